@@ -1,0 +1,47 @@
+# Needs nothing but Python 3.11 or newer, make and git. Everything else lands in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench fuzz torture clean
+
+help:  ## show what can be made
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "echod needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(READY)
+
+setup: $(READY)  ## create .venv and install everything into it
+
+demo: $(READY)  ## watch the real service do its main job on a realistic project
+	@$(BIN)/python -m tests.demo
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest -m "not torture and not fuzz and not bench"
+
+lint: $(READY)  ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## rewrite the code in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## measure the budgets and print a table
+	$(BIN)/python -m pytest -m bench -s -p no:randomly tests/bench
+
+fuzz: $(READY)  ## let hypothesis search for minutes
+	$(BIN)/python -m pytest -m fuzz
+
+torture: $(READY)  ## the durability proofs at full length
+	$(BIN)/python -m pytest -m torture -s
+
+clean:  ## remove what make created
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

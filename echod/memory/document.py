@@ -1,0 +1,120 @@
+"""What a memory file is: a preamble and blocks, each keeping its exact source text.
+
+`parse(data).render() == data` for every input. An *entry* is a block in a recognised form; everything else is
+*opaque* and is never pruned, merged or moved. A file that must not be touched is `Unreadable`, never empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+
+class Layer(StrEnum):
+    """How long an entry is meant to live, from permanent to fleeting."""
+
+    ETCHED = "etched"
+    NOTES = "notes"
+    INSCRIBED = "inscribed"
+    OBSERVATIONS = "observations"
+    TRACED = "traced"
+
+
+class Form(StrEnum):
+    """The shapes that entries have in real files (docs/formats.md)."""
+
+    BULLET = "bullet"
+    LAYER_HEADING = "layer-heading"
+    OBSERVATION = "observation"
+    WRITER = "writer"
+    NOTES = "notes"
+
+
+class Fault(StrEnum):
+    """Why a file must not be touched."""
+
+    INVALID_UTF8 = "invalid-utf8"
+    OVER_SIZE = "over-size"
+    FUTURE_SCHEMA = "future-schema"
+    CONFLICT_MARKERS = "conflict-markers"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Character offsets in a block's text, end exclusive."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One metadata line of an entry: its lower-case name, its value as written, and where the value stands."""
+
+    name: str
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the metadata of an entry says. `None` means that the entry does not say it.
+
+    Attributes:
+        layer: the layer; `None` where the entry names one that is unknown (the block is then protected).
+        title: the heading without layer word, type word, date and marks.
+        kind: the word before the title in the bullet form (`Pattern`, `Decision`, ...).
+        heading_date: the date in the heading (or the writer form's `date` field).
+        confidence: 0..1; words are HIGH 0.9, MEDIUM 0.75, LOW 0.4.
+        evidence: the evidence field as written.
+        supersedes: the title this entry replaces; `None` also where it says "none".
+        body: span of the learning (everything after heading and metadata) in the block's text.
+        fields: every metadata line in file order; of repeated names the first one counts.
+    """
+
+    form: Form
+    layer: Layer | None
+    title: str
+    kind: str | None
+    heading_date: date | None
+    verified: date | None
+    confidence: float | None
+    source: str | None
+    evidence: str | None
+    supersedes: str | None
+    body: Span
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch of a memory file with its exact source text; `entry` is None where it is opaque."""
+
+    text: str
+    entry: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A memory file that was understood. `preamble` is all before the first block."""
+
+    preamble: str
+    blocks: tuple[Block, ...]
+
+    def render(self) -> bytes:
+        """The exact bytes this document was parsed from (or would be written as)."""
+        return (self.preamble + "".join(block.text for block in self.blocks)).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that must not be written over; `reason` is a sentence for the person."""
+
+    fault: Fault
+    reason: str
+    data: bytes
+
+    def render(self) -> bytes:
+        """The bytes as they came."""
+        return self.data

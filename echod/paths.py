@@ -1,0 +1,121 @@
+"""Where echod's own files live. Nothing here reads or writes one.
+
+Two directories, both private to the user: the *state* directory survives a reboot (database, journal, locks,
+list of projects, spool of hook events), the *runtime* directory need not (heartbeat, canary, wake file, status
+snapshot), so that an idle daemon writes nothing to the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from echod.errors import ConfigurationError
+
+APP = "echod"
+PRIVATE_DIR = 0o700
+PRIVATE_FILE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Every place echod may write to outside a store."""
+
+    state: Path
+    runtime: Path
+    config_file: Path
+
+    @property
+    def database(self) -> Path:
+        return self.state / "echod.db"
+
+    @property
+    def journal(self) -> Path:
+        """Records and images of commits; independent of the database."""
+        return self.state / "journal"
+
+    @property
+    def spool(self) -> Path:
+        """Events written by hooks, one file each."""
+        return self.state / "spool"
+
+    @property
+    def projects(self) -> Path:
+        """The registered projects, one absolute path a line."""
+        return self.state / "projects"
+
+    @property
+    def daemon_lock(self) -> Path:
+        """Held for the daemon's life."""
+        return self.state / "daemon.lock"
+
+    @property
+    def worker_lock(self) -> Path:
+        """Held for the length of one job, by whoever runs it."""
+        return self.state / "worker.lock"
+
+    @property
+    def log_file(self) -> Path:
+        """Used where nobody collects standard error (launchd)."""
+        return self.state / "log" / "echod.log"
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.runtime / "heartbeat.json"
+
+    @property
+    def canary(self) -> Path:
+        """A directory that the daemon watches and touches to prove that events still arrive."""
+        return self.runtime / "canary"
+
+    @property
+    def wake(self) -> Path:
+        """Touched by commands that have queued work."""
+        return self.runtime / "wake"
+
+    @property
+    def snapshot(self) -> Path:
+        """The status that the daemon keeps ready for `echod status`."""
+        return self.runtime / "status.json"
+
+    def create(self) -> None:
+        """Make the directories that commands and the daemon write into (mode 0700)."""
+        for directory in (self.state, self.journal, self.spool, self.runtime, self.canary):
+            directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+
+
+def from_environment(environ: Mapping[str, str]) -> Paths:
+    """The platform's directories, unless `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` or `ECHOD_CONFIG` say otherwise.
+
+    Raises:
+        ConfigurationError: one of those variables is not an absolute path.
+    """
+    state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP)
+    runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
+    config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP) / "config.toml"
+    return Paths(state=state, runtime=runtime, config_file=config)
+
+
+def claude_home(environ: Mapping[str, str]) -> Path:
+    """Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
+    return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+
+
+def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
+    # Without a login session there is no XDG_RUNTIME_DIR, and platformdirs would answer with a shared /tmp path.
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    return Path(base) / APP if os.path.isabs(base) else state / "run"
+
+
+def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
+    value = environ.get(name, "")
+    if not value:
+        return None
+    path = Path(value).expanduser()
+    if not path.is_absolute():
+        raise ConfigurationError(f"{name} must be an absolute path, not {value!r}; change it or unset it.")
+    return path

@@ -1,0 +1,65 @@
+"""What a job wants to change: a change set, committed as one.
+
+Paths are relative to the store. Every change names the content it was planned from, so that the commit can tell
+when someone else was faster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of a file's content, in hex; the name of that content everywhere in the journal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Replace a file (`before` is its content's digest) or create it (`before` is None)."""
+
+    path: PurePosixPath
+    before: str | None
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add to the end of an archive file, creating it if need be."""
+
+    path: PurePosixPath
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Consume:
+    """Take a findings file away: claim it by rename, then keep `kept` (its text, redacted) under `archive`.
+
+    `archive` is the wished name; the commit finds a free one (`-2`, `-3`, ...). `keys` name the findings it held for
+    the ledger, so that a stale copy of the file adds none of them twice.
+    """
+
+    path: PurePosixPath
+    before: str
+    archive: PurePosixPath
+    kept: bytes
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """All changes of one job in one role, with the sentence that explains them."""
+
+    kind: str
+    role: str
+    summary: str
+    writes: tuple[Write, ...] = ()
+    appends: tuple[Append, ...] = ()
+    consumes: tuple[Consume, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do; an unchanged result writes nothing."""
+        return not (self.writes or self.appends or self.consumes)

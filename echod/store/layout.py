@@ -1,0 +1,109 @@
+"""Where things lie in a project: its stores, their roles, and the files of a role. Looks, never writes.
+
+Names are checked before they become paths. A store, role or file that is a symlink leading out of the project is
+refused; below the project root nothing is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
+ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
+MEMORY = "MEMORY.md"
+KNOWLEDGE = "knowledge.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One echoes directory. `project` is the resolved project root, `root` the store below it."""
+
+    project: Path
+    root: Path
+
+    @property
+    def key(self) -> str:
+        """The store's name in the queue and the journal: its absolute path."""
+        return str(self.root)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A directory in a store; discovered, never taken from a fixed list."""
+
+    store: Store
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.store.root / self.name
+
+    @property
+    def memory(self) -> Path:
+        return self.path / MEMORY
+
+    @property
+    def knowledge(self) -> Path:
+        return self.path / KNOWLEDGE
+
+
+def project_root(path: Path) -> Path:
+    """The absolute, symlink-free form of a project's path."""
+    return Path(os.path.realpath(path))
+
+
+def stores_of(project: Path) -> tuple[Store, ...]:
+    """The stores of a project, `.rune` before `.claude`. A symlinked store directory is none."""
+    root = project_root(project)
+    return tuple(
+        Store(root, root / below)
+        for below in STORE_DIRS
+        if _is_plain_dir(root / below.parts[0]) and _is_plain_dir(root / below)
+    )
+
+
+def store_at(root: Path) -> Store:
+    """The store whose directory is `root` (the inverse of `Store.key`)."""
+    return Store(root.parents[1], root)
+
+
+def roles_of(store: Store) -> tuple[Role, ...]:
+    """The roles of a store in name order. Dot-directories, odd names and symlinks are none.
+
+    Raises:
+        OSError: the store cannot be listed; unreadable is not empty.
+    """
+    with os.scandir(store.root) as entries:
+        names = sorted(e.name for e in entries if ROLE_NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
+    return tuple(Role(store, name) for name in names)
+
+
+def findings_of(role: Role) -> tuple[Path, ...]:
+    """The findings files of a role in name order; only plain files (no symlink, FIFO or device).
+
+    Raises:
+        OSError: the role cannot be listed.
+    """
+    with os.scandir(role.path) as entries:
+        names = sorted(
+            e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False)
+        )
+    return tuple(role.path / name for name in names)
+
+
+def agent_of(findings: Path) -> str:
+    """The agent's name in a findings file's name."""
+    match = AGENT_FINDINGS.fullmatch(findings.name)
+    return match["agent"] if match else findings.stem
+
+
+def _is_plain_dir(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
