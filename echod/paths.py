@@ -7,7 +7,6 @@ snapshot), so that an idle daemon writes nothing to the disk.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ class Paths:
 
     @property
     def database(self) -> Path:
+        """The SQLite database; rebuilt from the disk when damaged."""
         return self.state / "echod.db"
 
     @property
@@ -65,6 +65,7 @@ class Paths:
 
     @property
     def heartbeat(self) -> Path:
+        """Rewritten by the daemon while it makes progress."""
         return self.runtime / "heartbeat.json"
 
     @property
@@ -108,7 +109,7 @@ def claude_home(environ: Mapping[str, str]) -> Path:
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
     # Without a login session there is no XDG_RUNTIME_DIR, and platformdirs would answer with a shared /tmp path.
     base = environ.get("XDG_RUNTIME_DIR", "")
-    return Path(base) / APP if os.path.isabs(base) else state / "run"
+    return Path(base) / APP if Path(base).is_absolute() else state / "run"
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> Path | None:

@@ -1,9 +1,9 @@
-"""A job and the states it goes through. The whole state machine is this page.
+r"""A job and the states it goes through. The whole state machine is this page.
 
     queued --claim--> running --finish--> done
-      ^  ^              |  |  \\--fail--> queued (back-off), and after max_attempts: dead
-      |  \\--requeue----/   \\--defer--> deferred --due again--> running
-      \\--retry / changed input-- dead
+      ^  ^              |  |  \--fail--> queued (back-off), and after max_attempts: dead
+      |  \--requeue----/   \--defer--> deferred --due again--> running
+      \--retry / changed input-- dead
 
 There is at most one pending (queued or deferred) job for each (kind, store, role); a cause that arrives while one
 runs queues it again.

@@ -41,14 +41,17 @@ class Role:
 
     @property
     def path(self) -> Path:
+        """The role's directory."""
         return self.store.root / self.name
 
     @property
     def memory(self) -> Path:
+        """What agents load: `MEMORY.md`."""
         return self.path / MEMORY
 
     @property
     def knowledge(self) -> Path:
+        """Compressed learnings, loaded on demand: `knowledge.md`."""
         return self.path / KNOWLEDGE
 
 
@@ -90,9 +93,7 @@ def findings_of(role: Role) -> tuple[Path, ...]:
         OSError: the role cannot be listed.
     """
     with os.scandir(role.path) as entries:
-        names = sorted(
-            e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False)
-        )
+        names = sorted(e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
     return tuple(role.path / name for name in names)
 
 

@@ -1,0 +1,193 @@
+"""Settings: a TOML file, then `ECHOD_*` variables, variables winning. Read once, passed on as a value.
+
+Unknown keys are errors that name file and line; unknown variables are warnings. `ECHOD_STATE_DIR`,
+`ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG` belong to `echod.paths`, since they decide where this file is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from echod.errors import ConfigurationError
+
+PREFIX = "ECHOD_"
+PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
+
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Minutes = Annotated[float, Field(gt=0, le=1_440, allow_inf_nan=False)]
+
+
+class GateSettings(BaseModel):
+    """What the gate looks at beyond the workflow plugins' own markers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sessions: bool = Field(
+        default=True,
+        description="A live Claude Code session that says it is busy in a project holds its gate.",
+    )
+
+
+class Settings(BaseSettings):
+    """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        nested_model_default_partial_update=True,
+    )
+
+    projects: tuple[str, ...] = Field(
+        default=(),
+        description="Globs of project directories to maintain besides those added with `echod add`.",
+    )
+    mode: Literal["maintain", "report"] = Field(
+        default="maintain", description='"report" plans and shows everything and writes nothing to a store.'
+    )
+    quiet_seconds: Seconds = Field(
+        default=30, description="How long files must be still, and a workflow be over, before echod writes."
+    )
+    debounce_seconds: Seconds = Field(default=2, description="How long a store must be still before it is looked at.")
+    debounce_max_seconds: Seconds = Field(
+        default=20, description="A store that is never still is looked at after this long all the same."
+    )
+    reconcile_minutes: Minutes = Field(
+        default=10, description="Every store is compared with the disk this often, whatever events said."
+    )
+    memory_line_limit: int = Field(
+        default=150,
+        ge=100,
+        le=100_000,
+        description="Lines of a MEMORY.md above which `status` calls it too long.",
+    )
+    max_attempts: int = Field(
+        default=5, ge=1, le=100, description="A job that failed this often rests until its input changes."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least important log lines that are written."
+    )
+    gate: GateSettings = Field(default_factory=GateSettings)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Variables win over the file, which `load` passes as initial values; `.env` files are not read."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return env_settings, init_settings
+
+
+def load(file: Path, environ: Mapping[str, str]) -> Settings:
+    """Settings from `file` (defaults where it does not exist) and the process environment.
+
+    A file that was named by `ECHOD_CONFIG` must exist.
+
+    Raises:
+        ConfigurationError: something is wrong; the sentence names every key, with file and line.
+    """
+    text = _read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{file}: this is not TOML: {error}.") from error
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigurationError("\n".join(_explain(dict(e), file, text, environ) for e in error.errors())) from error
+    except SettingsError as error:
+        raise ConfigurationError(
+            f"An {PREFIX}* variable cannot be read: {error}. Lists are JSON, like '[\"~/src/*\"]'."
+        ) from error
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | PATH_VARIABLES
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known and not _nested(name))
+    return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known)}." for name in unknown)
+
+
+def _nested(variable: str) -> bool:
+    head, _, tail = variable.removeprefix(PREFIX).lower().partition("__")
+    field = Settings.model_fields.get(head)
+    model = field.annotation if field else None
+    return isinstance(model, type) and issubclass(model, BaseModel) and tail in model.model_fields
+
+
+def _read(file: Path, *, must_exist: bool) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if must_exist:
+            raise ConfigurationError(f"{file} does not exist; ECHOD_CONFIG or --config names it.") from error
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"{file} cannot be read: {reason}.") from error
+
+
+def _explain(error: Mapping[str, Any], file: Path, text: str, environ: Mapping[str, str]) -> str:
+    keys = tuple(str(part) for part in error["loc"])
+    dotted = ".".join(keys)
+    variable = PREFIX + "__".join(keys[:2]).upper()
+    if variable in environ or PREFIX + keys[0].upper() in environ:
+        where = variable if variable in environ else PREFIX + keys[0].upper()
+    else:
+        where = f"{file}:{_line_of(keys, text)}"
+    if error["type"] == "extra_forbidden":
+        return f"{where}: there is no setting {dotted}{_did_you_mean(dotted, _all_keys())}."
+    message = str(error["msg"])
+    return f"{where}: {dotted}: {message[:1].lower()}{message[1:]}."
+
+
+def _all_keys() -> set[str]:
+    keys = set()
+    for name, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            keys |= {f"{name}.{inner}" for inner in model.model_fields}
+        else:
+            keys.add(name)
+    return keys
+
+
+def _did_you_mean(word: str, known: set[str] | frozenset[str]) -> str:
+    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7)
+    return f"; did you mean {close[0]}?"[:-1] if close else ""
+
+
+def _line_of(keys: tuple[str, ...], text: str) -> int:
+    """The 1-based line that sets `keys`; TOML parsers do not tell."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
+            table = tuple(part.strip().strip("\"'") for part in header[1].split("."))
+            if table == keys[: len(table)] and len(table) >= len(keys):
+                return number
+        elif (assignment := re.match(r"\s*([\w.\"'-]+)\s*=", line)) is not None:
+            path = table + tuple(part.strip("\"'") for part in assignment[1].split("."))
+            if path == keys[: len(path)]:
+                return number
+    return 1
+
+
+def environment() -> Mapping[str, str]:
+    """The process environment, read at the edge and passed on."""
+    return os.environ
