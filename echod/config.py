@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError
@@ -89,9 +89,20 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Variables win over the file, which `load` passes as initial values; `.env` files are not read."""
-        del settings_cls, dotenv_settings, file_secret_settings
-        return env_settings, init_settings
+        """Only what `load` passes: it has read file and variables; nothing else is a source."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+class _Variables(EnvSettingsSource):
+    """pydantic's reading of variables, from a mapping that was passed in."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in self._environ.items() if name.startswith(PREFIX)}
 
 
 def load(file: Path, environ: Mapping[str, str]) -> Settings:
@@ -108,13 +119,22 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{file}: this is not TOML: {error}.") from error
     try:
-        return Settings(**values)
+        return Settings(**_merged(values, _Variables(environ)()))
     except ValidationError as error:
         raise ConfigurationError("\n".join(_explain(dict(e), file, text, environ) for e in error.errors())) from error
     except SettingsError as error:
-        raise ConfigurationError(
-            f"An {PREFIX}* variable cannot be read: {error}. Lists are JSON, like '[\"~/src/*\"]'."
-        ) from error
+        field = re.search(r'field "(\w+)"', str(error))
+        name = PREFIX + field[1].upper() if field else f"One of the {PREFIX}* variables"
+        raise ConfigurationError(f"{name} is not JSON; a list is written like '[\"~/src/*\"]'.") from error
+
+
+def _merged(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables over the file; a nested variable changes only its own key."""
+    merged = dict(file)
+    for name, value in variables.items():
+        below = merged.get(name)
+        merged[name] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -170,7 +190,7 @@ def _all_keys() -> set[str]:
 
 def _did_you_mean(word: str, known: set[str] | frozenset[str]) -> str:
     close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}?"[:-1] if close else ""
+    return f"; did you mean {close[0]}" if close else ""
 
 
 def _line_of(keys: tuple[str, ...], text: str) -> int:

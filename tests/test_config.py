@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from echod import config
+from echod.errors import ConfigurationError, Exit
+
+
+def load(tmp_path: Path, text: str, **environ: str) -> config.Settings:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    return config.load(file, environ)
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    settings = config.load(tmp_path / "absent.toml", {})
+
+    assert settings.quiet_seconds == 30
+    assert settings.mode == "maintain"
+
+
+def test_variables_win_over_the_file(tmp_path: Path) -> None:
+    settings = load(tmp_path, "quiet_seconds = 5\nreconcile_minutes = 3", ECHOD_QUIET_SECONDS="0.5")
+
+    assert settings.quiet_seconds == 0.5
+    assert settings.reconcile_minutes == 3
+
+
+def test_a_nested_variable_changes_only_its_key(tmp_path: Path) -> None:
+    assert load(tmp_path, "", ECHOD_GATE__SESSIONS="false").gate.sessions is False
+
+
+def test_a_list_in_a_variable_is_json(tmp_path: Path) -> None:
+    assert load(tmp_path, "", ECHOD_PROJECTS='["~/src/*"]').projects == ("~/src/*",)
+    with pytest.raises(ConfigurationError, match=r"ECHOD_PROJECTS"):
+        load(tmp_path, "", ECHOD_PROJECTS="~/src/*")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("\n\nquiet_secnds = 3", r"config.toml:3: there is no setting quiet_secnds; did you mean quiet_seconds"),
+        ("[gate]\nsesions = true", r"config.toml:2: there is no setting gate.sesions; did you mean gate.sessions"),
+        ("mode = 'sometimes'", r"config.toml:1: mode: input should be 'maintain' or 'report'"),
+        ("# x\nquiet_seconds = -1", r"config.toml:2: quiet_seconds: .*greater than or equal to 0"),
+        ("quiet_seconds = nan", r"config.toml:1: quiet_seconds: "),
+        ("quiet_seconds =", r"config.toml: this is not TOML: .*end of document"),
+        ("zzz = 1", r"there is no setting zzz\.$"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence) as caught:
+        load(tmp_path, text)
+
+    assert caught.value.exit_code is Exit.CONFIGURATION
+
+
+def test_every_wrong_setting_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, "quiet_secnds = 3\nmax_attempts = 0")
+
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_wrong_variable_is_named_itself(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^ECHOD_QUIET_SECONDS: quiet_seconds: "):
+        load(tmp_path, "quiet_seconds = 3", ECHOD_QUIET_SECONDS="soon")
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    absent = tmp_path / "absent.toml"
+
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        config.load(absent, {"ECHOD_CONFIG": str(absent)})
+
+
+@pytest.mark.parametrize(
+    "make", [lambda p: p.mkdir(), lambda p: p.write_bytes(b"\xff\xfe")], ids=["directory", "not-utf8"]
+)
+def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path, make: object) -> None:
+    file = tmp_path / "config.toml"
+    assert callable(make)
+    make(file)
+
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        config.load(file, {})
+
+
+def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
+    environ = {
+        "ECHOD_QUIET_SECNDS": "1",
+        "ECHOD_GATE__SESSIONS": "1",
+        "ECHOD_GATE__NOPE": "1",
+        "ECHOD_STATE_DIR": "/x",
+        "HOME": "/",
+    }
+
+    warnings = config.unknown_variables(environ)
+
+    assert [w.split()[0] for w in warnings] == ["ECHOD_GATE__NOPE", "ECHOD_QUIET_SECNDS"]
+    assert "did you mean ECHOD_QUIET_SECONDS" in warnings[1]

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from echod import paths
+from echod.errors import ConfigurationError
+
+
+def test_variables_decide_where_state_runtime_and_settings_are(tmp_path: Path) -> None:
+    found = paths.from_environment(
+        {
+            "ECHOD_STATE_DIR": str(tmp_path / "s"),
+            "ECHOD_RUNTIME_DIR": str(tmp_path / "r"),
+            "ECHOD_CONFIG": str(tmp_path / "c"),
+        }
+    )
+
+    assert (found.state, found.runtime, found.config_file) == (tmp_path / "s", tmp_path / "r", tmp_path / "c")
+
+
+def test_without_a_login_session_the_runtime_directory_is_private_to_the_user(tmp_path: Path) -> None:
+    found = paths.from_environment({"ECHOD_STATE_DIR": str(tmp_path)})
+
+    assert found.runtime == tmp_path / "run"
+
+
+def test_a_relative_directory_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="ECHOD_STATE_DIR must be an absolute path"):
+        paths.from_environment({"ECHOD_STATE_DIR": "state"})
+
+
+def test_created_directories_are_readable_by_nobody_else(tmp_path: Path) -> None:
+    found = paths.from_environment({"ECHOD_STATE_DIR": str(tmp_path / "s"), "ECHOD_RUNTIME_DIR": str(tmp_path / "r")})
+
+    found.create()
+
+    for directory in (found.state, found.journal, found.spool, found.runtime, found.canary):
+        assert directory.stat().st_mode & 0o777 == 0o700
