@@ -1,0 +1,108 @@
+"""What does the present state of a store call for? Looks at names, sizes and times only; decides no content.
+
+Level-triggered: events say *look here*, this says what there is to do. The same answer comes at start, after lost
+events and from `run --once`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import stat_result
+from pathlib import Path
+
+from echod.state.job import JobKind, Need
+from echod.store import layout
+from echod.store.layout import Role, Store
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NeedRules:
+    """What decides whether something found on the disk is work: opt-outs and how long a file must be still."""
+
+    quiet_seconds: float
+    consolidate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A place that could not be looked at: unreadable is not empty."""
+
+    place: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a store found."""
+
+    needs: tuple[Need, ...]
+    troubles: tuple[Trouble, ...]
+
+
+def look(store: Store, rules: NeedRules, now: float) -> Look:
+    """The work that `store` calls for at `now` (Unix seconds).
+
+    A findings file is ready when it has been still for `rules.quiet_seconds`; the need is due when the first one is.
+    """
+    needs: list[Need] = []
+    troubles: list[Trouble] = []
+    try:
+        roles = layout.roles_of(store)
+    except OSError as error:
+        return Look((), (_trouble(store.root, error),))
+    for role in roles:
+        try:
+            if rules.consolidate and (need := _consolidation(role, rules.quiet_seconds, now)):
+                needs.append(need)
+        except OSError as error:
+            troubles.append(_trouble(role.path, error))
+    return Look(tuple(needs), tuple(troubles))
+
+
+def still_since(status: stat_result, now: float) -> float:
+    """When a file was last touched. A time in the future is no evidence; the change time, which no tool sets, is."""
+    if status.st_mtime <= now:
+        return status.st_mtime
+    return status.st_ctime if status.st_ctime <= now else 0.0
+
+
+def _consolidation(role: Role, quiet_seconds: float, now: float) -> Need | None:
+    findings = [(path, status) for path in layout.findings_of(role) if (status := _stat(path)) is not None]
+    if not findings:
+        return None
+    due = min(still_since(status, now) for _, status in findings) + quiet_seconds
+    agents = ", ".join(layout.agent_of(path) for path, _ in findings[:_NAMED])
+    agents += ", ..." if len(findings) > _NAMED else ""
+    return Need(
+        kind=JobKind.CONSOLIDATE,
+        store=role.store.key,
+        role=role.name,
+        fingerprint=_fingerprint([*findings, (role.memory, _stat(role.memory))]),
+        reason=f"{len(findings)} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
+        due=due,
+    )
+
+
+def _fingerprint(files: Iterable[tuple[Path, stat_result | None]]) -> str:
+    parts = [
+        f"{path.name}\0absent"
+        if status is None
+        else f"{path.name}\0{status.st_ino}\0{status.st_size}\0{status.st_mtime_ns}"
+        for path, status in files
+    ]
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def _stat(path: Path) -> stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _trouble(path: Path, error: OSError) -> Trouble:
+    return Trouble(str(path), f"{path} cannot be listed: {(error.strerror or type(error).__name__).lower()}")
