@@ -1,0 +1,79 @@
+"""What the rules look at: the text with tricks undone and with what is already redacted walled off.
+
+Offsets in a view can be led back to the original, so that a span always names exact characters of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from echod.memory.redact.values import Secret
+
+WALL = "\uffff"
+"""Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
+
+_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+_ESCAPED_BREAK = re.compile(r"\\[nrt]")
+
+# Invisible characters vanish and fullwidth forms become ASCII, or one of them inside a token would hide it.
+_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff"
+_FULLWIDTH = "\uff01-\uff5e"
+_TRICKS = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
+_FULLWIDTH_OFFSET = 0xFEE0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Text for the rules; `origin[i]` is where character `i` stands in the original, None where they agree."""
+
+    text: str
+    origin: Sequence[int] | None
+
+    def behind_walls(self, spans: Iterable[Secret]) -> View:
+        """This view with the given spans walled off, lengths unchanged."""
+        pieces: list[str] = []
+        done = 0
+        for span in sorted(spans, key=lambda span: span.start):
+            pieces += (self.text[done : span.start], WALL * (span.end - span.start))
+            done = span.end
+        pieces.append(self.text[done:])
+        return replace(self, text="".join(pieces))
+
+    def in_original(self, span: Secret) -> Secret:
+        """The same secret with offsets in the original."""
+        if self.origin is None:
+            return span
+        return Secret(span.kind, self.origin[span.start], self.origin[span.end - 1] + 1)
+
+
+def look_at(text: str) -> View:
+    """The view of a text: tricks undone, markers of earlier redactions walled off."""
+    folded, origin = (text, None) if text.isascii() else _fold(text)
+    if "[REDACTED:" in folded:
+        folded = _MARKER.sub(lambda match: WALL * len(match[0]), folded)
+    if "\\" in folded:
+        # Memory that went through tab-separated hooks holds a literal \n where a line ended.
+        folded = _ESCAPED_BREAK.sub("  ", folded)
+    return View(folded, origin)
+
+
+def _fold(text: str) -> tuple[str, Sequence[int] | None]:
+    if _TRICKS.search(text) is None:
+        return text, None
+    pieces: list[str] = []
+    origin: list[int] = []
+    done = 0
+    for trick in _TRICKS.finditer(text):
+        pieces.append(text[done : trick.start()])
+        origin.extend(range(done, trick.start()))
+        for position in range(trick.start(), trick.end()):
+            code = ord(text[position]) - _FULLWIDTH_OFFSET
+            if ord("!") <= code <= ord("~"):
+                pieces.append(chr(code))
+                origin.append(position)
+        done = trick.end()
+    pieces.append(text[done:])
+    origin.extend(range(done, len(text)))
+    return "".join(pieces), origin
