@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
+import typing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -174,3 +176,37 @@ def to_json(report: Any) -> str:
     values = dataclasses.asdict(report)
     ordered = {"schema": values.pop("schema"), **values} if "schema" in values else values
     return json.dumps(ordered, ensure_ascii=False, indent=2)
+
+
+def status_from_json(text: str) -> StatusReport:
+    """The status that the daemon left as JSON.
+
+    Raises:
+        ValueError: it is not a status of this schema (another version wrote it, or it is damaged).
+    """
+    try:
+        values = json.loads(text)
+        if values["schema"] != SCHEMA:
+            raise ValueError(f"schema {values['schema']} is not {SCHEMA}")
+        decoded = _decode(StatusReport, values)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("this is not a status") from error
+    assert isinstance(decoded, StatusReport)  # noqa: S101 - what the type of the call already says
+    return decoded
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    """Build a dataclass of this module from what `json.loads` gives for it; unknown fields are newer and ignored."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if value is None:
+        return None
+    if origin is types.UnionType:
+        return _decode(next(a for a in arguments if a is not types.NoneType), value)
+    if origin is tuple:
+        return tuple(_decode(arguments[0], item) for item in value)
+    if origin is dict:
+        return {key: _decode(arguments[1], item) for key, item in value.items()}
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{name: _decode(hint, value[name]) for name, hint in hints.items() if name in value})
+    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value

@@ -1,0 +1,91 @@
+"""`echod status` for people: one screen that says how it is, what waits and why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from echod.cli.text import count, duration, moment, paragraph, short_path
+from echod.contract import Health, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
+
+_SHOWN_STORES = 12
+
+
+def render(report: StatusReport, now: float) -> str:
+    """The whole screen, without a final newline."""
+    return "\n".join(_lines(report, now))
+
+
+def _lines(report: StatusReport, now: float) -> Iterator[str]:
+    yield _headline(report)
+    yield paragraph(_work(report))
+    for warning in report.warnings:
+        yield from _warning(warning, now)
+    if report.waiting:
+        yield "\nWaiting"
+        for job in report.waiting:
+            yield from _waiting(job, now)
+    if report.stores:
+        yield "\nMemory"
+        for store in report.stores[:_SHOWN_STORES]:
+            yield from _store(store)
+        if (hidden := len(report.stores) - _SHOWN_STORES) > 0:
+            yield f"  ... and {count(hidden, 'more store')} (all with --json)"
+    done = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
+    if done:
+        yield "\nLast done"
+        for kind, at in sorted(done.items()):
+            yield f"  {kind:<13} {duration(now - at)} ago"
+
+
+def _headline(report: StatusReport) -> str:
+    daemon = report.daemon
+    if daemon is None:
+        return "echod is not running"
+    words = {Health.HEALTHY: "is healthy", Health.DEGRADED: "needs a look", Health.DOWN: "does not answer"}
+    facts = f"version {daemon.version}, pid {daemon.pid}, up {duration(daemon.uptime_seconds)}"
+    return f"echod {words[report.health]}  ({facts})"
+
+
+def _work(report: StatusReport) -> str:
+    queue = report.queue
+    parts = [
+        f"{queue.running} running" if queue.running else "",
+        f"{queue.queued} queued" if queue.queued else "",
+        f"{queue.deferred} deferred" if queue.deferred else "",
+        f"{queue.dead} given up" if queue.dead else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f"Jobs: {said}." if said else "Nothing waits."
+
+
+def _warning(warning: Warn, now: float) -> Iterator[str]:
+    yield ""
+    yield paragraph(f"{warning.text} [{warning.code}, since {moment(warning.since, now)}]", indent="! ")
+    if warning.fix:
+        yield paragraph(warning.fix, indent="  > ", hang="    ")
+
+
+def _waiting(job: WaitingJob, now: float) -> Iterator[str]:
+    name = f"{job.kind} {job.role}".strip()
+    yield f"  {name:<24} {short_path(job.store)}"
+    when = f" (again at {moment(job.due, now)})" if job.due > now and job.state == "deferred" else ""
+    yield paragraph(f"{job.state}: {job.reason}{when}", indent="    ")
+
+
+def _store(store: StoreInfo) -> Iterator[str]:
+    state = f"  [{store.gate.state}]" if store.gate else ""
+    yield f"  {short_path(store.path)}{state}"
+    if store.problem:
+        yield paragraph(store.problem, indent="    ! ")
+    for role in store.roles:
+        yield _role(role)
+        if role.problem:
+            yield paragraph(role.problem, indent="      ! ")
+
+
+def _role(role: RoleInfo) -> str:
+    lines = "unreadable" if role.lines is None else f"{role.lines}/{role.limit} lines"
+    over = " OVER" if role.lines is not None and role.lines > role.limit else ""
+    layers = ", ".join(f"{number} {layer}" for layer, number in role.entries.items() if number)
+    waiting = f"; {count(role.findings, 'findings file')} waiting" if role.findings else ""
+    return f"    {role.name:<14} {lines + over:<20} {layers or 'no entries'}{waiting}"
