@@ -1,0 +1,556 @@
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+from watchdog.events import FileModifiedEvent, FileSystemEvent
+from watchdog.observers.api import BaseObserver
+
+from echod.daemon.sink import OVERFLOW, TOO_MANY, UNRECORDED, Handler, LossTap, Sink
+from echod.daemon.targets import Targets
+from echod.daemon.watch import DIED, Watcher
+from tests.daemon.watching import Watching, wait_until
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify only exists on Linux")
+
+
+def _observer(watcher: Watcher) -> BaseObserver:
+    assert watcher._observer is not None
+    return watcher._observer
+
+
+# What each way of saving a file gives
+
+
+def test_a_written_file_is_dirty(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+
+    (store / "reviewer" / "MEMORY.md").write_text("x")
+
+    watching.until(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_file_replaced_by_a_rename_inside_is_dirty_under_its_own_name(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+    stage = store / "reviewer" / ".MEMORY.md.tmp"
+    stage.write_text("x")
+
+    stage.replace(store / "reviewer" / "MEMORY.md")
+
+    watching.until(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_file_replaced_from_outside_is_dirty(watching: Watching, store: Path, tmp_path: Path) -> None:
+    (store / "reviewer" / "MEMORY.md").write_text("old")
+    outside = tmp_path / "outside"
+    outside.write_text("new")
+    watching.arm(store)
+
+    outside.replace(store / "reviewer" / "MEMORY.md")
+
+    watching.until(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_deleted_file_is_dirty(watching: Watching, store: Path) -> None:
+    memory = store / "reviewer" / "MEMORY.md"
+    memory.write_text("x")
+    watching.arm(store)
+
+    memory.unlink()
+
+    watching.until(memory)
+
+
+def test_a_new_role_written_at_once_is_dirty(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+
+    (store / "planner").mkdir()
+    (store / "planner" / "MEMORY.md").write_text("x")
+
+    watching.until(store / "planner" / "MEMORY.md")
+
+
+def test_a_tree_moved_in_is_dirty_down_to_its_files(watching: Watching, store: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "archive").mkdir(parents=True)
+    (tree / "archive" / "a.md").write_text("x")
+    watching.arm(store)
+
+    tree.rename(store / "workers")
+
+    watching.until(store / "workers" / "archive" / "a.md")
+
+
+def test_a_loop_that_waits_is_woken(store: Path) -> None:
+    wake = threading.Event()
+    with Watcher(Sink(wake)) as watcher:
+        watcher.arm(Targets((store,)))
+        watcher.drain()
+        wake.clear()
+
+        (store / "reviewer" / "MEMORY.md").write_text("x")
+
+        assert wake.wait(20)
+
+
+# Noise
+
+
+@linux
+def test_reading_and_listing_are_not_events(watching: Watching, store: Path) -> None:
+    """Else every look of ours at a store would call for the next one."""
+    memory = store / "reviewer" / "MEMORY.md"
+    memory.write_text("x")
+    watching.arm(store)
+
+    for _ in range(20):
+        memory.read_bytes()
+        list(store.iterdir())
+    watching.settle(store / "beacon.md")
+
+    assert watching.paths == {store / "beacon.md"}
+
+
+def test_stages_and_other_dot_names_are_noise_but_what_they_become_is_not(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+    stage = store / "reviewer" / ".MEMORY.md.echod-7"
+
+    stage.write_text("x")
+    (store / ".search-index.db").write_text("x")
+    watching.settle(store / "beacon.md")
+    assert watching.paths == {store / "beacon.md"}
+
+    stage.rename(store / "reviewer" / "MEMORY.md")
+    watching.until(store / "reviewer" / "MEMORY.md")
+
+
+def test_entries_of_a_hint_directory_are_reported_and_deeper_ones_are_not(watching: Watching, tmp_path: Path) -> None:
+    hint = tmp_path / "tmp"
+    (hint / "deep").mkdir(parents=True)
+    watching.arm(hints=(hint,))
+
+    (hint / "deep" / "noise.json").write_text("x")
+    (hint / ".rune-strive-1.json").write_text("x")
+
+    watching.until(hint / ".rune-strive-1.json")
+    assert hint / "deep" / "noise.json" not in watching.paths
+
+
+# Exceptions and losses
+
+
+def test_an_exception_while_an_event_is_recorded_ends_nothing_and_calls_for_a_rescan(
+    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching.arm(store)
+    real_add = Sink.add
+
+    def failing(self: Sink, path: str | bytes) -> None:
+        raise ValueError(path)
+
+    monkeypatch.setattr(Sink, "add", failing)
+    (store / "reviewer" / "MEMORY.md").write_text("x")
+    wait_until(lambda: watching.drain() and watching.rescan, "the rescan")
+    monkeypatch.setattr(Sink, "add", real_add)
+
+    assert watching.rescan == [UNRECORDED] * len(watching.rescan)
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_raising_handler_would_have_ended_watchdog(watching: Watching, store: Path) -> None:
+    """Why `Handler` never raises, and why a dead dispatcher is replaced; if this fails, watchdog has changed."""
+    watching.arm(store)
+    hook = threading.excepthook
+    threading.excepthook = lambda _: None
+    try:
+        _kill_dispatcher(watching.watcher, store)
+    finally:
+        threading.excepthook = hook
+
+    assert all(emitter.is_alive() for emitter in _observer(watching.watcher).emitters)
+
+
+def test_a_dead_dispatcher_is_replaced_when_armed_again(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+    hook = threading.excepthook
+    threading.excepthook = lambda _: None
+    try:
+        _kill_dispatcher(watching.watcher, store)
+    finally:
+        threading.excepthook = hook
+
+    watching.watcher.arm(Targets((store,)))
+
+    assert DIED in watching.drain().rescan
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def _kill_dispatcher(watcher: Watcher, store: Path) -> None:
+    class Raising(Handler):
+        def dispatch(self, event: FileSystemEvent) -> None:
+            raise ValueError
+
+    observer = _observer(watcher)
+    watch = next(emitter.watch for emitter in observer.emitters)
+    observer.add_handler_for_watch(Raising(Sink(threading.Event())), watch)
+    (store / "poison.md").write_text("x")
+    wait_until(lambda: not observer.is_alive(), "the dispatcher's end")
+
+
+def test_a_restart_gives_a_reason_and_watches_again(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+    before = _observer(watching.watcher)
+
+    watching.watcher.restart("the canary fell silent")
+
+    assert _observer(watching.watcher) is not before
+    assert not before.is_alive()
+    assert watching.drain().rescan == ("the canary fell silent",)
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+@linux
+def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on(
+    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real queue overflows: watchdog's reader is held up while more happens than the kernel keeps."""
+    import watchdog.observers.inotify_c as native
+
+    kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if kept > 50_000:
+        pytest.skip(f"the kernel keeps {kept} events; filling that takes too long")
+    may_read = threading.Event()
+    handle = native.InotifyFD.handle_event
+
+    def held_up(self: native.InotifyFD, event: native.InotifyEvent) -> None:
+        may_read.wait()
+        handle(self, event)
+
+    monkeypatch.setattr(native.InotifyFD, "handle_event", held_up)
+    watching.arm(store)
+    here, there = store / "a.md", store / "b.md"
+    here.write_text("x")
+    for _ in range(kept // 4 + 2000):  # two events a rename, two renames a turn, and what the reader holds already
+        here.rename(there)
+        there.rename(here)
+    may_read.set()
+
+    wait_until(lambda: watching.drain() and OVERFLOW in watching.rescan, "the rescan")
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def test_the_sign_of_an_overflow_is_heard_even_where_warnings_are_not_logged(store: Path) -> None:
+    sink = Sink(threading.Event())
+    logger = logging.getLogger("watchdog.observers.inotify_c")
+    root_level = logging.getLogger().level
+    logging.getLogger().setLevel(logging.CRITICAL)
+    try:
+        with LossTap(sink):
+            logger.warning("Inotify queue overflowed; filesystem events were lost")
+        logger.warning("after the tap was closed nothing is heard")
+    finally:
+        logging.getLogger().setLevel(root_level)
+
+    assert sink.drain() == (set(), (OVERFLOW,))
+    assert sink.drain() == (set(), ())
+
+
+def test_more_paths_than_are_kept_become_a_rescan() -> None:
+    sink = Sink(threading.Event(), kept=3)
+    handler = Handler(sink)
+
+    for number in range(10):
+        handler.dispatch(FileModifiedEvent(f"/s/{number}"))
+
+    assert sink.drain() == ({"/s/0", "/s/1", "/s/2"}, (TOO_MANY,))
+
+
+def test_a_storm_over_one_file_loses_no_file(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+
+    for number in range(2000):
+        (store / "reviewer" / f"a{number % 50}-findings.md").write_text(str(number))
+    watching.settle(store / "beacon.md")
+
+    assert len(watching.paths) == 51 or watching.rescan
+
+
+def test_a_fast_mkdir_p_warns_nobody_and_loses_nothing(watching: Watching, store: Path) -> None:
+    watching.arm(store)
+    wanted = {store / f"r{n}" / "a" / "b" / "f.md" for n in range(100)}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watching.watcher.__enter__()  # installs the filter, as the daemon does
+        for path in wanted:
+            path.parent.mkdir(parents=True)
+            path.write_text("x")
+        watching.until(*wanted)
+
+
+# Roots that come, go and change
+
+
+def test_a_recreated_root_is_watched_again_without_waiting_for_a_reconcile(watching: Watching, store: Path) -> None:
+    hint = store.parent
+    watching.arm(store, hints=(hint,))
+
+    shutil.rmtree(store)
+    watching.until(store)
+    (store / "reviewer").mkdir(parents=True)
+
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_root_recreated_while_nobody_looked_is_watched_again_at_the_next_reconcile(
+    watching: Watching, store: Path
+) -> None:
+    watching.arm(store)
+    observer = _observer(watching.watcher)
+    shutil.rmtree(store)
+    wait_until(lambda: not any(e.is_alive() for e in observer.emitters), "the end of the dead watch")
+    (store / "reviewer").mkdir(parents=True)
+
+    watching.watcher.arm(Targets((store,)))
+
+    watching.until(store)
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def test_a_renamed_root_is_noticed_by_its_identity(watching: Watching, store: Path, tmp_path: Path) -> None:
+    watching.arm(store)
+    store.rename(tmp_path / "elsewhere")
+    (store / "reviewer").mkdir(parents=True)
+
+    watching.arm(store)
+    (tmp_path / "elsewhere" / "reviewer" / "MEMORY.md").write_text("no longer ours")
+
+    watching.until_seen(store / "reviewer" / "other.md")
+    assert store / "reviewer" / "MEMORY.md" not in watching.paths
+
+
+def test_a_root_behind_a_symlink_is_watched_and_reported_under_its_given_name(
+    watching: Watching, store: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(store)
+    watching.arm(link)
+
+    (store / "reviewer" / "MEMORY.md").write_text("x")
+
+    watching.until(link / "reviewer" / "MEMORY.md")
+
+
+def test_a_symlink_that_points_elsewhere_now_is_followed_at_the_next_reconcile(
+    watching: Watching, store: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(store)
+    watching.arm(link)
+    link.unlink()
+    link.symlink_to(other)
+
+    watching.arm(link)
+    (other / "MEMORY.md").write_text("x")
+
+    watching.until(link / "MEMORY.md")
+
+
+def test_a_root_created_late_is_seen_and_is_dirty_itself(watching: Watching, tmp_path: Path) -> None:
+    """What was in it before the watch stood has no event, so the root itself calls for a look."""
+    root = tmp_path / "project" / ".rune" / "echoes"
+    watching.arm(root)
+
+    (root / "reviewer").mkdir(parents=True)
+
+    watching.until(root)
+    watching.until_seen(root / "reviewer" / "MEMORY.md")
+
+
+def test_marker_directories_that_do_not_exist_yet_are_seen_when_they_appear(watching: Watching, tmp_path: Path) -> None:
+    hint = tmp_path / "project" / "tmp" / ".rune-signals"
+    (tmp_path / "project").mkdir()
+    watching.arm(hints=(hint,))
+
+    (tmp_path / "project" / "tmp").mkdir()
+    hint.mkdir()
+    (hint / ".echo-dirty").write_text("1")
+
+    watching.until(hint)
+    watching.until_seen(hint / ".echo-dirty")
+
+
+def test_a_missing_directory_below_a_symlink_is_seen_when_it_appears(watching: Watching, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    hint = tmp_path / "link" / "tmp"
+    watching.arm(hints=(hint,))
+
+    (tmp_path / "real" / "tmp").mkdir()
+
+    watching.until_seen(hint / "marker")
+
+
+def test_a_project_that_vanishes_and_returns_is_picked_up_again(watching: Watching, store: Path) -> None:
+    project = store.parents[1]
+    watching.arm(store, hints=(project / "tmp",))
+    away = project.with_name("away")
+
+    project.rename(away)
+    watching.watcher.arm(Targets((store,), (project / "tmp",)))
+    away.rename(project)
+
+    watching.until(store)
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+def test_arming_the_same_targets_again_changes_nothing(watching: Watching, store: Path) -> None:
+    watching.arm(store, hints=(store.parent,))
+    before = set(_observer(watching.watcher).emitters)
+
+    watching.watcher.arm(Targets((store,), (store.parent,)))
+
+    assert set(_observer(watching.watcher).emitters) == before
+    assert not watching.drain().paths
+
+
+def test_a_target_that_is_no_longer_wanted_is_let_go(watching: Watching, store: Path) -> None:
+    watching.arm(store, hints=(store.parent,))
+
+    watching.watcher.arm(Targets((store,)))
+
+    assert len(_observer(watching.watcher).emitters) == 1
+
+
+def test_missing_targets_share_one_watch_of_their_ancestor(watching: Watching, tmp_path: Path) -> None:
+    watching.arm(hints=tuple(tmp_path / name / "deeper" for name in "abcdef"))
+
+    assert len(_observer(watching.watcher).emitters) == 1
+    assert watching.watcher.unwatched() == ()
+
+
+def test_closing_ends_every_thread_and_descriptor(store: Path) -> None:
+    threads = set(threading.enumerate())
+    with Watcher(Sink(threading.Event())) as watcher:
+        watcher.arm(Targets((store,), (store.parent,)))
+
+    assert {thread for thread in threading.enumerate() if thread not in threads} == set()
+
+
+# Limits
+
+
+@linux
+def test_a_recursive_watch_at_the_limit_is_reported_as_partial_and_recovers(tmp_path: Path) -> None:
+    """watchdog reports success there. The limit is that of a user namespace, so the host is not touched."""
+    _run_limited("max_inotify_watches", 5, _PARTIAL_SCRIPT, tmp_path)
+
+
+@linux
+def test_without_an_inotify_instance_everything_is_unwatched_with_a_reason(tmp_path: Path) -> None:
+    _run_limited("max_inotify_instances", 0, _NO_INSTANCE_SCRIPT, tmp_path)
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives up the right to read everything, which only root has")
+def test_a_directory_that_may_not_be_read_is_unwatched_with_a_reason(tmp_path: Path) -> None:
+    """watchdog reports success there too."""
+    (tmp_path / "echoes").mkdir()
+    (tmp_path / "echoes").chmod(0o300)
+
+    _run(["setpriv", "--bounding-set=-dac_override,-dac_read_search"], _UNREADABLE_SCRIPT, tmp_path)
+
+
+_PRELUDE = """
+import os, sys, threading, time, warnings
+from pathlib import Path
+from echod.daemon.sink import OVERFLOW, Sink
+from echod.daemon.targets import Targets
+from echod.daemon.watch import PARTIAL, Watcher
+base = Path(sys.argv[1])
+sink = Sink(threading.Event())
+def until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "never happened"
+        time.sleep(0.01)
+"""
+
+_PARTIAL_SCRIPT = (
+    _PRELUDE
+    + """
+root = base / "echoes"
+for n in range(9):
+    (root / f"r{n}").mkdir(parents=True)
+with Watcher(sink) as watcher:
+    watcher.arm(Targets((root,)))
+    assert watcher.drain().rescan == (PARTIAL,)
+    [(path, reason)] = watcher.unwatched()
+    assert path == root and reason.startswith("5 directories below it are not watched"), reason
+    watcher.arm(Targets((root,)))
+    assert watcher.drain().rescan == (), "said once"
+    watcher.arm(Targets((root,), tuple(root / f"r{n}" for n in range(9))))
+    assert any("max_user_watches" in why for _, why in watcher.unwatched())
+    for n in range(6):
+        (root / f"r{n}").rmdir()
+    def recovered():
+        watcher.arm(Targets((root,)))
+        return watcher.unwatched() == ()
+    until(recovered)
+    watcher.drain()
+    (root / "r8" / "MEMORY.md").write_text("x")
+    seen = set()
+    until(lambda: seen.update(watcher.drain().paths) or root / "r8" / "MEMORY.md" in seen)
+"""
+)
+
+_NO_INSTANCE_SCRIPT = (
+    _PRELUDE
+    + """
+with Watcher(sink) as watcher:
+    watcher.arm(Targets((base,)))
+    [(path, reason)] = watcher.unwatched()
+    assert path == base and "max_user_instances" in reason, reason
+    assert watcher.drain().rescan == (PARTIAL,)
+    watcher.arm(Targets((base,)))
+    assert watcher.drain().rescan == (), "said once"
+"""
+)
+
+_UNREADABLE_SCRIPT = (
+    _PRELUDE
+    + """
+root = base / "echoes"
+with Watcher(sink) as watcher:
+    watcher.arm(Targets((root,)))
+    assert watcher.unwatched() == ((root, "Permission denied"),), watcher.unwatched()
+"""
+)
+
+
+def _run_limited(limit: str, value: int, script: str, base: Path) -> None:
+    wrapped = ["unshare", "-Ur", "sh", "-c", f'echo {value} > /proc/sys/user/{limit} && exec "$@"', "sh"]
+    probe = subprocess.run([*wrapped, "true"], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no user namespace with own inotify limits here: {probe.stderr.strip()}")
+    _run(wrapped, script, base)
+
+
+def _run(wrapper: list[str], script: str, base: Path) -> None:
+    done = subprocess.run(
+        [*wrapper, sys.executable, "-W", "error", "-c", script, str(base)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,71 @@
+"""Helpers of the daemon's tests: wait for a condition; a real watcher and what it reported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from echod.daemon.sink import Sink
+from echod.daemon.targets import Dirt, Targets
+from echod.daemon.watch import Watcher
+
+PATIENCE_SECONDS = 20.0
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Poll until `condition` holds; the time only bounds a failure."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"never happened: {what}")
+        time.sleep(0.005)
+
+
+class Watching:
+    """A real watcher and everything it has reported so far."""
+
+    def __init__(self, watcher: Watcher, sink: Sink) -> None:
+        self.watcher = watcher
+        self.sink = sink
+        self.paths: set[Path] = set()
+        self.rescan: list[str] = []
+
+    def arm(self, *roots: Path, hints: tuple[Path, ...] = ()) -> None:
+        """Arm, and forget what that made dirty."""
+        self.watcher.arm(Targets(roots, hints))
+        self.forget()
+
+    def drain(self) -> Dirt:
+        dirt = self.watcher.drain()
+        self.paths |= dirt.paths
+        self.rescan += dirt.rescan
+        return dirt
+
+    def forget(self) -> None:
+        self.drain()
+        self.paths.clear()
+        self.rescan.clear()
+
+    def until(self, *paths: Path) -> None:
+        """Wait until each path was reported."""
+        wait_until(lambda: self.drain() and self.paths.issuperset(paths), f"events for {[str(p) for p in paths]}")
+
+    def until_seen(self, path: Path) -> None:
+        """Write `path` until a write is reported: the watch is live again."""
+
+        def seen() -> bool:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(time.monotonic_ns()))
+            time.sleep(0.01)
+            self.drain()
+            return path in self.paths
+
+        wait_until(seen, f"a live watch for {path}")
+
+    def settle(self, beacon: Path) -> None:
+        """Wait until all earlier events have arrived: those of one observer come in order."""
+        beacon.write_text("beacon")
+        self.until(beacon)
