@@ -72,10 +72,8 @@ Here is what I found while reviewing the branch:
 - **layer**: traced
 - **confidence**: 0.6
 - **evidence**: `tests/orders/conftest.py`
-- Factories are local to a test package. The staging database answers on postgres://shop:"""
-    + "tr0ub4dor"
-    + """@db.staging:5432/shop during the run.
-""",
+- Factories are local to a test package. The staging database answers on postgres://shop:{password}@db.staging:5432/shop during the run.
+""".format(password="tr0ub4dor" + "17"),
 }
 
 
@@ -137,7 +135,7 @@ def _make_project(home: Path) -> Path:
 def _workflow(project: Path) -> Iterator[Callable[[], None]]:
     """A workflow with a live owner; the yielded function ends it the way the plugin does."""
     marker = project / "tmp/.rune-review-7be10d44.json"
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"]) as owner:  # noqa: S603
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"]) as owner:
         state = {"team_name": "rune-review-7be10d44", "status": "active", "owner_pid": str(owner.pid)}
         marker.write_text(json.dumps(state))
 
