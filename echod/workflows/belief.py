@@ -1,0 +1,185 @@
+"""How long each sign is believed, and the sentence that says so. Pure: values and `now` in, reasons out."""
+
+from __future__ import annotations
+
+import time
+
+from echod.workflows.limits import GateLimits
+from echod.workflows.observations import Change, Claim, Editor, Marker, Observations
+from echod.workflows.processes import Life
+from echod.workflows.verdict import Kind, Reason
+
+_DAY = 86_400
+# Kinds that name an owner as a rule, so that its absence is worth a word.
+_OWNED = frozenset({Kind.STATE_FILE, Kind.LOOP, Kind.CHECKPOINT, Kind.LOCK})
+# Kinds that workflows write into the project: a change of one is a sign of somebody at work.
+_WRITTEN = _OWNED | {Kind.MIGRATION, Kind.SIGNALS}
+
+
+def reason_of(marker: Marker, now: float, limits: GateLimits) -> Reason | None:
+    """What a marker means now: it holds, it is a warning (no longer believed), or (None) it says nothing.
+
+    A marker whose owner is known to be gone, and one that nobody touched for `mention_days`, is the residue of a dead
+    session; every project has some, and they deserve no warning.
+    """
+    if marker.claim is Claim.ENDED or (marker.kind is Kind.SESSION and not limits.sessions):
+        return None
+    life = marker.owner.life(marker.written)
+    until = believed_until(marker, life, limits)
+    holds = _fresh(marker.touched, until, now, limits)
+    if not holds and not _worth_mentioning(marker, life, now, limits):
+        return None
+    return Reason(
+        marker=marker.path,
+        text=_sentence(marker, life, now, until, holds=holds),
+        holds=holds,
+        until=until if holds else None,
+        kind=marker.kind,
+        name=marker.name,
+        since=marker.started or marker.touched,
+        pid=marker.owner.pid,
+    )
+
+
+def believed_until(marker: Marker, life: Life, limits: GateLimits) -> float | None:
+    """The moment from which the marker no longer counts; None: its age is unknown, so it counts."""
+    if marker.deadline is not None:
+        return marker.deadline if life is not Life.GONE else 0.0
+    if marker.touched is None:
+        return None
+    return marker.touched + min(_patience(marker, life, limits), limits.silent_seconds)
+
+
+def _patience(marker: Marker, life: Life, limits: GateLimits) -> float:
+    """How many seconds without a sign of life the marker is believed."""
+    forever = limits.silent_seconds
+    unknown = limits.unknown_minutes * 60
+    match marker.kind:
+        case Kind.STATE_FILE:
+            patience = {Life.ALIVE: forever, Life.UNKNOWN: unknown, Life.GONE: limits.gone_minutes * 60}[life]
+        case Kind.LOOP:
+            patience = forever if life is Life.ALIVE else limits.loop_minutes * 60
+        case Kind.CHECKPOINT:
+            patience = forever if life is Life.ALIVE else unknown
+        case Kind.LOCK:
+            patience = {Life.ALIVE: forever, Life.UNKNOWN: limits.young_minutes * 60, Life.GONE: 0.0}[life]
+        case Kind.MIGRATION:
+            patience = limits.migration_minutes * 60
+        case Kind.SESSION:
+            patience = 0.0 if life is Life.GONE else forever
+        case Kind.GIT:
+            patience = forever
+        case _:
+            patience = unknown
+    return patience
+
+
+def quiet_reasons(observations: Observations, now: float, limits: GateLimits) -> tuple[Reason, ...]:
+    """The signs that someone just wrote, just ended, or has a file open; the newest change only."""
+    if limits.quiet_seconds <= 0:
+        return ()
+    reasons = [_of_editor(editor, now, limits) for editor in observations.editors]
+    changes = [*observations.changes, *_marker_changes(observations)]
+    recent = [c for c in changes if _fresh(c.at, c.at + limits.quiet_seconds, now, limits)]
+    if recent:
+        reasons.append(_of_change(max(recent, key=lambda change: change.at), now, limits))
+    ended = observations.last_ended
+    if ended is not None and _fresh(ended, ended + limits.quiet_seconds, now, limits):
+        reasons.append(_of_end(ended, now, limits))
+    return tuple(reason for reason in reasons if reason is not None)
+
+
+def _marker_changes(observations: Observations) -> list[Change]:
+    return [Change(m.path, m.touched) for m in observations.markers if m.touched is not None and m.kind in _WRITTEN]
+
+
+def _of_change(change: Change, now: float, limits: GateLimits) -> Reason:
+    until = change.at + limits.quiet_seconds
+    text = f"{change.path} was changed at {at(change.at, now)}; quiet until {at(until, now)}"
+    return Reason(change.path, text, holds=True, until=until, kind=Kind.CHANGED, since=change.at)
+
+
+def _of_end(ended: float, now: float, limits: GateLimits) -> Reason:
+    until = ended + limits.quiet_seconds
+    text = f"a workflow ended at {at(ended, now)}; quiet until {at(until, now)}"
+    return Reason("workflow", text, holds=True, until=until, kind=Kind.ENDED, since=ended)
+
+
+def _of_editor(editor: Editor, now: float, limits: GateLimits) -> Reason | None:
+    life = editor.owner.life(editor.written)
+    if life is Life.GONE:
+        return None  # left behind by a crash
+    patience = limits.silent_seconds if life is Life.ALIVE else limits.unknown_minutes * 60
+    until = None if editor.written is None else editor.written + patience
+    if not _fresh(editor.written, until, now, limits):
+        return None
+    whose = f" (process {editor.owner.pid})" if editor.owner.pid else ""
+    text = f"an editor{whose} has {editor.edits} open; believed until {_until(until, now)}"
+    return Reason(
+        marker=editor.path,
+        text=text,
+        holds=True,
+        until=until,
+        kind=Kind.EDITOR,
+        since=editor.written,
+        pid=editor.owner.pid,
+    )
+
+
+def _fresh(touched: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
+    """Whether something believed until `until` counts at `now`.
+
+    An unknown time counts as fresh, and so does one in the future, unless it is so far ahead that the clock that wrote
+    it was plainly wrong: that would be fresh for years.
+    """
+    if until is None:
+        return True
+    return now < until and (touched is None or touched - now <= limits.silent_seconds)
+
+
+def _worth_mentioning(marker: Marker, life: Life, now: float, limits: GateLimits) -> bool:
+    if life is Life.GONE or marker.deadline is not None:
+        return False
+    return life is Life.ALIVE or marker.touched is None or abs(now - marker.touched) < limits.mention_seconds
+
+
+def _sentence(marker: Marker, life: Life, now: float, until: float | None, *, holds: bool) -> str:
+    parts = [marker.says, _whose(marker, life)]
+    if marker.started is not None:
+        parts.append(f"started {at(marker.started, now)}")
+    if marker.touched is not None:
+        parts.append(f"last sign of life {at(marker.touched, now)}")
+    if holds:
+        parts.append(f"believed until {_until(until, now)}")
+    else:
+        parts.append("that is too long ago to believe it, so echod goes on")
+    return "; ".join(part for part in parts if part)
+
+
+def _whose(marker: Marker, life: Life) -> str:
+    number = marker.owner.pid
+    if number is None:
+        return "its process is not known" if marker.kind in _OWNED else ""
+    if marker.owner.recycled(marker.written):
+        return f"its process {number} is gone, the number belongs to a later one"
+    return (
+        f"its process {number} "
+        + {
+            Life.ALIVE: "is alive",
+            Life.GONE: "is gone",
+            Life.UNKNOWN: "may be alive",
+        }[life]
+    )
+
+
+def _until(until: float | None, now: float) -> str:
+    return "its time can be read" if until is None else at(until, now)
+
+
+def at(moment: float, now: float) -> str:
+    """A moment as the clock on the wall shows it, with the date unless it is within half a day of `now`."""
+    shape = "%H:%M" if abs(moment - now) < _DAY / 2 else "%Y-%m-%d %H:%M"
+    try:
+        return time.strftime(shape, time.localtime(moment))
+    except (OverflowError, ValueError, OSError):
+        return f"{moment:.0f}"

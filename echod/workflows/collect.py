@@ -1,0 +1,57 @@
+"""One look at a project's disk: every family of markers, the memory files, the editors. Reads only; decides nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from echod.workflows import declared as announced
+from echod.workflows import reading, sessions, state_files, store_files
+from echod.workflows.observations import DeclaredWorkflow, Observations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from echod.workflows.processes import Processes
+
+
+def observe(
+    project: Path,
+    stores: Sequence[Path],
+    *,
+    claude_home: Path | None,
+    processes: Processes,
+    own_writes: Mapping[Path, int],
+    declared: Sequence[DeclaredWorkflow],
+    last_ended: float | None,
+) -> Observations:
+    """What can be seen of a project now.
+
+    Args:
+        project: its root.
+        stores: its stores' directories, absolute.
+        claude_home: Claude Code's directory, None to leave its sessions out.
+        processes: the table of processes.
+        own_writes: for files that echod wrote last, the modification time (nanoseconds) it left on them.
+        declared: workflows that were announced for this project and not ended.
+        last_ended: when a workflow of this project was last known to end (Unix seconds).
+    """
+    root = Path(os.path.realpath(project))
+    markers = (
+        *announced.read(declared, processes),
+        *state_files.read(root, {}, processes),
+        *(sessions.read(claude_home, root, processes) if claude_home else ()),
+    )
+    changes, editors = store_files.read(root, stores, own_writes, processes)
+    return Observations(markers, changes, editors, last_ended, _unseen(root))
+
+
+def _unseen(root: Path) -> tuple[tuple[str, str], ...]:
+    if not reading.is_link(root / "tmp"):
+        return ()
+    text = (
+        "tmp is a symbolic link and echod does not look behind it, so it cannot see most workflows here; "
+        "announce them with echod workflow begin"
+    )
+    return (("tmp", text),)
