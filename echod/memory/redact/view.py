@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from echod.memory.disguise import unfold
 from echod.memory.redact.values import Secret
 
 WALL = "\uffff"
@@ -16,12 +17,6 @@ WALL = "\uffff"
 
 _MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
 _ESCAPED_BREAK = re.compile(r"\\[nrt]")
-
-# Invisible characters vanish and fullwidth forms become ASCII, or one of them inside a token would hide it.
-_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff"
-_FULLWIDTH = "\uff01-\uff5e"
-_TRICKS = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
-_FULLWIDTH_OFFSET = 0xFEE0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +45,10 @@ class View:
 
 def look_at(text: str) -> View:
     """The view of a text: tricks undone, markers of earlier redactions walled off."""
-    folded, origin = (text, None) if text.isascii() else _fold(text)
+    folded, origin = unfold(text)
     if "[REDACTED:" in folded:
         folded = _MARKER.sub(lambda match: WALL * len(match[0]), folded)
     if "\\" in folded:
         # Memory that went through tab-separated hooks holds a literal \n where a line ended.
         folded = _ESCAPED_BREAK.sub("  ", folded)
     return View(folded, origin)
-
-
-def _fold(text: str) -> tuple[str, Sequence[int] | None]:
-    if _TRICKS.search(text) is None:
-        return text, None
-    pieces: list[str] = []
-    origin: list[int] = []
-    done = 0
-    for trick in _TRICKS.finditer(text):
-        pieces.append(text[done : trick.start()])
-        origin.extend(range(done, trick.start()))
-        for position in range(trick.start(), trick.end()):
-            code = ord(text[position]) - _FULLWIDTH_OFFSET
-            if ord("!") <= code <= ord("~"):
-                pieces.append(chr(code))
-                origin.append(position)
-        done = trick.end()
-    pieces.append(text[done:])
-    origin.extend(range(done, len(text)))
-    return "".join(pieces), origin
