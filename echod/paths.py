@@ -75,8 +75,12 @@ class Paths:
 
     @property
     def wake(self) -> Path:
-        """Touched by commands that have queued work."""
-        return self.runtime / "wake"
+        """Written by commands that have queued work.
+
+        It lies in the one directory there that the daemon watches; the heartbeat beside it would wake the daemon
+        by its own writing.
+        """
+        return self.canary / "wake"
 
     @property
     def snapshot(self) -> Path:

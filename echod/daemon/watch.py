@@ -143,6 +143,13 @@ class Watcher:
             sorted((target, reason) for place, reason in self._failures.items() for target in self._served[place])
         )
 
+    def watches(self, target: Path) -> bool:
+        """Whether changes of a target are reported, as far as the kernel and the disk say. It must exist for that."""
+        return any(
+            target in self._served.get(place, ()) and place not in self._failures and real_path(target) == place.path
+            for place in self._armed
+        )
+
     def _settle(self) -> None:
         # What appears between the look and the new watch has no event; so look again until nothing changes.
         for _ in range(8):

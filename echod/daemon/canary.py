@@ -1,0 +1,91 @@
+"""Do file events still arrive? A file is written where the watcher watches, and must come back as an event.
+
+A dispatcher that died leaves every other thread alive, so nothing less than a round trip proves the pipe. Knows
+nothing of what is watched besides its own directory, which the owner puts among the watcher's hints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+
+PULSE_SECONDS = 10.0
+"""How often a pulse is sent."""
+
+PATIENCE_SECONDS = 10.0
+"""How long one may be under way. Detection takes at most both together; a healthy round trip takes 2 ms."""
+
+_PREFIX = "pulse-"
+
+
+class Canary:
+    """Sends pulses and waits for them. Times are seconds of the monotonic clock.
+
+    A pulse has a name of its own, so that a late echo of an earlier one proves nothing.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._number = 0
+        self._sent_at: float | None = None
+        self._awaited: Path | None = None
+        self._silent = False
+        self._unwritten = ""
+
+    @property
+    def directory(self) -> Path:
+        """To be watched as a hint."""
+        return self._directory
+
+    @property
+    def unwritten(self) -> str:
+        """Why the last pulse could not even be sent, or ""; then nothing is known about the pipe."""
+        return self._unwritten
+
+    def heard(self, paths: Collection[Path]) -> None:
+        """Look for the pulse among the paths that the watcher reported."""
+        if self._awaited is not None and self._awaited in paths:
+            self._awaited = None
+            self._silent = False
+
+    def overdue(self, now: float) -> bool:
+        """Whether a pulse has been under way for too long."""
+        return self._awaited is not None and self._sent_at is not None and now - self._sent_at > PATIENCE_SECONDS
+
+    def ok(self, now: float) -> bool:
+        """False from the moment a pulse is overdue until one is heard; true as long as nothing speaks against it."""
+        return not (self._silent or self.overdue(now))
+
+    def beat(self, now: float) -> None:
+        """Send the next pulse if it is time and none is under way. Never raises; see `unwritten`."""
+        if self._awaited is None and (self._sent_at is None or now - self._sent_at >= PULSE_SECONDS):
+            self._send(now)
+
+    def give_up(self) -> None:
+        """The pulse under way is lost; the next `beat` sends another at once, and `ok` waits for that."""
+        self._silent = True
+        self._awaited = self._sent_at = None
+
+    def rest(self) -> None:
+        """Nothing can be proven for now; start afresh with the next `beat`."""
+        self._silent = False
+        self._awaited = self._sent_at = None
+
+    def _send(self, now: float) -> None:
+        self._number += 1
+        self._sent_at = now
+        pulse = self._directory / f"{_PREFIX}{self._number}"
+        try:
+            self._directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            for old in self._directory.glob(f"{_PREFIX}*"):
+                old.unlink(missing_ok=True)
+            with os.fdopen(os.open(pulse, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
+                file.write(str(self._number))
+        except OSError as error:
+            self._unwritten = f"the canary file could not be written ({error.strerror})"
+        else:
+            self._unwritten = ""
+            self._awaited = pulse

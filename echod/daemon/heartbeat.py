@@ -1,0 +1,212 @@
+"""The sign of life that the daemon leaves in the runtime directory, and what it means to whoever reads it.
+
+Health is progress: the stamp is renewed only while file events arrive and the worker moves, so a process that is
+merely there looks as hung as it is. Read by `echod status`, hence free of heavy imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from pathlib import Path
+
+from echod.daemon.holder import LockState
+from echod.daemon.process import Process
+from echod.paths import PRIVATE_FILE
+
+BEAT_SECONDS = 5.0
+"""How often the daemon beats."""
+
+STALL_SECONDS = 20.0
+"""A worker that has not moved for so long is stalled; long jobs report their progress more often than that."""
+
+FRESH_SECONDS = 20.0
+"""A heartbeat older than this means that the daemon's loop itself hangs."""
+
+START_SECONDS = 30.0
+"""A daemon that holds its lock may take so long until its first beat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One beat. Times named `*_at` are Unix seconds, for people; `*_monotonic` are for arithmetic.
+
+    Attributes:
+        pid: the daemon's process number.
+        started: the start of that process (`process.Process.started`).
+        version: the daemon's version.
+        started_at: when the daemon came up.
+        beat_at: when it last made progress.
+        beat_monotonic: the same by the monotonic clock.
+        worker_monotonic: when the worker last moved.
+        canary_ok: file events arrive.
+        job: the running job in words, or "".
+        health: one line, the same that the supervisor shows.
+        reconciled_at: when every store was last looked at; None before the first time.
+        stalled: why the stamp is not renewed, or "".
+    """
+
+    pid: int
+    started: str
+    version: str
+    started_at: float
+    beat_at: float
+    beat_monotonic: float
+    worker_monotonic: float
+    canary_ok: bool
+    job: str
+    health: str
+    reconciled_at: float | None
+    stalled: str = ""
+
+
+def read(path: Path) -> Heartbeat | None:
+    """The last beat, or None if there is none that this version understands.
+
+    Raises:
+        OSError: it is there but cannot be read.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+        known = {field.name: found[field.name] for field in fields(Heartbeat)}
+        return Heartbeat(**known)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+class Heart:
+    """The daemon's side: writes the heartbeat while there is progress, and once when it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: Heartbeat | None = None
+
+    def beat(self, now: Heartbeat) -> bool:
+        """Write a beat; False if there was no progress, and the stamp was therefore left as it was.
+
+        Raises:
+            OSError: the runtime directory is gone or full.
+        """
+        stalled = _stall(now)
+        if stalled:
+            at = self._last or now
+            stale = replace(now, beat_at=at.beat_at, beat_monotonic=at.beat_monotonic, stalled=stalled)
+            if self._last is None or self._last.stalled != stalled:
+                _write(self._path, stale)
+            self._last = stale
+            return False
+        _write(self._path, now)
+        self._last = now
+        return True
+
+    def clear(self) -> None:
+        """Remove the file at a clean end. Nobody needs it gone: the lock says who runs."""
+        self._path.unlink(missing_ok=True)
+
+
+class State(StrEnum):
+    """What can be said of a daemon from outside."""
+
+    RUNNING = "running"
+    STARTING = "starting"
+    UPGRADED = "upgraded"
+    HUNG = "hung"
+    SUSPENDED = "suspended"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """The state, a sentence about it, and the heartbeat if it is the running daemon's own.
+
+    `RUNNING` and `UPGRADED` answer; the latter runs as another version than the one asking (`heartbeat.version`).
+    `SUSPENDED` was stopped by a signal: everything about it looks alive, and nothing happens.
+    """
+
+    state: State
+    text: str
+    heartbeat: Heartbeat | None
+
+    @property
+    def answers(self) -> bool:
+        """Whether work handed over now will be done."""
+        return self.state in {State.RUNNING, State.UPGRADED}
+
+
+def liveness(
+    heartbeat: Heartbeat | None,
+    lock: LockState,
+    monotonic: float,
+    find: Callable[[int], Process | None],
+    version: str,
+) -> Liveness:
+    """Judge a daemon by its lock, its heartbeat and its process.
+
+    Args:
+        heartbeat: what `read` gave.
+        lock: the state of `Paths.daemon_lock`.
+        monotonic: seconds of the monotonic clock, which all processes share.
+        find: looks a process up (`process.look_up`).
+        version: the version of whoever asks.
+    """
+    if not lock.held:
+        return Liveness(State.STOPPED, "The daemon is not running.", None)
+    holder = lock.holder
+    process = find(holder.pid) if holder else None
+    if holder is None or process is None or process.started != holder.started:
+        # The text is written a moment after the lock is taken.
+        return Liveness(State.STARTING, "A daemon is just starting.", None)
+    if process.suspended:
+        text = f"The daemon (process {holder.pid}) was stopped by a signal; wake it with: kill -CONT {holder.pid}"
+        return Liveness(State.SUSPENDED, text, _own(heartbeat, process))
+    own = _own(heartbeat, process)
+    if own is None:
+        if monotonic - holder.since_monotonic <= START_SECONDS:
+            return Liveness(State.STARTING, f"The daemon (process {holder.pid}) is starting.", None)
+        return Liveness(State.HUNG, f"The daemon (process {holder.pid}) never came up; {_RESTART}", None)
+    age = monotonic - own.beat_monotonic
+    if own.stalled:
+        return Liveness(State.HUNG, f"The daemon (process {own.pid}) hangs: {own.stalled}; {_RESTART}", own)
+    if age > FRESH_SECONDS:
+        text = f"The daemon (process {own.pid}) has given no sign of life for {age:.0f} s; {_RESTART}"
+        return Liveness(State.HUNG, text, own)
+    if own.version != version:
+        text = f"The daemon runs version {own.version}, this is {version}; {_RESTART}"
+        return Liveness(State.UPGRADED, text, own)
+    return Liveness(State.RUNNING, own.health, own)
+
+
+_RESTART = "restart it with: echod service restart"
+
+
+def _own(heartbeat: Heartbeat | None, process: Process) -> Heartbeat | None:
+    if heartbeat is None or (heartbeat.pid, heartbeat.started) != (process.pid, process.started):
+        return None
+    return heartbeat
+
+
+def _stall(now: Heartbeat) -> str:
+    if not now.canary_ok:
+        return "file events do not arrive any more"
+    still = now.beat_monotonic - now.worker_monotonic
+    if still > STALL_SECONDS:
+        return f"the worker has not moved ({now.job})" if now.job else "the worker has not moved"
+    return ""
+
+
+def _write(path: Path, beat: Heartbeat) -> None:
+    # Not synced: a heartbeat that a crash loses was worth nothing.
+    stage = path.with_name(f".{path.name}.{beat.pid}")
+    descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(beat), file)
+        stage.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            stage.unlink()
+        raise

@@ -1,0 +1,148 @@
+"""The two locks: one held for the daemon's life, one for the length of a job by whoever runs it.
+
+Both are advisory locks that the kernel releases with their process, so a stale file never needs a hand. The files
+are never deleted: a second process would lock the new file while the first still holds the old one. Whoever holds
+one can ask whether the file is still the one it locked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from echod.daemon.holder import Holder, lock_state
+from echod.errors import EchodError, StateError
+from echod.paths import PRIVATE_FILE
+
+START_SECONDS = 1.0
+"""How long a starting daemon waits for its lock; `holder.lock_state` may hold it for an instant."""
+
+
+class AlreadyHeldError(EchodError):
+    """Somebody else holds the lock. `holder` is who, if they could be read."""
+
+    def __init__(self, sentence: str, holder: Holder | None) -> None:
+        super().__init__(sentence)
+        self.holder = holder
+
+
+class AlreadyRunningError(AlreadyHeldError):
+    """Another daemon of this user runs."""
+
+
+class WorkerBusyError(AlreadyHeldError):
+    """A job is being done by somebody else, and the time to wait is over."""
+
+
+class HeldLock:
+    """A lock that this process holds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def still_held(self) -> bool:
+        """Whether the file at the path is still the one that was locked; if not, another may hold the new one."""
+        if self._descriptor is None:
+            return False
+        try:
+            ours, there = os.fstat(self._descriptor), self._path.lstat()
+        except OSError:
+            return False
+        return (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)
+
+
+@contextmanager
+def daemon_lock(path: Path, me: Holder, seconds: float = START_SECONDS) -> Iterator[HeldLock]:
+    """Hold the lock of the daemon's life.
+
+    Raises:
+        AlreadyRunningError: another daemon holds it.
+        StateError: it cannot be taken at all (no directory, no permission, no locks on this file system).
+    """
+    with _hold(path, me, seconds, _never) as held:
+        if held is None:
+            holder = _read_holder(path)
+            raise AlreadyRunningError(f"echod is already running{_who(holder)}.", holder)
+        yield held
+
+
+@contextmanager
+def worker_lock(
+    path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool] | None = None
+) -> Iterator[HeldLock]:
+    """Hold the lock of whoever runs a job. Taken and released in the same thread, and never twice.
+
+    Args:
+        path: `Paths.worker_lock`.
+        me: who takes it, written into the file.
+        seconds: how long to wait for it at most.
+        cancelled: asked while waiting; True ends the wait, as its deadline does.
+
+    Raises:
+        WorkerBusyError: somebody else held it all the time.
+        StateError: it cannot be taken at all.
+    """
+    with _hold(path, me, seconds, cancelled or _never) as held:
+        if held is None:
+            holder = _read_holder(path)
+            raise WorkerBusyError(f"A job is running{_who(holder)}; try again when it is done.", holder)
+        yield held
+
+
+@contextmanager
+def _hold(path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
+    held = HeldLock(path)
+
+    def sign(descriptor: int) -> None:
+        text = me.encode()
+        os.pwrite(descriptor, text, 0)  # over the old text, then cut: a reader never meets an empty file
+        os.ftruncate(descriptor, len(text))
+        held._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
+
+    lock = FileLock(
+        path,
+        mode=PRIVATE_FILE,
+        thread_local=False,  # still_held is asked by other threads
+        preserve_lock_file=True,
+        on_acquired=sign,
+    )
+    try:
+        path.parent.stat()  # the lock would make a missing directory itself, and not a private one
+        lock.acquire(timeout=seconds, cancel_check=cancelled)
+    except Timeout:
+        yield None
+        return
+    except OSError as error:
+        raise StateError(
+            f"The lock file {path} cannot be used ({error.strerror}); check the directory's permissions and that it "
+            "is on a local file system, or set ECHOD_STATE_DIR to one that is."
+        ) from error
+    try:
+        yield held
+    finally:
+        held._descriptor = None  # noqa: SLF001
+        lock.release()
+
+
+def _read_holder(path: Path) -> Holder | None:
+    try:
+        return lock_state(path).holder
+    except OSError:
+        return None
+
+
+def _who(holder: Holder | None) -> str:
+    if holder is None:
+        return ""
+    since = datetime.fromtimestamp(holder.since).astimezone()
+    return f" (process {holder.pid}, version {holder.version}, since {since:%Y-%m-%d %H:%M})"
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,83 @@
+"""Telling the supervisor how we are: systemd's notification protocol, one datagram a message (sd_notify(3)).
+
+Where no supervisor asks (a terminal, launchd), nothing is sent. Never fails: a supervisor that does not listen is
+not a reason to stop.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    """Sends messages to the supervisor.
+
+    Attributes:
+        address: the supervisor's datagram socket; None sends nothing.
+        watchdog_seconds: send `watchdog` more often than this or be killed; None if it does not watch.
+    """
+
+    address: str | None
+    watchdog_seconds: float | None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], pid: int) -> Notifier:
+        """What the supervisor left in the environment. `WATCHDOG_PID` may say that it means another process."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        usable = address.startswith(("/", "@"))
+        return cls(address if usable else None, _watchdog_seconds(environ, pid) if usable else None)
+
+    def ready(self, status: str) -> None:
+        """Start or reload is over."""
+        self._send(f"READY=1\nSTATUS={_one_line(status)}")
+
+    def status(self, status: str) -> None:
+        """One line for `systemctl status`."""
+        self._send(f"STATUS={_one_line(status)}")
+
+    def watchdog(self) -> None:
+        """There is progress."""
+        self._send("WATCHDOG=1")
+
+    def reloading(self, monotonic_seconds: float) -> None:
+        """Settings are read again; `ready` follows."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * MICROSECONDS)}")
+
+    def stopping(self, status: str) -> None:
+        """The end has begun."""
+        self._send(f"STOPPING=1\nSTATUS={_one_line(status)}")
+
+    def _send(self, message: str) -> None:
+        if self.address is None:
+            return
+        # A leading @ stands for the zero byte of Linux's abstract names.
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as out:
+                out.settimeout(0)
+                out.sendto(message.encode(), address)
+        except OSError as error:
+            log.debug("supervisor_not_notified", error=str(error))
+
+
+def _watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
+    if environ.get("WATCHDOG_PID", str(pid)) != str(pid):
+        return None
+    try:
+        microseconds = int(environ.get("WATCHDOG_USEC", ""))
+    except ValueError:
+        return None
+    return microseconds / MICROSECONDS if microseconds > 0 else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

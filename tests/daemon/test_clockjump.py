@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from echod.daemon.clockjump import ClockJumps
+
+
+@pytest.mark.parametrize(
+    ("wall", "monotonic", "jump"),
+    [
+        pytest.param(1060, 60, None, id="both clocks agree"),
+        pytest.param(1080, 60, None, id="slewed"),
+        pytest.param(4660, 60, 3600, id="set forward, or the machine slept"),
+        pytest.param(-2540, 60, -3600, id="set back"),
+    ],
+)
+def test_a_jump_is_a_difference_between_the_clocks(wall: float, monotonic: float, jump: float | None) -> None:
+    assert ClockJumps(1000, 0).jumped(wall, monotonic) == jump
+
+
+def test_a_jump_is_told_once() -> None:
+    jumps = ClockJumps(1000, 0)
+
+    assert jumps.jumped(5000, 1) is not None
+    assert jumps.jumped(5001, 2) is None
+
+
+def test_drift_that_adds_up_is_told_in_the_end() -> None:
+    jumps = ClockJumps(1000, 0)
+
+    told = [jumps.jumped(1000 + turn * 11, turn * 10) for turn in range(40)]
+
+    assert sum(jump is not None for jump in told) == 1

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.daemon.debounce import Debounce
+
+QUIET = 2.0
+CAP = 20.0
+
+
+def _debounce() -> Debounce[str]:
+    return Debounce(QUIET, CAP)
+
+
+def test_nothing_marked_is_never_due() -> None:
+    debounce = _debounce()
+
+    assert debounce.ready(1e9) == ()
+    assert debounce.next_due() is None
+
+
+def test_a_mark_is_due_after_the_quiet_time_and_then_gone() -> None:
+    debounce = _debounce()
+    debounce.mark("a", 10)
+
+    assert debounce.next_due() == 12
+    assert debounce.ready(11.9) == ()
+    assert debounce.ready(12) == ("a",)
+    assert debounce.ready(100) == ()
+
+
+def test_a_further_mark_puts_it_off() -> None:
+    debounce = _debounce()
+    debounce.mark("a", 0)
+    debounce.mark("a", 1.5)
+
+    assert debounce.ready(2) == ()
+    assert debounce.ready(3.5) == ("a",)
+
+
+def test_a_writer_without_pauses_cannot_put_it_off_beyond_the_cap() -> None:
+    debounce = _debounce()
+    for tenths in range(201):
+        assert debounce.ready(tenths / 10) == (() if tenths < 200 else ("a",))
+        debounce.mark("a", tenths / 10)
+
+
+def test_a_mark_after_it_was_ready_starts_anew() -> None:
+    debounce = _debounce()
+    debounce.mark("a", 0)
+    debounce.ready(2)
+    debounce.mark("a", 30)
+
+    assert debounce.next_due() == 32
+
+
+def test_without_a_quiet_time_a_mark_is_due_at_once() -> None:
+    debounce: Debounce[str] = Debounce(0, 0)
+    debounce.mark("a", 5)
+
+    assert debounce.ready(5) == ("a",)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=60))
+def test_every_mark_is_looked_at_once_it_was_calm_or_capped_and_never_before(steps: list[tuple[str, float]]) -> None:
+    debounce = _debounce()
+    pending: dict[str, tuple[float, float]] = {}
+    now = 0.0
+    for key, pause in steps:
+        now += pause
+        for ready in debounce.ready(now):
+            first, last = pending.pop(ready)
+            assert now >= min(last + QUIET, first + CAP)
+        assert all(now < min(last + QUIET, first + CAP) for first, last in pending.values())
+        debounce.mark(key, now)
+        pending[key] = (pending.get(key, (now, now))[0], now)
+
+    assert len(debounce) == len(pending)
+    assert set(debounce.ready(now + CAP)) == set(pending)
