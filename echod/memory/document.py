@@ -2,119 +2,85 @@
 
 `parse(data).render() == data` for every input. An *entry* is a block in a recognised form; everything else is
 *opaque* and is never pruned, merged or moved. A file that must not be touched is `Unreadable`, never empty.
+
+A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the
+first block is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date
-from enum import StrEnum
+import re
+from itertools import pairwise
+
+from echod.memory import forms, scan
+from echod.memory.model import Block, Document, Entry, Fault, Field, Form, Layer, Span, Unreadable
+
+__all__ = [
+    "SIZE_LIMIT",
+    "Block",
+    "Document",
+    "Entry",
+    "Fault",
+    "Field",
+    "Form",
+    "Layer",
+    "Span",
+    "Unreadable",
+    "parse",
+    "parse_block",
+]
+
+SIZE_LIMIT = 10 * 1024 * 1024
+"""Bytes. Other readers of these files stop at the same size."""
+
+SCHEMA = 1
+"""The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
+
+_SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
 
-class Layer(StrEnum):
-    """How long an entry is meant to live, from permanent to fleeting."""
+def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
+    """Read a memory file. Never raises, never drops a byte, takes time linear in the size of `data`.
 
-    ETCHED = "etched"
-    NOTES = "notes"
-    INSCRIBED = "inscribed"
-    OBSERVATIONS = "observations"
-    TRACED = "traced"
-
-
-class Form(StrEnum):
-    """The shapes that entries have in real files (docs/formats.md)."""
-
-    BULLET = "bullet"
-    LAYER_HEADING = "layer-heading"
-    OBSERVATION = "observation"
-    WRITER = "writer"
-    NOTES = "notes"
-
-
-class Fault(StrEnum):
-    """Why a file must not be touched."""
-
-    INVALID_UTF8 = "invalid-utf8"
-    OVER_SIZE = "over-size"
-    FUTURE_SCHEMA = "future-schema"
-    CONFLICT_MARKERS = "conflict-markers"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Character offsets in a block's text, end exclusive."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One metadata line of an entry: its lower-case name, its value as written, and where the value stands."""
-
-    name: str
-    value: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What the metadata of an entry says. `None` means that the entry does not say it.
-
-    Attributes:
-        layer: the layer; `None` where the entry names one that is unknown (the block is then protected).
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title in the bullet form (`Pattern`, `Decision`, ...).
-        heading_date: the date in the heading (or the writer form's `date` field).
-        confidence: 0..1; words are HIGH 0.9, MEDIUM 0.75, LOW 0.4.
-        evidence: the evidence field as written.
-        supersedes: the title this entry replaces; `None` also where it says "none".
-        body: span of the learning (everything after heading and metadata) in the block's text.
-        fields: every metadata line in file order; of repeated names the first one counts.
+    Args:
+        data: the file's bytes.
+        limit: bytes above which the file is not looked at.
     """
+    if len(data) > limit:
+        size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), limit))
+        reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
+        return Unreadable(Fault.OVER_SIZE, reason, data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        reason = f"Line {line} is not UTF-8 (byte {error.start}); save the file as UTF-8."
+        return Unreadable(Fault.INVALID_UTF8, reason, data)
 
-    form: Form
-    layer: Layer | None
-    title: str
-    kind: str | None
-    heading_date: date | None
-    verified: date | None
-    confidence: float | None
-    source: str | None
-    evidence: str | None
-    supersedes: str | None
-    body: Span
-    fields: tuple[Field, ...]
+    structure = scan.structure(text)
+    conflict = scan.conflict_line(text, structure)
+    if conflict is not None:
+        reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
+        return Unreadable(Fault.CONFLICT_MARKERS, reason, data)
+    starts = structure.starts
+    preamble = text[: starts[0].offset] if starts else text
+    version = _SCHEMA_COMMENT.search(preamble)
+    if version and version[1] not in {None, "0", "1"}:
+        reason = (
+            f"The file says that it has schema version {version[1]}; this echod knows version {SCHEMA}. Update echod."
+        )
+        return Unreadable(Fault.FUTURE_SCHEMA, reason, data)
+
+    offsets = [*(start.offset for start in starts), len(text)]
+    texts = (text[begin:end] for begin, end in pairwise(offsets))
+    blocks = [
+        Block(own, forms.finish(start.shape, own) if start.shape else None)
+        for start, own in zip(starts, texts, strict=True)
+    ]
+    return Document(preamble, tuple(blocks))
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A stretch of a memory file with its exact source text; `entry` is None where it is opaque."""
-
-    text: str
-    entry: Entry | None
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A memory file that was understood. `preamble` is all before the first block."""
-
-    preamble: str
-    blocks: tuple[Block, ...]
-
-    def render(self) -> bytes:
-        """The exact bytes this document was parsed from (or would be written as)."""
-        return (self.preamble + "".join(block.text for block in self.blocks)).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A file that must not be written over; `reason` is a sentence for the person."""
-
-    fault: Fault
-    reason: str
-    data: bytes
-
-    def render(self) -> bytes:
-        """The bytes as they came."""
-        return self.data
+def parse_block(text: str) -> Block:
+    """Read one block from its own text, as `parse` would have read it in its file."""
+    shape = forms.recognise(text, 0) if scan.HEADING.match(text) else None
+    return Block(text, forms.finish(shape, text) if shape else None)
