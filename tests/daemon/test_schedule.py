@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+import time_machine
+
+from echod.daemon.schedule import Metronome, Tick
+from tests.daemon.watching import wait_until
+
+
+def _nothing() -> None:
+    pass
+
+
+def test_every_tick_comes_again_and_again() -> None:
+    calls: list[str] = []
+
+    with Metronome([Tick("a", 0.02, lambda: calls.append("a")), Tick("b", 0.02, lambda: calls.append("b"))]):
+        wait_until(lambda: calls.count("a") > 2 and calls.count("b") > 2, "three ticks of each")
+
+
+def test_nothing_ticks_after_the_end_and_no_thread_stays() -> None:
+    threads = set(threading.enumerate())
+    calls: list[int] = []
+    with Metronome([Tick("a", 0.01, lambda: calls.append(1))]):
+        wait_until(lambda: calls, "a tick")
+
+    assert set(threading.enumerate()) <= threads
+
+
+def test_an_action_that_fails_stops_neither_itself_nor_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[int] = []
+
+    def failing() -> None:
+        calls.append(1)
+        raise ValueError
+
+    with caplog.at_level(logging.CRITICAL, logger="apscheduler"), Metronome([Tick("a", 0.01, failing)]):
+        wait_until(lambda: len(calls) > 2, "further ticks")
+
+
+def test_a_tick_that_waited_behind_another_is_late_and_not_dropped() -> None:
+    calls: list[int] = []
+    hold = threading.Event()
+
+    with Metronome([Tick("slow", 0.01, hold.wait), Tick("late", 0.01, lambda: calls.append(1))]) as metronome:
+        first = metronome._scheduler.get_job("late").next_run_time.timestamp()
+        wait_until(lambda: metronome._scheduler.get_job("late").next_run_time.timestamp() > first + 1.2, "the wait")
+        before = len(calls)
+        hold.set()
+        wait_until(lambda: len(calls) > before, "the late tick")
+
+
+def test_all_ticks_missed_in_a_sleep_become_one() -> None:
+    calls: list[int] = []
+    with Metronome([Tick("a", 30, lambda: calls.append(1))]) as metronome:
+        scheduler = metronome._scheduler
+        later = scheduler.get_job("a").next_run_time.timestamp() + 3600
+
+        with time_machine.travel(later, tick=False):
+            scheduler.wakeup()
+            wait_until(lambda: calls and scheduler.get_job("a").next_run_time.timestamp() > later, "the tick")
+
+    assert len(calls) == 1
+
+
+def test_after_the_clock_was_set_back_rescheduling_makes_it_tick_again() -> None:
+    calls: list[int] = []
+    with Metronome([Tick("a", 30, lambda: calls.append(1))]) as metronome:
+        scheduler = metronome._scheduler
+        before = scheduler.get_job("a").next_run_time.timestamp()
+
+        with time_machine.travel(before - 3630, tick=True):
+            stuck = scheduler.get_job("a").next_run_time.timestamp() - time.time()
+            metronome.reschedule_all()
+            fresh = scheduler.get_job("a").next_run_time.timestamp() - time.time()
+
+    assert stuck > 3600
+    assert fresh <= 30
