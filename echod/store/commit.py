@@ -1,0 +1,339 @@
+"""One commit, from plan to done. The order of the steps is the point; docs/durability.md explains each.
+
+    stage, keep images, compare with the disk, ask the gate, write the intent   -- until here nothing was changed
+    archive, exchange, note absorptions, claim findings, mark as applied        -- from here only forward
+
+`apply` is also the redo of recovery: every step looks first whether it was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+import structlog
+
+from echod.store import archive, consume, publish
+from echod.store.faults import Busy, StoreFault, fault, told
+from echod.store.ground import Ground
+from echod.store.journal import RoleJournal
+from echod.store.limits import EngineLimits
+from echod.store.records import (
+    Absorption,
+    AppendRecord,
+    ConsumeRecord,
+    Record,
+    RecordState,
+    WriteRecord,
+)
+from echod.store.rolelock import RoleLock
+from echod.store.snapshot import Snapshot, read
+from echod.store.stage import write_stage
+from echod.store.steps import Step, Tracer
+
+log = structlog.get_logger(__name__)
+
+Gate = Callable[[], str | None]
+"""Asked just before the point of no return: why the commit must wait, or None to go on."""
+
+
+def open_gate() -> str | None:
+    """Nothing holds."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """Replace `before` (None: no file) by `after`."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConsume:
+    """Take a findings file away and keep `kept` at the (free) archive path."""
+
+    path: str
+    before: bytes
+    kept: bytes
+    archive: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked change set, with contents in the place of digests; what `commit` carries out."""
+
+    job: int | None
+    kind: str
+    summary: str
+    writes: tuple[PlannedWrite, ...] = ()
+    appends: tuple[tuple[str, bytes], ...] = ()
+    consumes: tuple[PlannedConsume, ...] = ()
+    absorbs: tuple[Absorption, ...] = ()
+    reapplied: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    undoes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
+
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Someone else wrote `path` since it was read: read again and plan again."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a commit in one role works with."""
+
+    ground: Ground
+    journal: RoleJournal
+    limits: EngineLimits
+    clock: Callable[[], float]
+    trace: Tracer
+    lock: RoleLock
+
+    def read(self, path: str) -> Snapshot:
+        """A file of the role as of one moment.
+
+        Raises:
+            Busy: someone is writing it.
+            StoreFault: it cannot be read.
+        """
+        with told("read", self.ground.role.store.root / path):
+            directory, name = self.ground.place(path)
+            found = read(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
+        if isinstance(found, Snapshot):
+            return found
+        raise Busy(found.reason)
+
+    def moment(self) -> float:
+        """Now, but later than anything this role has recorded: the clock may go back, history may not."""
+        states, records = self.journal.states(), self.journal.open_records()
+        last = max([s.since for s in states[-1:]] + [r.at for r in records[-1:]], default=0.0)
+        return max(self.clock(), last + 1e-4)
+
+
+def commit(
+    desk: Desk, plan: Plan, *, gate: Gate, head: str | None, go_on: frozenset[str] = frozenset()
+) -> Committed | Overtaken:
+    """Carry out a plan.
+
+    Args:
+        desk: the role and its journal.
+        plan: what to do.
+        gate: asked just before the intent is written.
+        head: git HEAD, remembered with the new state.
+        go_on: paths that are written although someone else wrote them meanwhile; what they displace is merged.
+
+    Raises:
+        Busy: the gate closed, or the writers' lock was held too long; nothing was changed.
+        Refused: a file's mode or owner cannot be kept; nothing was changed.
+        StoreFault: the file system failed. Nothing was changed, or the record stays and recovery finishes it.
+    """
+    desk.trace(Step.BEGIN)
+    record = _prepare(desk, plan, head)
+    try:
+        desk.trace(Step.STAGED)
+        overtaken = _compare(desk, plan, go_on)
+        if overtaken is not None:
+            _drop_stages(desk, record)
+            return overtaken
+        desk.trace(Step.COMPARED)
+        _last_word(desk, gate)
+        with told("write the journal of", desk.ground.role.path):
+            desk.journal.save(record)
+    except BaseException:
+        _drop_stages(desk, record)
+        raise
+    desk.trace(Step.INTENDED)
+    apply(desk, record)
+    return Committed(record.seq)
+
+
+def apply(desk: Desk, record: Record) -> Record:
+    """Do, or finish, what a record intends. Idempotent.
+
+    Raises:
+        StoreFault: the file system failed; if nothing visible had changed yet, the record was taken back.
+    """
+    try:
+        record = _apply(desk, record)
+    except OSError as error:
+        _give_up_or_park(desk, record, error)
+    done = replace(record, state=RecordState.APPLIED)
+    desk.journal.save(done)
+    desk.journal.note_own({w.path: w.mtime_ns for w in done.writes if w.mtime_ns})
+    desk.trace(Step.APPLIED)
+    return done
+
+
+def _prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
+    """Stages and images, all durable; nothing visible yet."""
+    seq, images, tag = desk.journal.next_seq(), desk.journal.images, desk.journal.tag
+    record = Record(
+        seq, plan.job, plan.kind, desk.ground.role.name, plan.summary, desk.moment(), head=head,
+        absorbs=plan.absorbs, reapplied=plan.reapplied, released=plan.released, undoes=plan.undoes,
+        redacted=any(c.before != c.kept for c in plan.consumes),
+    )  # fmt: skip
+    try:
+        for number, write in enumerate(plan.writes):
+            staged = _stage(desk, write, f"echod-{tag}-{seq:06d}-{number}")
+            record = replace(record, writes=(*record.writes, staged))
+        with told("keep the journal's images of", desk.ground.role.path):
+            texts = [*plan.appends, *((c.archive, c.kept) for c in plan.consumes)]
+            record = replace(
+                record,
+                appends=tuple(_append_record(desk, path, text) for path, text in texts),
+                consumes=tuple(
+                    _consume_record(desk, c, f"echod-{tag}-{seq:06d}-{n}") for n, c in enumerate(plan.consumes)
+                ),
+            )
+            images.sync()
+        desk.trace(Step.IMAGES_KEPT)
+    except BaseException:
+        _drop_stages(desk, record)
+        raise
+    return record
+
+
+def _stage(desk: Desk, write: PlannedWrite, mark: str) -> WriteRecord:
+    path = desk.ground.role.store.root / write.path
+    with told("write beside", path):
+        directory, name = desk.ground.place(write.path)
+        stage = f".{name}.{mark}"
+        inode = write_stage(directory, stage, write.after, name)
+        directory.sync()
+    images = desk.journal.images
+    with told("keep the journal's images of", path):
+        pre = None if write.before is None else images.put(write.before)
+        return WriteRecord(write.path, pre, images.put(write.after), stage, inode, pre)
+
+
+def _append_record(desk: Desk, path: str, text: bytes) -> AppendRecord:
+    directory, name = desk.ground.place(path)
+    return AppendRecord(path, desk.journal.images.put(text), archive.size(directory, name))
+
+
+def _consume_record(desk: Desk, consumed: PlannedConsume, mark: str) -> ConsumeRecord:
+    images = desk.journal.images
+    pre, kept = images.put(consumed.before), images.put(consumed.kept)
+    claim = f".{PurePosixPath(consumed.path).name}.{mark}"
+    return ConsumeRecord(consumed.path, pre, kept, consumed.archive, claim, pre, consumed.keys)
+
+
+def _drop_stages(desk: Desk, record: Record) -> None:
+    for write in record.writes:
+        directory, name = desk.ground.place(write.path)
+        if publish.unpublished(directory, name, write):
+            directory.unlink(write.stage)
+
+
+def _compare(desk: Desk, plan: Plan, go_on: frozenset[str]) -> Overtaken | None:
+    """Whether the disk still is what the plan was made from."""
+    expected: list[tuple[str, bytes | None]] = [(w.path, w.before) for w in plan.writes]
+    expected += [(c.path, c.before) for c in plan.consumes]
+    for path, before in expected:
+        if path in go_on:
+            continue
+        try:
+            current = desk.read(path).data
+        except Busy:
+            return Overtaken(path)
+        if current != before:
+            return Overtaken(path)
+    return None
+
+
+def _last_word(desk: Desk, gate: Gate) -> None:
+    if not desk.ground.home.still_there():
+        raise StoreFault(f"{desk.ground.home.path} was moved or replaced while it was being worked on; try again.")
+    reason = gate()
+    if reason is not None:
+        raise Busy(reason)
+    if desk.lock.age(desk.clock()) > desk.limits.lock_seconds:
+        raise Busy(f"The writers' lock was held for {desk.limits.lock_seconds:g} s; others come first.")
+
+
+def _apply(desk: Desk, record: Record) -> Record:
+    for added in record.appends:
+        directory, name = desk.ground.place(added.path)
+        archive.append(directory, name, desk.journal.images.get(added.image), added.offset)
+    desk.trace(Step.ARCHIVED)
+    for write in record.writes:
+        record = record.with_write(_publish(desk, record, write))
+    for absorbed in record.absorbs:
+        note_absorption(desk, absorbed)
+    for claimed in record.consumes:
+        directory, name = desk.ground.place(claimed.path)
+        consume.claim(directory, name, claimed)
+        desk.trace(Step.CLAIMED)
+    if record.consumes:
+        desk.ground.home.sync()
+        desk.trace(Step.CLAIMS_SYNCED)
+    return record
+
+
+def _publish(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
+    directory, name = desk.ground.place(write.path)
+    if publish.publish(directory, name, write, desk.trace) is publish.Published.STAGE_LOST:
+        write = _restage(desk, record, write)
+    found = directory.stat(name)
+    ours = found is not None and found.st_ino == write.inode
+    return replace(write, mtime_ns=found.st_mtime_ns if found is not None and ours else 0)
+
+
+def _restage(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
+    """Someone tidied our stage away. If the target is still the old one, stage again; else lineage decides later."""
+    directory, name = desk.ground.place(write.path)
+    before = None if write.pre is None else desk.journal.images.get(write.pre)
+    if desk.read(write.path).data != before:
+        return write
+    inode = write_stage(directory, write.stage, desk.journal.images.get(write.post), name)
+    directory.sync()
+    write = replace(write, inode=inode)
+    desk.journal.save(record.with_write(write))
+    publish.publish(directory, name, write, desk.trace)
+    return write
+
+
+def note_absorption(desk: Desk, absorbed: Absorption) -> None:
+    """Write into the older record what of its displaced or claimed file is merged now."""
+    for older in desk.journal.open_records():
+        if older.seq != absorbed.seq:
+            continue
+        for write in older.writes:
+            if write.stage == absorbed.file:
+                desk.journal.save(older.with_write(replace(write, absorbed=absorbed.digest)))
+        for claimed in older.consumes:
+            if claimed.claim == absorbed.file:
+                desk.journal.save(older.with_consume(replace(claimed, absorbed=absorbed.digest)))
+        desk.trace(Step.ABSORPTION_NOTED)
+
+
+def _give_up_or_park(desk: Desk, record: Record, error: OSError) -> None:
+    """After a failing call: take everything back while nothing is visible, else leave the record to recovery."""
+    path = desk.ground.role.path
+    begun = any(not publish.unpublished(*desk.ground.place(w.path), w) for w in record.writes)
+    begun = begun or any(desk.ground.home.inode(c.claim) is not None for c in record.consumes)
+    if begun:
+        log.warning("commit_parked", role=str(path), seq=record.seq, error=repr(error))
+        raise fault("finish a change in", path, error) from error
+    for added in record.appends:
+        directory, name = desk.ground.place(added.path)
+        archive.take_back(directory, name, desk.journal.images.get(added.image), added.offset)
+    _drop_stages(desk, record)
+    desk.journal.forget(record)
+    log.warning("commit_taken_back", role=str(path), seq=record.seq, error=repr(error))
+    raise fault("change", path, error) from error

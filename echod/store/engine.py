@@ -1,0 +1,98 @@
+"""The commit engine: the one way in which echod changes echo files. Everybody else plans; this room writes.
+
+It keeps no opinion about memory beyond blocks and their conservation, knows neither jobs nor the database, and
+must be used by one process at a time (the worker lock sees to it). docs/durability.md is its promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from echod.store.commit import Desk
+from echod.store.faults import Busy, StoreFault
+from echod.store.ground import Ground, stand_on
+from echod.store.journal import Journal
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.records import RecordState
+from echod.store.recover import Parked, Recovery, recover_role
+from echod.store.rolelock import acquire, release, release_left_behind
+from echod.store.session import RoleSession
+from echod.store.steps import Tracer, untraced
+
+log = structlog.get_logger(__name__)
+
+
+class Engine:
+    """All stores' commits, their journal and their recovery."""
+
+    def __init__(
+        self, journal: Path, *, limits: EngineLimits, clock: Callable[[], float], trace: Tracer = untraced
+    ) -> None:
+        self._journal = Journal(journal)
+        self._limits = limits
+        self._clock = clock
+        self._trace = trace
+
+    def recover(self, stores: Iterable[Store]) -> Recovery:
+        """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
+        total = Recovery()
+        for store in stores:
+            for role in self._journal.roles(store):
+                total = _sum(total, self._recover(role))
+        return total
+
+    @contextmanager
+    def open_role(self, role: Role) -> Iterator[RoleSession]:
+        """Hold a role for one job; whatever a crash left there is finished first.
+
+        Raises:
+            Busy: another writer holds it; the job is deferred.
+            StoreFault: its directory cannot be opened, or its recovery failed.
+        """
+        with self._desk(role) as desk:
+            recover_role(desk)
+            yield RoleSession(desk)
+
+    def own_writes(self, store: Store) -> Mapping[Path, int]:
+        """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
+        return {
+            store.root / path: mtime
+            for role in self._journal.roles(store)
+            for path, mtime in self._journal.of(role).own_writes().items()
+        }
+
+    def _recover(self, role: Role) -> Recovery:
+        journal = self._journal.of(role)
+        try:
+            release_left_behind(role, journal)
+            if not any(r.state is RecordState.INTENT for r in journal.open_records()):
+                return Recovery()
+            with self._desk(role) as desk:
+                return recover_role(desk)
+        except (Busy, StoreFault) as error:
+            log.warning("recovery_parked", role=str(role.path), reason=str(error))
+            return Recovery(parked=(Parked(f"{role.store.key}/{role.name}", str(error)),))
+
+    @contextmanager
+    def _desk(self, role: Role) -> Iterator[Desk]:
+        with stand_on(role) as ground, self._locked(role, ground) as desk:
+            yield desk
+
+    @contextmanager
+    def _locked(self, role: Role, ground: Ground) -> Iterator[Desk]:
+        journal = self._journal.prepare(role)
+        release_left_behind(role, journal)
+        lock = acquire(role, journal, now=self._clock())
+        try:
+            yield Desk(ground, journal, self._limits, self._clock, self._trace, lock)
+        finally:
+            release(lock, journal)
+
+
+def _sum(one: Recovery, other: Recovery) -> Recovery:
+    return Recovery(one.redone + other.redone, one.swept + other.swept, one.parked + other.parked)

@@ -1,0 +1,184 @@
+"""The system calls a commit is made of, relative to open directories so that no symlink is ever followed.
+
+Knows nothing of memory, records or jobs. `Dir` is an open directory: once opened below the project root, a path
+component that is swapped for a symlink afterwards changes nothing. `exchange` and `move_new` are the two renames
+that never clobber; both say `UnsupportedError` where the file system cannot do them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+if sys.platform == "darwin":
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameatx_np", 4, 2
+else:
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
+
+
+class UnsupportedError(Exception):
+    """This file system or platform has no such rename."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dir:
+    """An open directory. `path` is only for messages; every operation goes through the descriptor."""
+
+    fd: int
+    path: Path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """The file's own state (a symlink's, not its target's), None where there is none."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def inode(self, name: str) -> int | None:
+        """The inode number at a name, None where there is none."""
+        found = self.stat(name)
+        return found.st_ino if found else None
+
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
+        """Open a plain file; a symlink is refused (ELOOP), and so is everything that is no file (EINVAL)."""
+        # O_NONBLOCK so that a FIFO in the place of a file cannot hold us; reading a plain file it does nothing.
+        patience = 0 if flags & (os.O_WRONLY | os.O_RDWR) else os.O_NONBLOCK
+        fd = os.open(name, flags | NO_FOLLOW | patience, mode, dir_fd=self.fd)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        return fd
+
+    def below(self, name: str) -> Dir:
+        """Open a directory in this one; a symlink is refused."""
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=self.fd)
+        return Dir(fd, self.path / name)
+
+    def unlink(self, name: str) -> None:
+        """Remove a name that only echod uses; one that is gone already is fine."""
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            return
+
+    def sync(self) -> None:
+        """Make the names in this directory durable."""
+        sync(self.fd)
+
+    def names(self) -> list[str]:
+        """The names in this directory, sorted."""
+        return sorted(os.listdir(self.fd))  # noqa: PTH208 - a descriptor has no path
+
+    def still_there(self) -> bool:
+        """Whether the path still leads to this directory (it may have been moved or replaced)."""
+        try:
+            here, there = os.fstat(self.fd), self.path.lstat()
+        except OSError:
+            return False
+        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def open_dir(root: Path, parts: Iterable[str]) -> Dir:
+    """Open the directory `root/parts...`; `root` is trusted (resolved), below it no symlink is followed.
+
+    Raises:
+        OSError: a part is missing, a symlink (ELOOP or ENOTDIR) or not a directory.
+    """
+    here = Dir(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root)
+    for part in parts:
+        with here:
+            here = here.below(part)
+    return here
+
+
+def make_dir(parent: Dir, name: str, mode: int) -> None:
+    """Make a directory if there is none yet, and make its name durable."""
+    try:
+        os.mkdir(name, mode, dir_fd=parent.fd)
+    except FileExistsError:
+        return
+    parent.sync()
+
+
+def exchange(directory: Dir, one: str, other: str) -> None:
+    """Swap two names atomically; neither is ever absent.
+
+    Raises:
+        UnsupportedError: the file system cannot.
+        OSError: one of the names is missing, or the call failed.
+    """
+    _rename(directory, one, directory, other, _EXCHANGE)
+
+
+def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+    """Rename, never onto something that exists.
+
+    Raises:
+        FileExistsError: `new_name` is taken.
+        FileNotFoundError: `name` is gone.
+        OSError: the call failed.
+    """
+    try:
+        _rename(source, name, target, new_name, _NOREPLACE)
+    except UnsupportedError:
+        os.link(name, new_name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
+        os.unlink(name, dir_fd=source.fd)
+
+
+def sync(fd: int) -> None:
+    """Fsync that also empties the drive's own cache on macOS. An error is final: never sync that file again."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        fcntl.fcntl(fd, full)
+    else:
+        os.fsync(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte, however short the single writes are."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def read_all(fd: int, limit: int) -> bytes:
+    """Read from the current offset to the end, at most `limit` bytes and one (so that "too big" shows)."""
+    parts: list[bytes] = []
+    left = limit + 1
+    while left and (part := os.read(fd, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _rename(source: Dir, name: str, target: Dir, new_name: str, flags: int) -> None:
+    call = getattr(_libc, _rename_call, None)
+    if call is None:
+        raise UnsupportedError(_rename_call)
+    if call(source.fd, os.fsencode(name), target.fd, os.fsencode(new_name), flags) == 0:
+        return
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        raise UnsupportedError(os.strerror(code))
+    raise OSError(code, os.strerror(code), str(source.path / name))

@@ -1,0 +1,315 @@
+"""Where commits are written down: one directory a role, plain files, fsynced, independent of the database.
+
+    {journal}/{store}/project            the store's path, for people and for `echod log`
+    {journal}/{store}/{role}/records/    commits that are not finished with (intent, applied)
+    {journal}/{store}/{role}/closed/     commits kept for undo and log
+    {journal}/{store}/{role}/images/     contents, named by digest
+    {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
+    {journal}/{store}/{role}/ledger      findings already consumed (+) or given back (-), one line each
+    {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
+    {journal}/{store}/{role}/own         modification times of files as echod left them
+    {journal}/{store}/{role}/lock        inode of the writers' lock we hold
+
+Only one process may use a journal for writing at a time (the worker lock sees to it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+from echod.store.changeset import digest
+from echod.store.fsops import sync, write_all
+from echod.store.images import Images
+from echod.store.layout import Role, Store
+from echod.store.records import Record, RecordState, RecordUnreadable, decode
+
+_ROOT_ROLE = "+root"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownState:
+    """A content of the memory file that was really there.
+
+    Attributes:
+        image: its digest.
+        since: when it became visible (Unix seconds, never going back).
+        head: git HEAD at that time, None where no repository tracks the file.
+    """
+
+    image: str
+    since: float
+    head: str | None
+
+
+@dataclass(slots=True)
+class RoleJournal:
+    """The journal of one role."""
+
+    root: Path
+    _parsed: dict[Path, tuple[tuple[int, int], Record]] = field(default_factory=dict)
+
+    @property
+    def images(self) -> Images:
+        """The contents this journal keeps."""
+        return Images(self.root / "images")
+
+    @property
+    def tag(self) -> str:
+        """Marks our own dot-files in the store, so that another journal's (or a lost one's) are never swept."""
+        try:
+            return (self.root / "tag").read_text()
+        except FileNotFoundError:
+            return "none"
+
+    def open_records(self) -> tuple[Record, ...]:
+        """Commits that are not finished with, oldest first."""
+        return self._load("records")
+
+    def closed_records(self) -> tuple[Record, ...]:
+        """Commits kept for undo and log, oldest first."""
+        return self._load("closed")
+
+    def next_seq(self) -> int:
+        """A number no commit of this role has had (the newest closed record is never removed)."""
+        names = [*self._names("records"), *self._names("closed")]
+        return 1 + max((int(name.stem) for name in names), default=0)
+
+    def save(self, record: Record) -> None:
+        """Write an open record durably, replacing its earlier version."""
+        replace_file(self._path("records", record), record.encode())
+
+    def forget(self, record: Record) -> None:
+        """Remove a record of which nothing was done."""
+        self._path("records", record).unlink(missing_ok=True)
+        sync_dir(self.root / "records")
+
+    def close(self, record: Record) -> None:
+        """Move a record to the history; `record` carries the state CLOSED. Idempotent."""
+        replace_file(self._path("closed", record), record.encode())
+        self.forget(record)
+
+    def amend_closed(self, record: Record) -> None:
+        """Write a closed record again (retention thins its images)."""
+        replace_file(self._path("closed", record), record.encode())
+
+    def remove_closed(self, record: Record) -> None:
+        """Forget a closed record for good."""
+        self._path("closed", record).unlink(missing_ok=True)
+
+    def states(self) -> tuple[KnownState, ...]:
+        """Known contents of the memory file, oldest first, neighbours different."""
+        found = [KnownState(s["image"], s["since"], s["head"]) for s in _json_lines(self.root / "states")]
+        for record in self.open_records():
+            for write in record.writes:
+                if write.path.rpartition("/")[2] == "MEMORY.md" and record.state is RecordState.APPLIED:
+                    found += [KnownState(i, record.at, record.head) for i in (write.pre, write.post) if i]
+        found.sort(key=lambda state: state.since)
+        kept: list[KnownState] = []
+        for state in found:
+            if not kept or kept[-1].image != state.image:
+                kept.append(state)
+        return tuple(kept)
+
+    def note_state(self, state: KnownState) -> None:
+        """Remember a content; losing this line to a power cut only shortens the history."""
+        append_line(self.root / "states", json.dumps({"image": state.image, "since": state.since, "head": state.head}))
+
+    def keep_states(self, states: Iterable[KnownState]) -> None:
+        """Replace the remembered contents by these."""
+        lines = [json.dumps({"image": s.image, "since": s.since, "head": s.head}) for s in states]
+        replace_file(self.root / "states", "".join(f"{line}\n" for line in lines).encode())
+
+    def known_keys(self) -> frozenset[str]:
+        """The ledger: findings already consumed and not given back, open commits included."""
+        keys: dict[str, None] = {}
+        for line in _lines(self.root / "ledger"):
+            if line[:1] == "+":
+                keys[line[1:]] = None
+            else:
+                keys.pop(line[1:], None)
+        for record in self.open_records():
+            for consume in record.consumes:
+                keys.update(dict.fromkeys(consume.keys))
+            for key in record.released:
+                keys.pop(key, None)
+        return frozenset(keys)
+
+    def enter_ledger(self, record: Record) -> None:
+        """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
+        lines = [f"+{key}" for consume in record.consumes for key in consume.keys]
+        lines += [f"-{key}" for key in record.released]
+        if lines:
+            append_line(self.root / "ledger", "\n".join(lines))
+
+    def own_writes(self) -> Mapping[str, int]:
+        """Files (relative to the store) and their modification time in nanoseconds as echod last left them."""
+        try:
+            own: dict[str, int] = json.loads((self.root / "own").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return own
+
+    def note_own(self, times: Mapping[str, int]) -> None:
+        """Remember modification times; after a power cut they are merely unknown."""
+        if times:
+            merged = {**self.own_writes(), **times}
+            replace_lazily(self.root / "own", json.dumps(merged, sort_keys=True).encode())
+
+    def note_lock(self, inode: int) -> None:
+        """Remember the writers' lock we took, so that recovery can release it at once."""
+        replace_lazily(self.root / "lock", str(inode).encode())
+
+    def noted_lock(self) -> int | None:
+        """The inode of a lock we took and did not say to have released."""
+        try:
+            return int((self.root / "lock").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def clear_lock(self) -> None:
+        """We hold no lock any more."""
+        (self.root / "lock").unlink(missing_ok=True)
+
+    def _names(self, folder: str) -> list[Path]:
+        try:
+            return sorted(p for p in (self.root / folder).iterdir() if p.suffix == ".json")
+        except FileNotFoundError:
+            return []
+
+    def _load(self, folder: str) -> tuple[Record, ...]:
+        records = []
+        for path in self._names(folder):
+            stat = path.stat()
+            version = (stat.st_ino, stat.st_mtime_ns)
+            cached = self._parsed.get(path)
+            if cached is None or cached[0] != version:
+                cached = (version, _decode_file(path))
+                self._parsed[path] = cached
+            records.append(cached[1])
+        return tuple(records)
+
+    def _path(self, folder: str, record: Record) -> Path:
+        return self.root / folder / f"{record.seq:08d}.json"
+
+
+@dataclass(slots=True)
+class Journal:
+    """All roles' journals below one directory."""
+
+    root: Path
+    _roles: dict[tuple[str, str], RoleJournal] = field(default_factory=dict)
+
+    def of(self, role: Role) -> RoleJournal:
+        """The journal of a role, created when first written."""
+        key = (role.store.key, role.name)
+        if key not in self._roles:
+            self._roles[key] = RoleJournal(self._store_dir(role.store) / (role.name or _ROOT_ROLE))
+        return self._roles[key]
+
+    def prepare(self, role: Role) -> RoleJournal:
+        """The journal of a role, its directory made."""
+        journal = self.of(role)
+        if not (journal.root / "tag").exists():
+            journal.root.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            made = journal.root.stat()
+            tag = digest(f"{journal.root}:{made.st_ino}:{made.st_mtime_ns}".encode())[:6]
+            replace_file(journal.root.parent / "project", role.store.key.encode())
+            replace_file(journal.root / "tag", tag.encode())
+        return journal
+
+    def roles(self, store: Store) -> tuple[Role, ...]:
+        """The roles of a store that have a journal, whether or not their directories still exist."""
+        try:
+            names = sorted(p.name for p in self._store_dir(store).iterdir() if p.is_dir())
+        except FileNotFoundError:
+            return ()
+        return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
+
+    def stores(self) -> tuple[Store, ...]:
+        """Every store that has a journal."""
+        try:
+            named = sorted(self.root.glob("*/project"))
+        except FileNotFoundError:
+            return ()
+        roots = [Path(p.read_text()) for p in named]
+        return tuple(Store(root.parents[1], root) for root in roots)
+
+    def _store_dir(self, store: Store) -> Path:
+        return self.root / digest(store.key.encode())[:16]
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a private file of the journal in one step and durably: old or new, never torn."""
+    part = _part(path)
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        write_all(fd, data)
+        sync(fd)
+    finally:
+        os.close(fd)
+    part.replace(path)
+    sync_dir(path.parent)
+
+
+def replace_lazily(path: Path, data: bytes) -> None:
+    """The same for what may be forgotten by a power cut: the operating system decides when it reaches the disk."""
+    part = _part(path)
+    part.write_bytes(data)
+    part.chmod(PRIVATE_FILE)
+    part.replace(path)
+
+
+def _part(path: Path) -> Path:
+    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    return path.with_name(f"{path.name}.part")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a private file of the journal and make it durable; a torn last line is healed first."""
+    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        size = os.fstat(fd).st_size
+        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        write_all(fd, ("\n" * torn + line + "\n").encode())
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_dir(path: Path) -> None:
+    """Make the names in a directory of the journal durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def _decode_file(path: Path) -> Record:
+    try:
+        return decode(path.read_bytes())
+    except RecordUnreadable as error:
+        raise RecordUnreadable(f"{error} ({path})") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return
+    yield from (line for line in text.split("\n") if line)
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in _lines(path):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # a power cut tore the line; the state it named is unknown to us

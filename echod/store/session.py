@@ -1,0 +1,158 @@
+"""A role held for one job: read it, plan, commit. The upstream writers' lock is held meanwhile.
+
+The job plans from what `read` returns and names those contents in its change set; the commit tells when someone
+else was faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from echod.store.changeset import ChangeSet, digest
+from echod.store.commit import Committed, Desk, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, commit, open_gate
+from echod.store.faults import Busy, Refused, told
+from echod.store.layout import KNOWLEDGE, MEMORY, Role, findings_of
+from echod.store.snapshot import Snapshot, Unsettled
+
+
+@dataclass(frozen=True, slots=True)
+class RoleView:
+    """What a role holds, every file as of one moment.
+
+    Attributes:
+        memory: the memory file (`data` is None where there is none yet).
+        knowledge: the knowledge file; None where someone is writing it just now.
+        findings: the findings files that can be read now, in name order.
+        busy: files that cannot be read now, each with the reason; they are left for the next time.
+        known_keys: the ledger: findings that were consumed before.
+        undone: digests of findings files whose consolidation was undone; not to be repeated unasked.
+    """
+
+    role: Role
+    memory: Snapshot
+    knowledge: Snapshot | None
+    findings: tuple[Snapshot, ...]
+    busy: tuple[Unsettled, ...]
+    known_keys: frozenset[str]
+    undone: frozenset[str]
+
+
+@dataclass(slots=True)
+class RoleSession:
+    """Made by `Engine.open_role`."""
+
+    desk: Desk
+    _seen: dict[str, bytes] = field(default_factory=dict)
+    _overtaken: int = 0
+
+    @property
+    def role(self) -> Role:
+        """The role that is held."""
+        return self.desk.ground.role
+
+    def read(self) -> RoleView:
+        """Read the role.
+
+        Raises:
+            Busy: the memory file is being written; the job waits.
+            StoreFault: it cannot be read.
+        """
+        memory = self.file(MEMORY)
+        busy: list[Unsettled] = []
+        findings = [f for path in self._findings() if (f := self._try(path, busy)) is not None]
+        knowledge = self._try(KNOWLEDGE, busy)
+        journal = self.desk.journal
+        return RoleView(self.role, memory, knowledge, tuple(findings), tuple(busy), journal.known_keys(), frozenset())
+
+    def file(self, name: str) -> Snapshot:
+        """Read one more file of the role, named relative to it (`archive/pruned-2026.md`).
+
+        Raises:
+            Busy: it is being written.
+            StoreFault: it cannot be read.
+        """
+        found = self.desk.read(self.desk.ground.path_of(name))
+        if found.data is not None:
+            self._seen[digest(found.data)] = found.data
+        return found
+
+    def commit(self, job: int, changes: ChangeSet, *, gate: Gate = open_gate) -> Committed | Overtaken:
+        """Carry out a job's change set, or say that the plan is out of date.
+
+        After `max_replans` overtaken plans the commit goes on, and what others wrote meanwhile is merged.
+
+        Args:
+            job: the job's number, for log and undo.
+            changes: what to change, planned from what this session read.
+            gate: asked just before the point of no return; a sentence means: not now.
+
+        Raises:
+            Busy: not now; nothing was changed.
+            Refused: the change set breaks a promise; the sentence names the block.
+            StoreFault: the file system failed; nothing was changed, or recovery will finish it.
+        """
+        plan = self._plan(job, changes)
+        if isinstance(plan, Overtaken):
+            return self._count(plan)
+        if not (plan.writes or plan.appends or plan.consumes):
+            return Committed(None)
+        insist = self._overtaken >= self.desk.limits.max_replans
+        paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
+        return self._count(commit(self.desk, plan, gate=gate, head=None, go_on=paths if insist else frozenset()))
+
+    def _count(self, outcome: Committed | Overtaken) -> Committed | Overtaken:
+        self._overtaken = self._overtaken + 1 if isinstance(outcome, Overtaken) else 0
+        return outcome
+
+    def _findings(self) -> list[str]:
+        with told("list", self.role.path):
+            return [path.name for path in findings_of(self.role)]
+
+    def _try(self, name: str, busy: list[Unsettled]) -> Snapshot | None:
+        try:
+            return self.file(name)
+        except Busy as error:
+            busy.append(Unsettled(self.role.path / name, str(error)))
+            return None
+
+    def _plan(self, job: int, changes: ChangeSet) -> Plan | Overtaken:
+        """Contents in the place of digests, free archive names, nothing that changes nothing."""
+        if changes.role != self.role.name:
+            raise Refused(f"A change for the role {changes.role!r} was planned in {self.role.name!r}.")
+        writes = []
+        for write in changes.writes:
+            before = None if write.before is None else self._content(str(write.path), write.before)
+            if isinstance(before, Overtaken):
+                return before
+            if before != write.after:
+                writes.append(PlannedWrite(str(write.path), before, write.after))
+        consumes = []
+        taken: set[str] = set()
+        for consumed in changes.consumes:
+            content = self._content(str(consumed.path), consumed.before)
+            if isinstance(content, Overtaken):
+                return content
+            place = self._free_name(consumed.archive, taken)
+            consumes.append(PlannedConsume(str(consumed.path), content, consumed.kept, place, consumed.keys))
+        appends = tuple((str(a.path), a.text) for a in changes.appends if a.text)
+        return Plan(job, changes.kind, changes.summary, tuple(writes), appends, tuple(consumes))
+
+    def _content(self, path: str, name: str) -> bytes | Overtaken:
+        """The content of that digest: what we read before, else what stands there now."""
+        if name in self._seen:
+            return self._seen[name]
+        current = self.desk.read(path)
+        if current.data is None or current.digest != name:
+            return Overtaken(path)
+        return current.data
+
+    def _free_name(self, wished: PurePosixPath, taken: set[str]) -> str:
+        with told("open the directory of", self.desk.ground.role.store.root / wished):
+            directory, _ = self.desk.ground.place(wished)
+        number, name = 1, wished
+        while str(name) in taken or directory.stat(name.name) is not None:
+            number += 1
+            name = wished.with_name(f"{wished.stem}-{number}{wished.suffix}")
+        taken.add(str(name))
+        return str(name)

@@ -1,0 +1,91 @@
+"""Reading a file so that what was read was really its content at one moment.
+
+Under a lease nobody can be in the middle of writing. Without one the file must have been still for a while and
+must not move while it is read. A read that cannot promise this is `Unsettled`, never a shorter content.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.store.changeset import digest
+from echod.store.fsops import Dir, read_all
+from echod.store.lease import Writers, read_lease
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A file's content at one moment. `data` is None where there was no file.
+
+    Attributes:
+        mtime_ns: modification time in nanoseconds; 0 where there was no file.
+        inode: inode number; 0 where there was no file.
+        writers: what the kernel said about open writers while it was read.
+    """
+
+    path: Path
+    data: bytes | None
+    mtime_ns: int
+    inode: int
+    writers: Writers
+
+    @property
+    def digest(self) -> str | None:
+        """The name of the content, as a change set wants it; None where there was no file."""
+        return None if self.data is None else digest(self.data)
+
+    @property
+    def text(self) -> bytes:
+        """The content, empty where there was no file."""
+        return self.data or b""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A file that cannot be read reliably now; `reason` is a sentence for the person."""
+
+    path: Path
+    reason: str
+
+
+def read(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Snapshot | Unsettled:
+    """Read a file of `directory` as of one moment.
+
+    Args:
+        directory: where it lies.
+        name: its name there.
+        now: Unix seconds, compared with the modification time where leases do not work.
+        settle_seconds: how long the file must have been still where leases do not work.
+
+    Raises:
+        OSError: it cannot be opened or read, or is a symlink or no plain file.
+    """
+    path = directory.path / name
+    try:
+        fd = directory.open(name, os.O_RDONLY)
+    except FileNotFoundError:
+        return Snapshot(path, None, 0, 0, Writers.UNKNOWN)
+    try:
+        with read_lease(fd) as writers:
+            if writers is Writers.SOME:
+                return Unsettled(path, f"{path.name} is open for writing by another program.")
+            before = os.fstat(fd)
+            if writers is Writers.UNKNOWN and now - before.st_mtime < settle_seconds:
+                return Unsettled(path, f"{path.name} was changed less than {settle_seconds:g} s ago.")
+            data = read_all(fd, MAX_FILE_BYTES)
+            after = os.fstat(fd)
+    finally:
+        os.close(fd)
+    if len(data) > MAX_FILE_BYTES:
+        return Unsettled(path, f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone.")
+    if writers is Writers.UNKNOWN and _fingerprint(before) != _fingerprint(after):
+        return Unsettled(path, f"{path.name} was changed while it was read.")
+    return Snapshot(path, data, after.st_mtime_ns, after.st_ino, writers)
+
+
+def _fingerprint(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -1,0 +1,136 @@
+"""A real project in a temporary directory, an engine on it, and processes that die where a test says."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from echod.store.changeset import Append, ChangeSet, Consume, Write
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.session import RoleView
+from echod.store.steps import Step, Tracer, untraced
+
+HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
+
+
+def entry(title: str, body: str = "Learned.", layer: str = "Inscribed") -> bytes:
+    """An entry in the layer heading form."""
+    return f"## {layer} \u2014 {title} (2026-11-01)\n\n**Source**: `test`\n\n{body}\n\n".encode()
+
+
+@dataclass
+class Place:
+    """A project with one role, and the journal of an engine beside it."""
+
+    project: Path
+    journal: Path
+    limits: EngineLimits
+    now: float = 0.0
+
+    @property
+    def store(self) -> Store:
+        return Store(self.project, self.project / ".rune/echoes")
+
+    @property
+    def role(self) -> Role:
+        return Role(self.store, "reviewer")
+
+    @property
+    def memory(self) -> Path:
+        return self.role.memory
+
+    @property
+    def archive(self) -> Path:
+        return self.role.path / "archive"
+
+    def engine(self, trace: Tracer = untraced, **limits: float) -> Engine:
+        return Engine(self.journal, limits=replace(self.limits, **limits), clock=self.clock, trace=trace)  # type: ignore[arg-type]
+
+    def clock(self) -> float:
+        return time.time() + self.now
+
+    def findings(self, agent: str, *blocks: bytes) -> Path:
+        path = self.role.path / f"{agent}-findings.md"
+        path.write_bytes(b"".join(blocks))
+        return path
+
+    def hidden(self) -> list[str]:
+        return sorted(p.name for p in self.role.path.iterdir() if p.name.startswith("."))
+
+    def texts(self) -> dict[str, bytes]:
+        """Every visible file of the role."""
+        return {
+            str(p.relative_to(self.role.path)): p.read_bytes()
+            for p in sorted(self.role.path.rglob("*"))
+            if p.is_file() and not p.name.startswith(".")
+        }
+
+
+def consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
+    """A job of the tests' own: append every finding to the memory, keep the files, archive `archive`."""
+    text = view.memory.text or HEADER
+    new = [f for f in view.findings if f.text]
+    for found in new:
+        text += found.text
+    role = view.role.name
+    return ChangeSet(
+        "consolidate",
+        role,
+        f"{len(new)} files",
+        (Write(PurePosixPath(role, "MEMORY.md"), view.memory.digest, text),),
+        (Append(PurePosixPath(role, "archive/pruned-2026.md"), archive),) if archive else (),
+        tuple(
+            Consume(
+                PurePosixPath(role, f.path.name),
+                f.digest or "",
+                PurePosixPath(role, "archive/findings", f"2026-11-27-{f.path.stem}.md"),
+                f.text,
+                (f"key-{f.digest}",),
+            )
+            for f in view.findings
+        ),
+    )
+
+
+def die_at(step: Step) -> Callable[[Step], None]:
+    """A tracer that ends the process, as kill -9 would, when the step is passed."""
+
+    def trace(passed: Step) -> None:
+        if passed is step:
+            os._exit(137)
+
+    return trace
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Run in a forked process and return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    project = (tmp_path / "project").resolve()
+    made = Place(project, tmp_path / "journal", EngineLimits())
+    made.role.path.mkdir(parents=True)
+    (project / "tmp").mkdir()
+    made.memory.write_bytes(HEADER + entry("First") + entry("Second"))
+    return made
