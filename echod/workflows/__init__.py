@@ -5,9 +5,11 @@
 
 from echod.workflows.collect import observe
 from echod.workflows.gate import gate
+from echod.workflows.hints import marker_directories
 from echod.workflows.limits import GateLimits
 from echod.workflows.observations import DeclaredWorkflow, Observations
 from echod.workflows.processes import Life, Process, Processes, SystemProcesses
+from echod.workflows.seen import SeenState, SeenWorkflow, active_workflows
 from echod.workflows.verdict import GateState, Kind, Reason, Verdict, quiet_streak
 
 __all__ = [
@@ -20,9 +22,13 @@ __all__ = [
     "Process",
     "Processes",
     "Reason",
+    "SeenState",
+    "SeenWorkflow",
     "SystemProcesses",
     "Verdict",
+    "active_workflows",
     "gate",
+    "marker_directories",
     "observe",
     "quiet_streak",
 ]

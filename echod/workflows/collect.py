@@ -6,8 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from echod.workflows import (
+    checkpoints,
+    git,
+    locks,
+    loops,
+    reading,
+    sessions,
+    signals,
+    state_files,
+    store_files,
+)
 from echod.workflows import declared as announced
-from echod.workflows import reading, sessions, state_files, store_files
 from echod.workflows.observations import DeclaredWorkflow, Observations
 
 if TYPE_CHECKING:
@@ -38,10 +48,18 @@ def observe(
         last_ended: when a workflow of this project was last known to end (Unix seconds).
     """
     root = Path(os.path.realpath(project))
+    arcs, unlisted = checkpoints.read(root, processes)
+    waiting, teams = signals.read(root)
     markers = (
         *announced.read(declared, processes),
-        *state_files.read(root, {}, processes),
+        *state_files.read(root, teams, processes),
+        *loops.read(root, arcs, processes),
+        *(arc.marker for arc in arcs.values()),
+        *unlisted,
+        *locks.read(root, processes),
+        *waiting,
         *(sessions.read(claude_home, root, processes) if claude_home else ()),
+        *git.read(root, stores),
     )
     changes, editors = store_files.read(root, stores, own_writes, processes)
     return Observations(markers, changes, editors, last_ended, _unseen(root))

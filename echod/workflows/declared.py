@@ -40,6 +40,7 @@ def _marker(workflow: DeclaredWorkflow, processes: Processes) -> Marker:
         owner=_owner(workflow, processes),
         started=workflow.began,
         deadline=workflow.until,
+        workflow="announced",
         key=f"declared:{workflow.name}:{workflow.began:.0f}",
     )
 

@@ -66,6 +66,7 @@ class Marker:
         started: when its workflow began, if it says so.
         ended: when its workflow ended, if it says so.
         deadline: an end that was agreed beforehand; takes the place of every age limit.
+        workflow: which workflow it is a run of: review, work, arc, ...
         key: the workflow's lasting identity; "" for signs that are not counted as workflows.
     """
 
@@ -80,6 +81,7 @@ class Marker:
     started: float | None = None
     ended: float | None = None
     deadline: float | None = None
+    workflow: str = ""
     key: str = ""
 
 

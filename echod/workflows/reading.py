@@ -137,7 +137,7 @@ def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
     if len(aged) <= count:
         return tuple(path for _, path in aged)
     oldest_kept = sorted((at for at, _ in aged), reverse=True)[count - 1]
-    return tuple(path for at, path in aged if at >= oldest_kept)
+    return tuple(path for at, path in aged if at >= oldest_kept)[:count]
 
 
 def relative(path: Path, project: Path) -> str:

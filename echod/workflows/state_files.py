@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from echod.workflows import fields, reading
 from echod.workflows.observations import Claim, Marker
+from echod.workflows.unlistable import unlistable
 from echod.workflows.verdict import Kind
 
 if TYPE_CHECKING:
@@ -49,29 +50,20 @@ def read(project: Path, teams: Mapping[str, float], processes: Processes) -> tup
     markers = [] if listing.readable else [unlistable(project, directory, listing.written)]
     paths = reading.newest((directory / name for name in listing.names), _COUNT_LIMIT)
     audits = tuple(project / root / _AUDIT[0] / _AUDIT[1] for root in (".rune", ".claude"))
-    for path in (*paths, *(audit for audit in audits if reading.is_directory(audit.parent))):
+    for path in (*paths, *(audit for audit in audits if _is_below_directories(audit))):
         marker = _read_one(path, project, teams, processes)
         if marker is not None:
             markers.append(marker)
     return tuple(markers)
 
 
+def _is_below_directories(audit: Path) -> bool:
+    return reading.is_directory(audit.parent.parent) and reading.is_directory(audit.parent)
+
+
 def is_state_file(name: str) -> bool:
     """Whether a name in `tmp` is a state file's. Unknown types count: upstream adds new ones."""
     return name.startswith(".rune-") and not name.startswith(_NOT_STATE) and _NAME.fullmatch(name) is not None
-
-
-def unlistable(project: Path, directory: Path, written: float | None) -> Marker:
-    """The sign that a directory of markers cannot be listed: who knows what is in it."""
-    return Marker(
-        kind=Kind.UNSEEN,
-        path=reading.relative(directory, project),
-        name=directory.name,
-        says=f"the directory {directory.name} cannot be read",
-        claim=Claim.UNREADABLE,
-        written=written,
-        touched=written,
-    )
 
 
 def _read_one(path: Path, project: Path, teams: Mapping[str, float], processes: Processes) -> Marker | None:
@@ -82,21 +74,22 @@ def _read_one(path: Path, project: Path, teams: Mapping[str, float], processes: 
     state = content or {}
     status = fields.text(state, "status")
     run = _run(path)
+    workflow = _workflow(run)
     team = fields.text(state, "team_name", "teamName")
     arc = _ARC.search(f"{team} {run}")
     return Marker(
         kind=Kind.STATE_FILE,
         path=reading.relative(path, project),
         name=run,
-        says=_says(run, status, readable=content is not None),
+        says=_says(workflow, status, readable=content is not None),
         claim=Claim.UNREADABLE if content is None else claim(status),
         written=found.written,
         touched=reading.latest(found.written, teams.get(team)),
         owner=fields.owner(state, processes),
         started=fields.first_moment(state, "started", "started_at", "startedAt"),
         ended=fields.first_moment(state, "completed", "completed_at", "completedAt", "stopped_at"),
-        # A phase of an arc is a part of the arc, not one more workflow.
-        key=f"arc:{arc[0]}" if arc else f"run:{run}",
+        workflow=workflow,
+        key=_key(run, arc[0] if arc else "", readable=content is not None),
     )
 
 
@@ -110,8 +103,18 @@ def _run(path: Path) -> str:
     return match["run"] if match else "audit-incremental"
 
 
-def _says(run: str, status: str, *, readable: bool) -> str:
-    workflow = next((known for known in _LONG_TYPES if run.startswith(known + "-")), run.partition("-")[0])
+def _workflow(run: str) -> str:
+    return next((known for known in _LONG_TYPES if run.startswith(known + "-")), run.partition("-")[0])
+
+
+def _key(run: str, arc: str, *, readable: bool) -> str:
+    """A phase of an arc is a part of the arc, not one more workflow. A file that cannot be read may be either."""
+    if not readable:
+        return ""
+    return f"arc:{arc}" if arc else f"run:{run}"
+
+
+def _says(workflow: str, status: str, *, readable: bool) -> str:
     if not readable:
         return f"the state file of a {workflow} workflow cannot be understood, perhaps it is being written"
     return f'a {workflow} workflow says "{fields.shown(status)}"'

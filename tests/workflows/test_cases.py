@@ -5,15 +5,17 @@ Ages are hours. `active` and `quiet` need a reason that holds; after `idle` a ki
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from echod.workflows import GateState, Kind
+from echod.workflows import DeclaredWorkflow, GateState, Kind
 from tests.workflows.scene import DEAD, HIDDEN, LATER, LIVE, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.workflows.scene import Scene
 
@@ -92,8 +94,255 @@ STATE_FILES: list[Row] = [
 ]  # fmt: skip
 
 
+LOOP_TEXT = """---
+{lines}
+---
+
+go on with the next phase
+"""
+
+
+def loop(s: Scene, *lines: str, kind: str = "phase", root: str = ".rune", age: float = 1.0) -> Path:
+    return s.file(f"{root}/arc-{kind}-loop.local.md", LOOP_TEXT.format(lines="\n".join(lines)), age=age)
+
+
+def phases(*statuses: str) -> dict[str, object]:
+    return {f"phase_{n}": {"status": status} for n, status in enumerate(statuses)}
+
+
+def arc(
+    s: Scene, *statuses: str, root: str = ".rune/arc", name: str = "arc-7", age: float = 1.0, **more: object
+) -> Path:
+    fields: dict[str, object] = {"id": name, "completed_at": None, "phases": phases(*statuses), **more}
+    return s.json(f"{root}/{name}/checkpoint.json", age=age, **fields)
+
+
+def loop_of_arc(s: Scene, *statuses: str, age: float = 1.0) -> Path:
+    arc(s, *statuses, age=age)
+    return loop(s, "active: true", "checkpoint_path: .rune/arc/arc-7/checkpoint.json", f"owner_pid: {LIVE}", age=age)
+
+
+LOOP = Kind.LOOP
+LOOPS: list[Row] = [
+    ("active, owner alive", lambda s: loop(s, "active: true", f'owner_pid: "{LIVE}"', age=11), ACTIVE, LOOP),
+    ("active, alive, untouched for 13 h", lambda s: loop(s, "active: true", f"owner_pid: {LIVE}", age=13), IDLE, LOOP),
+    ("active, owner gone, 149 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD}", age=149 * MINUTE), ACTIVE, LOOP),
+    ("active, owner gone, 151 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD}", age=151 * MINUTE), IDLE, None),
+    ("active, no owner, 149 min", lambda s: loop(s, "active: true", age=149 * MINUTE), ACTIVE, LOOP),
+    ("active, no owner, 151 min", lambda s: loop(s, "active: true", age=151 * MINUTE), IDLE, LOOP),
+    ("in quotes", lambda s: loop(s, "active: 'true'"), ACTIVE, LOOP),
+    ("with a remark", lambda s: loop(s, "active: true # on"), ACTIVE, LOOP),
+    ("CRLF", lambda s: s.file(".rune/arc-phase-loop.local.md", "---\r\nactive: true\r\n---\r\n"), ACTIVE, LOOP),
+    ("older place", lambda s: loop(s, "active: true", root=".claude"), ACTIVE, LOOP),
+    ("batch", lambda s: loop(s, "active: true", kind="batch"), ACTIVE, LOOP),
+    ("issues", lambda s: loop(s, "active: true", kind="issues"), ACTIVE, LOOP),
+    ("hierarchy by status", lambda s: loop(s, "status: active", kind="hierarchy"), ACTIVE, LOOP),
+    ("hierarchy by active", lambda s: loop(s, "active: true", kind="hierarchy"), ACTIVE, LOOP),
+    ("a status that ended", lambda s: loop(s, "status: completed", kind="hierarchy"), IDLE, None),
+    ("a kind nobody knows", lambda s: loop(s, "active: true", kind="dream"), IDLE, None),
+    ("inactive", lambda s: loop(s, "active: false", f"owner_pid: {LIVE}"), IDLE, None),
+    ("active null", lambda s: loop(s, "active: null"), IDLE, None),
+    ("says nothing", lambda s: loop(s, "iteration: 3"), IDLE, None),
+    ("cancelled by its person", lambda s: loop(s, "active: true", "user_cancelled: true"), IDLE, None),
+    ("not cancelled", lambda s: loop(s, "active: true", "user_cancelled: false", "stop_reason: null"), ACTIVE, LOOP),
+    ("stopped", lambda s: loop(s, "active: true", 'stop_reason: "context limit"'), IDLE, None),
+    ("paused for its person", lambda s: loop(s, "active: true", "group_paused: true"), IDLE, None),
+    ("waiting for a compaction", lambda s: loop(s, "active: true", "compact_pending: true"), ACTIVE, LOOP),
+    ("emptied, as good as deleted", lambda s: s.file(".rune/arc-phase-loop.local.md", ""), IDLE, None),
+    ("emptied just now", lambda s: s.file(".rune/arc-phase-loop.local.md", "", age=0.1 * MINUTE), QUIET, Kind.CHANGED),
+    ("without frontmatter, young", lambda s: s.file(".rune/arc-phase-loop.local.md", "active: true"), ACTIVE, LOOP),
+    ("without frontmatter, old", lambda s: s.file(".rune/arc-phase-loop.local.md", "hello", age=3), IDLE, LOOP),
+    ("half-written", lambda s: s.file(".rune/arc-phase-loop.local.md", "---\nactive: fa"), ACTIVE, LOOP),
+    ("between two phases", lambda s: loop_of_arc(s, "completed", "pending"), ACTIVE, LOOP),
+    ("every phase is over", lambda s: loop_of_arc(s, "completed", "skipped", "cancelled"), IDLE, None),
+    ("checkpoint missing", lambda s: loop(s, "active: true", "checkpoint_path: /x/arc-9/checkpoint.json"), ACTIVE, LOOP),
+    ("in a worktree", lambda s: loop(s, "active: true", root=".claude/worktrees/w/.rune"), IDLE, None),
+]  # fmt: skip
+
+CHECKPOINT = Kind.CHECKPOINT
+CHECKPOINTS: list[Row] = [
+    ("in progress, owner alive", lambda s: arc(s, "completed", "in_progress", owner_pid=str(LIVE), age=11), ACTIVE, CHECKPOINT),
+    ("in progress, alive, 13 h", lambda s: arc(s, "in_progress", owner_pid=str(LIVE), age=13), IDLE, CHECKPOINT),
+    ("in progress, owner gone, 119 min", lambda s: arc(s, "in_progress", owner_pid=DEAD, age=119 * MINUTE), ACTIVE, CHECKPOINT),
+    ("in progress, owner gone, 121 min", lambda s: arc(s, "in_progress", owner_pid=DEAD, age=121 * MINUTE), IDLE, None),
+    ("in progress, no owner, young", lambda s: arc(s, "in_progress", age=1.9), ACTIVE, CHECKPOINT),
+    ("in progress, no owner, old", lambda s: arc(s, "in_progress", age=2.1), IDLE, CHECKPOINT),
+    ("old, but its heart beats", lambda s: (arc(s, "in_progress", age=5), s.json("tmp/arc/arc-7/heartbeat.json", age=0.1)), ACTIVE, CHECKPOINT),
+    ("older place", lambda s: arc(s, "in_progress", root=".claude/arc"), ACTIVE, CHECKPOINT),
+    ("after a compaction", lambda s: arc(s, "in_progress", root="tmp/arc"), ACTIVE, CHECKPOINT),
+    ("two copies, the newer says it is over", lambda s: (arc(s, "in_progress", age=1), arc(s, "completed", root="tmp/arc", age=0.5)), IDLE, None),
+    ("two copies, the newer says it runs", lambda s: (arc(s, "completed", age=1), arc(s, "in_progress", root="tmp/arc", age=0.5)), ACTIVE, CHECKPOINT),
+    ("all over, never marked completed", lambda s: arc(s, "completed", "skipped", owner_pid=str(LIVE)), IDLE, None),
+    ("a last phase pending", lambda s: arc(s, "completed", "pending", owner_pid=str(LIVE)), IDLE, None),
+    ("all pending, abandoned", lambda s: arc(s, "pending", "pending", owner_pid=str(LIVE)), IDLE, None),
+    ("failed, timed out, cancelled", lambda s: arc(s, "failed", "timeout", "cancelled", owner_pid=str(LIVE)), IDLE, None),
+    ("cancelled by its person", lambda s: arc(s, "in_progress", user_cancelled=True, owner_pid=str(LIVE)), IDLE, None),
+    ("stopped", lambda s: arc(s, "in_progress", stop_reason="limit", owner_pid=str(LIVE)), IDLE, None),
+    ("a phase in a word nobody knows", lambda s: arc(s, "brewing"), ACTIVE, CHECKPOINT),
+    ("half-written, young", lambda s: s.file(".rune/arc/arc-7/checkpoint.json", '{"phases"'), ACTIVE, CHECKPOINT),
+    ("half-written, old", lambda s: s.file(".rune/arc/arc-7/checkpoint.json", '{"phases"', age=3), IDLE, CHECKPOINT),
+    ("no phases in it", lambda s: s.json(".rune/arc/arc-7/checkpoint.json", age=3), IDLE, CHECKPOINT),
+    ("archived", lambda s: arc(s, "in_progress", root=".rune/arc/archived"), IDLE, None),
+    ("in a person's own directory", lambda s: arc(s, "in_progress", root=".rune/arc/bu"), IDLE, None),
+    ("an id that is none", lambda s: arc(s, "in_progress", name="arc-x"), IDLE, None),
+    ("in a worktree", lambda s: arc(s, "in_progress", root=".claude/worktrees/w/.rune/arc"), IDLE, None),
+]  # fmt: skip
+
+
+def lock(s: Scene, name: str = "strive", *, age: float = 1.0, **meta: object) -> Path:
+    path = s.json(f"tmp/.rune-locks/{name}/meta.json", age=age, **meta)
+    s.set_age(path.parent, age)
+    s.set_age(path.parent.parent, age)
+    return path
+
+
+def bare_lock(s: Scene, name: str = "strive", *, age: float, meta: str | None = None) -> None:
+    path = lock(s, name, age=age)
+    path.unlink()
+    if meta is not None:
+        s.file(f"tmp/.rune-locks/{name}/meta.json", meta, age=age)
+    s.set_age(path.parent, age)
+    s.set_age(path.parent.parent, age)
+
+
+def migration(s: Scene, age: float) -> None:
+    path = s.project / ".rune/.migration-lock"
+    path.mkdir(parents=True)
+    s.set_age(path, age)
+
+
+LOCK = Kind.LOCK
+LOCKS: list[Row] = [
+    ("owner alive", lambda s: lock(s, pid=LIVE, workflow="strive", age=11), ACTIVE, LOCK),
+    ("owner alive, untouched for 13 h", lambda s: lock(s, pid=LIVE, age=13), IDLE, LOCK),
+    ("a reader's", lambda s: lock(s, "appraise", kind="reader", pid=LIVE), ACTIVE, LOCK),
+    ("owner gone", lambda s: lock(s, pid=DEAD, age=1 * MINUTE), IDLE, None),
+    ("owner's number reused", lambda s: lock(s, pid=LATER), IDLE, None),
+    ("owner null, young", lambda s: lock(s, pid=None, age=9 * MINUTE), ACTIVE, LOCK),
+    ("owner null, old", lambda s: lock(s, pid=None, age=11 * MINUTE), IDLE, LOCK),
+    ("no meta yet, young", lambda s: bare_lock(s, age=9 * MINUTE), ACTIVE, LOCK),
+    ("no meta, old", lambda s: bare_lock(s, age=11 * MINUTE), IDLE, LOCK),
+    ("half-written meta, young", lambda s: bare_lock(s, age=9 * MINUTE, meta='{"pid'), ACTIVE, LOCK),
+    ("half-written meta, old", lambda s: bare_lock(s, age=11 * MINUTE, meta='{"pid'), IDLE, LOCK),
+    ("being reclaimed", lambda s: lock(s, "strive.orphan.Xk29aQ", pid=LIVE), IDLE, None),
+    ("a lock in a lock", lambda s: (lock(s, "strive", pid=DEAD), lock(s, "strive/arc", pid=LIVE)), IDLE, None),
+    ("given back just now", lambda s: bare_lock(s, "x.dead.1", age=0.1 * MINUTE), QUIET, Kind.CHANGED),
+    ("upstream moves its files", lambda s: migration(s, 4 * MINUTE), ACTIVE, Kind.MIGRATION),
+    ("upstream's move died", lambda s: migration(s, 6 * MINUTE), IDLE, Kind.MIGRATION),
+]  # fmt: skip
+
+
+def team(
+    s: Scene, name: str = "rune-work-1", *, expected: str | None = "3", done: int = 1, age: float = 1.0, extra: str = ""
+) -> None:
+    directory = f"tmp/.rune-signals/{name}"
+    if expected is not None:
+        s.file(f"{directory}/.expected", expected, age=age)
+    for task in range(done):
+        s.json(f"{directory}/{task}.done", task_id=task, age=age)
+    if extra:
+        s.file(f"{directory}/{extra}", age=age)
+    s.set_age(s.project / directory, age)
+
+
+def tired_team(s: Scene) -> None:
+    team(s, age=5)
+    s.file("tmp/.rune-signals/rune-work-1/.activity-forge", "17", age=0.5)
+    s.set_age(s.project / "tmp/.rune-signals/rune-work-1", 5)
+
+
+def team_of_state(s: Scene) -> None:
+    s.state("work-1", status="active", team_name="rune-work-1", age=5)
+    team(s, done=3, age=1)
+
+
+SIGNALS = Kind.SIGNALS
+TEAMS: list[Row] = [
+    ("tasks are missing", lambda s: team(s, age=1.9), ACTIVE, SIGNALS),
+    ("tasks are missing for too long", lambda s: team(s, age=2.1), IDLE, SIGNALS),
+    ("tasks are missing, an agent works", tired_team, ACTIVE, SIGNALS),
+    ("of another prefix", lambda s: team(s, "goldmask-1"), ACTIVE, SIGNALS),
+    ("of current sessions", lambda s: team(s, "session-0a1b2c3d"), ACTIVE, SIGNALS),
+    ("all tasks are done", lambda s: team(s, done=3), IDLE, None),
+    ("says all is done", lambda s: team(s, extra=".all-done"), IDLE, None),
+    ("says so in the other word", lambda s: team(s, extra="all-tasks-done"), IDLE, None),
+    ("expects nothing", lambda s: team(s, expected="0", done=0), IDLE, None),
+    ("no expectation yet", lambda s: team(s, expected=None), IDLE, None),
+    ("an expectation nobody can read, young", lambda s: team(s, expected="many"), ACTIVE, SIGNALS),
+    ("an expectation nobody can read, old", lambda s: team(s, expected="many", age=3), IDLE, SIGNALS),
+    ("files between hooks", lambda s: s.file("tmp/.rune-signals/.echo-dirty", age=0), IDLE, None),
+    ("a sign of life for its state file", team_of_state, ACTIVE, STATE),
+]  # fmt: skip
+
+
+def session(s: Scene, *, age: float = 1.0, cwd: str = ".", name: str = f"{LIVE}.json", **fields: object) -> Path:
+    path = s.claude_home / "sessions" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"pid": LIVE, "cwd": str(s.project / cwd), "status": "busy", **fields}))
+    s.set_age(path, age)
+    return path
+
+
+def linked_session(s: Scene) -> None:
+    (s.claude_home / "elsewhere").symlink_to(s.project)
+    session(s, cwd=str(s.claude_home / "elsewhere"))
+
+
+SESSION = Kind.SESSION
+SESSIONS: list[Row] = [
+    ("busy", session, ACTIVE, SESSION),
+    ("busy below the root", lambda s: session(s, cwd="src/deep"), ACTIVE, SESSION),
+    ("busy, through a link", linked_session, ACTIVE, SESSION),
+    ("busy, no pid in it", lambda s: session(s, pid=None), ACTIVE, SESSION),
+    ("busy, untouched for 13 h", lambda s: session(s, age=13), IDLE, SESSION),
+    ("waiting for its person", lambda s: session(s, status="idle"), IDLE, None),
+    ("a word nobody knows", lambda s: session(s, status="dreaming"), IDLE, None),
+    ("no status", lambda s: session(s, status=None), IDLE, None),
+    ("gone", lambda s: session(s, pid=DEAD), IDLE, None),
+    ("its number reused", lambda s: session(s, pid=LATER), IDLE, None),
+    ("in another project", lambda s: session(s, cwd="/elsewhere"), IDLE, None),
+    ("in a neighbour of a similar name", lambda s: session(s, cwd=f"{s.project}-two"), IDLE, None),
+    ("in a worktree", lambda s: session(s, cwd=".claude/worktrees/w"), IDLE, None),
+    ("a relative place", lambda s: session(s).write_text('{"status": "busy", "cwd": "project"}'), IDLE, None),
+    ("half-written", lambda s: session(s).write_text('{"status": "busy"'), IDLE, None),
+    ("not named by a number", lambda s: session(s, name="x.json"), IDLE, None),
+]  # fmt: skip
+
+
+def announce(
+    s: Scene, *, pid: int | None = None, started: float | None = None, ttl: float = 4.0, age: float = 1.0
+) -> None:
+    began = s.now - age * 3600
+    s.declared.append(DeclaredWorkflow("deploy", pid, started, began, began + ttl * 3600))
+
+
+DECLARED = Kind.DECLARED
+ANNOUNCED: list[Row] = [
+    ("no process", announce, ACTIVE, DECLARED),
+    ("no process, its time is over", lambda s: announce(s, age=5), IDLE, None),
+    ("its process lives", lambda s: announce(s, pid=LIVE), ACTIVE, DECLARED),
+    ("its process lives, its time is over", lambda s: announce(s, pid=LIVE, age=5), IDLE, None),
+    ("its process is gone", lambda s: announce(s, pid=DEAD), IDLE, None),
+    ("its number reused", lambda s: announce(s, pid=LATER), IDLE, None),
+    ("its number reused, by start time", lambda s: announce(s, pid=LIVE, started=s.now - 7200), IDLE, None),
+    ("nobody can tell", lambda s: announce(s, pid=HIDDEN), ACTIVE, DECLARED),
+    ("for a whole day, as its person said", lambda s: announce(s, age=20, ttl=24), ACTIVE, DECLARED),
+]  # fmt: skip
+
+TABLE = {
+    "state file": STATE_FILES,
+    "loop": LOOPS,
+    "checkpoint": CHECKPOINTS,
+    "lock": LOCKS,
+    "team": TEAMS,
+    "session": SESSIONS,
+    "announced": ANNOUNCED,
+}
+
+
 @pytest.mark.parametrize(
-    ("arrange", "state", "kind"), [pytest.param(*row[1:], id=f"state file: {row[0]}") for row in STATE_FILES]
+    ("arrange", "state", "kind"),
+    [pytest.param(*row[1:], id=f"{family}: {row[0]}") for family, rows in TABLE.items() for row in rows],
 )
 def test_verdict(scene: Scene, arrange: Callable[[Scene], object], state: GateState, kind: Kind | None) -> None:
     arrange(scene)
