@@ -6,7 +6,9 @@ r"""A job and the states it goes through. The whole state machine is this page.
       \--retry / changed input-- dead
 
 There is at most one pending (queued or deferred) job for each (kind, store, role); a cause that arrives while one
-runs queues it again.
+runs queues it again. A job that has to go back to the queue and finds such a successor there is merged into it: it is
+done, and `merged_into` names the one that goes on. A pending or dead job that its store no longer calls for is done
+too.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from enum import StrEnum
 
 
 class JobKind(StrEnum):
-    """What can be done to a store; one module in `echod.jobs` for each."""
+    """What can be done to a store; one module in `echod.jobs` for each.
+
+    A new kind comes with a new schema version, so that an older echod refuses a queue it cannot understand.
+    """
 
     CONSOLIDATE = "consolidate"
 
@@ -29,6 +34,9 @@ class JobState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     DEAD = "dead"
+
+
+PENDING = frozenset({JobState.QUEUED, JobState.DEFERRED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,25 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Who runs a job: a process number and when that process started (Unix seconds), since numbers are used again."""
+
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A row of the queue. Times are Unix seconds; `result` is the sentence about how it ended or why it waits."""
+    """A row of the queue. Times are Unix seconds; `result` is the sentence about how it ended or why it waits.
+
+    Attributes:
+        attempts: the runs for this input, the present one included; a deferred run is none.
+        due: when it may run; for a deferred job, when it asks again.
+        merged_into: the job that goes on in its place.
+        ready: when its input is ready.
+        rests_until: when its pause or deferral ends, whatever its input; `due` is the later of the two.
+        worker: who runs it, while it runs.
+    """
 
     id: int
     kind: JobKind
@@ -68,3 +93,12 @@ class Job:
     started_at: float | None
     finished_at: float | None
     result: str
+    merged_into: int | None = None
+    ready: float = 0.0
+    rests_until: float = 0.0
+    worker: ProcessIdentity | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is still to be run."""
+        return self.state in PENDING

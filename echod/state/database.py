@@ -1,0 +1,233 @@
+"""The one SQLite database: how it is opened, and its transactions. Knows no table.
+
+The file is never opened by anything but SQLite: closing any other descriptor of it in this process would drop the
+locks that SQLite holds (POSIX locks belong to the process, not to the descriptor).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from echod.errors import StateError
+from echod.paths import PRIVATE_DIR
+from echod.state import faults
+from echod.state.connection import connect, migrate, prepare, rollback, version
+from echod.state.schema import VERSION
+
+_IDLE_CONNECTIONS: Final = 4
+
+
+class Database:
+    """An open database. May be used by several threads; each transaction has a connection to itself.
+
+    One further connection stays open and unused for as long as the database does: while it lives, SQLite keeps the
+    same write-ahead log, so that a log deleted by someone else can be told from one that SQLite tidied away.
+    """
+
+    def __init__(self, path: Path, uri: str, keeper: sqlite3.Connection) -> None:
+        """Use `open` or `open_reading`."""
+        self.path = path
+        self._uri = uri
+        self._keeper = keeper
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._files = _identity(path)
+        self._content = _content(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Database:
+        """Open for reading and writing; created (0600, in a 0700 directory) and migrated as needed.
+
+        Raises:
+            DatabaseDamagedError: it is no database; `echod.state.rescue` can rebuild it.
+            DatabaseNewerError: a newer echod wrote it.
+            DatabaseBusyError: someone else kept it locked.
+            StateError: it cannot be created, opened or written.
+        """
+        try:
+            path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            uri = path.absolute().as_uri()
+            with _unless_refused(connect(uri)) as keeper:
+                prepare(keeper, path)
+                migrate(keeper, path)
+                return cls(path, uri, keeper)
+        except sqlite3.Error as error:
+            raise faults.translate(error, path) from error
+        except OSError as error:
+            raise _unreachable(path, error) from error
+
+    @classmethod
+    def open_reading(cls, path: Path) -> Database | None:
+        """Open for reading while others may write. None if nothing was ever recorded. Creates no database or log.
+
+        Raises:
+            StateError: as `open`, or an older echod wrote it and no newer one has run since.
+        """
+        try:
+            if _stat(path) is None:
+                return None
+            uri = f"{path.absolute().as_uri()}?mode=ro&{_how_to_read(path)}"
+            with _unless_refused(connect(uri)) as keeper:
+                found = version(keeper)
+                if found == 0:
+                    keeper.close()
+                    return None
+                if found < VERSION:
+                    raise faults.older(path, found, VERSION)
+                if found > VERSION:
+                    raise faults.newer(path, found, VERSION)
+                return cls(path, uri, keeper)
+        except sqlite3.Error as error:
+            raise faults.translate(error, path) from error
+        except OSError as error:
+            raise _unreachable(path, error) from error
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one moment and changes nothing.
+
+        Raises:
+            StateError: the database cannot be read.
+        """
+        with self._borrowed() as link:
+            link.execute("BEGIN")
+            yield link
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is wholly on the disk once the block is left, or not at all after an exception.
+
+        Raises:
+            DatabaseLostError: the file is gone or another one; nothing was written.
+            DatabaseBusyError: someone else kept it locked; nothing was written.
+            StateError: the database cannot be written.
+        """
+        with self._borrowed() as link:
+            link.execute("BEGIN IMMEDIATE")
+            yield link
+            if not self.still_ours():
+                raise faults.lost(self.path)
+            link.execute("COMMIT")
+
+    def still_ours(self) -> bool:
+        """Whether the files at our path are those that were opened. If not, whoever runs must stop."""
+        return _identity(self.path) == self._files
+
+    def size_bytes(self) -> int:
+        """What the database takes on the disk, its write-ahead log included."""
+        return sum(size for _, size, _ in filter(None, _content(self.path)))
+
+    def release_space(self) -> None:
+        """Give the pages of deleted rows back to the file system."""
+        with self._borrowed() as link:
+            # Not `execute`: that frees a single page, since the statement answers a step for each and has no columns.
+            link.executescript("PRAGMA incremental_vacuum")
+
+    def close(self) -> None:
+        """Close every idle connection; afterwards nothing works any more. May be called twice."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for link in (*idle, self._keeper):
+            link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[sqlite3.Connection]:
+        link: sqlite3.Connection | None = None
+        try:
+            link = self._take()
+            try:
+                yield link
+            finally:
+                rollback(link)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        finally:
+            if link is not None:
+                self._give_back(link)
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise StateError(f"The state database {self.path} is closed.")
+            if self._idle:
+                return self._idle.pop()
+        return connect(self._uri)
+
+    def _give_back(self, link: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and not link.in_transaction and len(self._idle) < _IDLE_CONNECTIONS:
+                self._idle.append(link)
+                return
+        link.close()
+
+    def _explained(self, error: sqlite3.Error) -> StateError:
+        # Without a log we read without locks; if a writer has come meanwhile, what looked damaged was half-written.
+        if "immutable=1" in self._uri and _content(self.path) != self._content:
+            return faults.busy(self.path)
+        return faults.translate(error, self.path)
+
+
+def _how_to_read(path: Path) -> str:
+    # While someone has the database open there is a log. Where there is none, a plain reader would create one.
+    if _stat(_beside(path, "-wal")) is None:
+        return "immutable=1"
+    # Without its index a log can only be read by building one: the one file that may be created here.
+    return "readonly_shm=0" if _stat(_beside(path, "-shm")) is None else "readonly_shm=1"
+
+
+@contextlib.contextmanager
+def _unless_refused(link: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    try:
+        yield link
+    except BaseException:
+        link.close()
+        raise
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Which files these are: the database and its log."""
+    return tuple(status and (status.st_dev, status.st_ino) for status in _stats(path))
+
+
+def _content(path: Path) -> tuple[tuple[int, int, int] | None, ...]:
+    """What differs once someone has written: inode, size and time of both."""
+    return tuple(status and (status.st_ino, status.st_size, status.st_mtime_ns) for status in _stats(path))
+
+
+def _stats(path: Path) -> tuple[os.stat_result | None, ...]:
+    return tuple(map(_stat, (path, _beside(path, "-wal"))))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _unreachable(path: Path, error: OSError) -> StateError:
+    reason = (error.strerror or type(error).__name__).lower()
+    return StateError(
+        f"The state directory {path.parent} cannot be used: {reason}; mend it or set ECHOD_STATE_DIR to another one."
+    )

@@ -1,0 +1,80 @@
+"""What can be wrong with the database, each with its sentence. Knows SQLite's codes, nothing of what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from echod.errors import StateError
+
+
+class DatabaseBusyError(StateError):
+    """Another process held the database for longer than we wait; the same call may work in a moment."""
+
+
+class DatabaseDamagedError(StateError):
+    """The file is not a database any more, or its pages contradict each other."""
+
+
+class DatabaseNewerError(StateError):
+    """A newer echod has changed the schema; nothing was touched."""
+
+
+class DatabaseLostError(StateError):
+    """The file was deleted or replaced while it was open: what we write would go nowhere."""
+
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_WORDS = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
+    sqlite3.SQLITE_READONLY: "it cannot be written; check its permissions and the file system",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the permissions of its directory",
+    sqlite3.SQLITE_PERM: "it cannot be opened; check its permissions",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk",
+}
+
+
+def damaged(path: Path) -> DatabaseDamagedError:
+    """The error for a database whose content cannot be relied upon."""
+    return DatabaseDamagedError(
+        f"The state database {path} is damaged; start echod, which moves it aside and rebuilds it from the disk."
+    )
+
+
+def busy(path: Path) -> DatabaseBusyError:
+    """The error for a database that someone else keeps locked."""
+    return DatabaseBusyError(f"The state database {path} is in use by another process; try again in a moment.")
+
+
+def lost(path: Path) -> DatabaseLostError:
+    """The error for a database that is no longer the file that was opened."""
+    return DatabaseLostError(f"The state database {path} was deleted or replaced while in use; start echod again.")
+
+
+def newer(path: Path, found: int, known: int) -> DatabaseNewerError:
+    """The error for a schema version above ours."""
+    return DatabaseNewerError(
+        f"The state database {path} was written by a newer echod (schema {found}, this one knows {known}); "
+        "upgrade echod, or move that file away to start with an empty queue."
+    )
+
+
+def older(path: Path, found: int, known: int) -> StateError:
+    """The error of a reader, who may not migrate, for a schema version below ours."""
+    return StateError(
+        f"The state database {path} was written by an older echod (schema {found}, this one has {known}); "
+        "start echod, which brings it up to date."
+    )
+
+
+def translate(error: sqlite3.Error, path: Path) -> StateError:
+    """The sentence for what SQLite said about the database at `path`; raise it `from error`."""
+    # Extended codes carry the primary one in their low byte; errors of the driver itself carry none.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _DAMAGED:
+        return damaged(path)
+    if code in _BUSY:
+        return busy(path)
+    words = _WORDS.get(code, "it refused a statement; the log has the cause")
+    return StateError(f"The state database {path} cannot be used: {words}.")

@@ -1,0 +1,115 @@
+"""Single rows of the job table: found, inserted, replaced. Knows no rule of the queue.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from echod.errors import StateError
+from echod.state.job import Job, JobKind, JobState, Need, ProcessIdentity
+
+
+def job_of(row: sqlite3.Row) -> Job:
+    """The job that a row of the table is."""
+    pid = row["worker_pid"]
+    return Job(
+        id=row["id"],
+        kind=JobKind(row["kind"]),
+        store=row["store"],
+        role=row["role"],
+        state=JobState(row["state"]),
+        reason=row["reason"],
+        fingerprint=row["fingerprint"],
+        attempts=row["attempts"],
+        due=row["due"],
+        queued_at=row["queued_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        result=row["result"],
+        merged_into=row["merged_into"],
+        ready=row["ready"],
+        rests_until=row["rests_until"],
+        worker=None if pid is None else ProcessIdentity(pid, row["worker_started"]),
+    )
+
+
+def by_id(link: sqlite3.Connection, job_id: int) -> Job | None:
+    """The job of that number."""
+    row = link.execute("SELECT * FROM job WHERE id = ?", (job_id,)).fetchone()
+    return job_of(row) if row else None
+
+
+def pending(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+    """The job that waits for the same kind, store and role."""
+    return _of_key(link, of, "SELECT * FROM job WHERE state IN ('queued', 'deferred')")
+
+
+def running(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+    """The job that runs for the same kind, store and role."""
+    return _of_key(link, of, "SELECT * FROM job WHERE state = 'running'")
+
+
+def dead(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+    """The job that was given up for the same kind, store and role."""
+    return _of_key(link, of, "SELECT * FROM job WHERE state = 'dead'")
+
+
+def insert(link: sqlite3.Connection, need: Need, now: float) -> int:
+    """A new queued job; returns its number, which is higher than any before it."""
+    cursor = link.execute(
+        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
+        "result) VALUES (:kind, :store, :role, 'queued', :reason, :fingerprint, 0, :due, 0, :now, '')",
+        {
+            "kind": need.kind.value,
+            "store": need.store,
+            "role": need.role,
+            "reason": need.reason,
+            "fingerprint": need.fingerprint,
+            "due": need.due,
+            "now": now,
+        },
+    )
+    assert cursor.lastrowid is not None  # noqa: S101  an INSERT that succeeded has one
+    return cursor.lastrowid
+
+
+def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
+    """Replace a row, provided that it is still in the state that `before` has. Nothing changed, nothing written.
+
+    Raises:
+        StateError: someone else moved it.
+    """
+    if after == before:
+        return
+    changed = link.execute(
+        "UPDATE job SET state = :state, reason = :reason, fingerprint = :fingerprint, attempts = :attempts, "
+        "ready = :ready, rests_until = :rests_until, started_at = :started_at, finished_at = :finished_at, "
+        "result = :result, merged_into = :merged_into, worker_pid = :worker_pid, worker_started = :worker_started "
+        "WHERE id = :id AND state = :expected",
+        {
+            "id": before.id,
+            "expected": before.state.value,
+            "state": after.state.value,
+            "reason": after.reason,
+            "fingerprint": after.fingerprint,
+            "attempts": after.attempts,
+            "ready": after.ready,
+            "rests_until": after.rests_until,
+            "started_at": after.started_at,
+            "finished_at": after.finished_at,
+            "result": after.result,
+            "merged_into": after.merged_into,
+            "worker_pid": after.worker and after.worker.pid,
+            "worker_started": after.worker and after.worker.started,
+        },
+    )
+    if changed.rowcount != 1:
+        raise StateError(f"Job {before.id} is not {before.state.value} any more; start echod again.")
+
+
+def _of_key(link: sqlite3.Connection, of: Need | Job, select: str) -> Job | None:
+    key = (of.kind.value, of.store, of.role)
+    row = link.execute(f"{select} AND kind = ? AND store = ? AND role = ?", key).fetchone()
+    return job_of(row) if row else None

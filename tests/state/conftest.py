@@ -1,0 +1,34 @@
+"""Databases and queues of the state room's tests: real files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from echod.state.database import Database
+from echod.state.queue import JobQueue
+from echod.state.queue_view import QueueView
+from tests.state.examples import queue_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "echod.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    with Database.open(path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def queue(database: Database) -> JobQueue:
+    return queue_of(database)
+
+
+@pytest.fixture
+def view(database: Database) -> QueueView:
+    return QueueView(database)

@@ -1,0 +1,32 @@
+"""Values that the state room's tests share: a clock that stands, two processes, needs and a queue."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from echod.state.backoff import Backoff
+from echod.state.database import Database
+from echod.state.job import Job, JobKind, Need, ProcessIdentity
+from echod.state.queue import JobQueue
+
+NOW: Final = 1_800_000_000.0
+ME: Final = ProcessIdentity(4242, 1_799_999_000.5)
+OTHER: Final = ProcessIdentity(4343, 1_799_999_500.25)
+PAUSE: Final = Backoff(base_seconds=30, factor=4, cap_seconds=3600)
+
+
+def need(
+    fingerprint: str = "a", *, store: str = "/p/.rune/echoes", role: str = "reviewer", due: float = NOW - 1
+) -> Need:
+    return Need(JobKind.CONSOLIDATE, store, role, fingerprint, f"input {fingerprint}", due)
+
+
+def queue_of(database: Database, worker: ProcessIdentity = ME, *, max_attempts: int = 3) -> JobQueue:
+    return JobQueue(database, worker=worker, rng=random.Random(7), max_attempts=max_attempts, backoff=PAUSE)
+
+
+def claimed(queue: JobQueue, now: float = NOW) -> Job:
+    job = queue.claim(now)
+    assert job is not None
+    return job
