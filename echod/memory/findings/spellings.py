@@ -1,0 +1,229 @@
+"""How agents write a date, a layer, a confidence or a metadata line when nobody checks them.
+
+Values only: this module knows nothing of headings, files or what a finding is. What it cannot understand it says so
+(`None`), and what it understands only in part it marks, so that the caller keeps the words it would otherwise lose.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Generic, TypeVar
+
+from echod.memory.document import Layer
+
+T = TypeVar("T")
+
+# Spaces that editors and chat windows put where a plain space was meant; each is one character for one character,
+# so offsets in the plain copy are offsets in the original.
+_PLAIN = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\uff1a": ":", "\t": " "})
+_QUOTES = " \t`'\"*_\u2018\u2019\u201c\u201d\u00ab\u00bb"
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july",
+            "aug august", "sep sept september", "oct october", "nov november", "dec december",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+
+_YEAR = r"(?:19|20)\d\d"
+_DATE = re.compile(
+    rf"""(?<![\w.])(?:
+        (?P<year>{_YEAR})(?P<sep>[-/.\u2010\u2011])(?P<month>\d{{1,2}})(?P=sep)(?P<day>\d{{1,2}})
+            (?:[T\ ]\d{{1,2}}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\ ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?)?
+      | (?P<compact>{_YEAR}\d{{4}})
+      | (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?[\ -](?P<m2>[A-Za-z]{{3,9}})\.?,?[\ -](?P<y2>{_YEAR})
+      | (?P<m3>[A-Za-z]{{3,9}})\.?\ (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y3>{_YEAR})
+      | (?P<y4>{_YEAR})\u5e74(?P<m4>\d{{1,2}})\u6708(?P<d4>\d{{1,2}})\u65e5
+    )(?!\w)""",
+    re.VERBOSE,
+)
+
+_CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "med": 0.75, "moderate": 0.75, "low": 0.4}
+_NUMBER = re.compile(r"[~\u2248]?\s*(?P<number>\d{1,3}(?:[.,]\d+)?|[.,]\d+)\s*(?P<scale>%|/\s*\d{1,3})?")
+_NOTHING = frozenset({"", "none", "n/a", "na", "nil", "null", "nothing", "-", "\u2013", "\u2014", "no"})
+
+_LABELS = {
+    label: name
+    for name, labels in {
+        "layer": "layer|tier|echo layer|memory layer",
+        "source": "source|sources",
+        "confidence": "confidence|conf|confidence level",
+        "evidence": "evidence|evidences|file|files|location|locations|seen in",
+        "verified": "verified|last verified|verified on|verified at|verified date|date verified",
+        "supersedes": "supersedes|replaces",
+        "date": "date|found on|created on",
+        "kind": "type|kind",
+        "title": "title",
+        "learning": "learning|the learning|lesson|lesson learned|insight|takeaway|key takeaway|description",
+        "category": "category",
+        "domain": "domain",
+        "tags": "tags|tag|labels",
+        "severity": "severity",
+        "priority": "priority",
+        "status": "status",
+        "role": "role",
+        "agent": "agent|author",
+        "task": "task",
+        "team": "team",
+        "workflow": "workflow",
+        "session": "session",
+        "branch": "branch",
+        "phase_tags": "phase tags|phase tag",
+        "finding_id": "finding id|finding ids|id",
+        "recurrence_count": "recurrence count",
+        "first_seen": "first seen",
+        "last_seen": "last seen",
+    }.items()
+    for label in labels.split("|")
+}
+
+_FIELD = re.compile(
+    r"""(?P<indent>\ {0,3})
+        (?P<bullet>[-*+\u2022\u2023\u2013]\ +|\d{1,3}[.)]\ +)?
+        (?P<open>\*\*\*|\*\*|__|\*|_|`|["'\u201c\u2018])?
+        (?P<label>[A-Za-z][A-Za-z _/-]{0,24}?)
+        (?P<close>\*\*\*|\*\*|__|\*|_|`|["'\u201d\u2019])?
+        \ *(?P<colon>:|\ [\u2014\u2013-]\ |=)
+        (?P<late>\*\*\*|\*\*|__|\*(?=\ )|_(?=\ ))?
+        \ *(?P<value>.*)""",
+    re.VERBOSE | re.DOTALL,
+)
+# `**Layer: inscribed**`: label and value in one pair of marks.
+_ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """A value that was understood; `whole` says that nothing but the value was written there."""
+
+    value: T
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDate:
+    """A date in a text and where it stands (character offsets, end exclusive)."""
+
+    value: date
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """A line that carries metadata: the canonical name of its label, and the value as written.
+
+    `marked` says that the label had a bullet or emphasis; a bare `Source: ...` may just as well be prose.
+    """
+
+    name: str
+    value: str
+    marked: bool
+
+
+def plain(text: str) -> str:
+    """The text with odd spaces and wide colons made plain, character for character."""
+    return text.translate(_PLAIN)
+
+
+def find_date(text: str) -> FoundDate | None:
+    """The first date in the text that exists in the calendar, in any of the usual spellings.
+
+    `02/11/2026` is not read: which of its numbers is the month is unknown.
+    """
+    for match in _DATE.finditer(plain(text)):
+        found = _calendar_date(match)
+        if found is not None:
+            return FoundDate(found, match.start(), match.end())
+    return None
+
+
+def read_date(text: str) -> Reading[date] | None:
+    """The date that a metadata value states."""
+    found = find_date(text)
+    if found is None:
+        return None
+    return Reading(found.value, not (text[: found.start] + text[found.end :]).strip(_QUOTES + "()[].,"))
+
+
+def read_layer(text: str) -> Reading[Layer] | None:
+    """The layer that a metadata value names, in any casing; None for an unknown word or a choice of several."""
+    words = re.findall(r"[^\W\d_]+", text.casefold())
+    if not words or words[0] not in frozenset(Layer):
+        return None
+    if any(word in frozenset(Layer) for word in words[1:]):
+        return None
+    return Reading(Layer(words[0]), len(words) == 1)
+
+
+def read_confidence(text: str) -> Reading[float] | None:
+    """The confidence that a metadata value states, 0..1: a number, a percentage, a fraction, or a word."""
+    value = plain(text).strip(_QUOTES)
+    word = re.match(r"[A-Za-z]+", value)
+    if word and word[0].casefold() in _CONFIDENCE_WORDS:
+        return Reading(_CONFIDENCE_WORDS[word[0].casefold()], not value[word.end() :].strip(_QUOTES + ".,"))
+    match = _NUMBER.match(value)
+    if match is None:
+        return None
+    number = float(match["number"].replace(",", "."))
+    scale = match["scale"] or ""
+    if scale == "%":
+        number /= 100
+    elif scale and (whole := int(scale[1:])):
+        number /= whole
+    if not 0 <= number <= 1:
+        return None
+    return Reading(round(number, 4), not value[match.end() :].strip(_QUOTES + ".,"))
+
+
+def read_optional(text: str) -> str | None:
+    """The value, or None where it says that there is none."""
+    value = text.strip()
+    return None if value.strip(_QUOTES + ".").casefold() in _NOTHING else value
+
+
+def read_field(line: str) -> FieldLine | None:
+    """The metadata that a line carries, if its label is one we know.
+
+    Bullets (or none), bold (or not), casing and spacing of the label are all the same; the value is as written.
+    """
+    all_bold = _ALL_BOLD.match(plain(line))
+    if all_bold:
+        line = line[: all_bold.start(1)] + line[all_bold.end(1) : all_bold.start(2)]
+    match = _FIELD.match(plain(line))
+    if match is None:
+        return None
+    emphasised = bool(match["open"]) and bool(match["close"] or match["late"])
+    if bool(match["open"]) != emphasised or (match["colon"].strip() != ":" and not emphasised):
+        return None
+    label = re.sub(r"[ _-]+", " ", match["label"]).strip().casefold()
+    name = _LABELS.get(label)
+    if name is None:
+        return None
+    return FieldLine(name, line[match.start("value") :].strip(), marked=bool(match["bullet"] or emphasised or all_bold))
+
+
+def _calendar_date(match: re.Match[str]) -> date | None:
+    if match["compact"]:
+        text = match["compact"]
+        parts = (text[:4], text[4:6], text[6:])
+    elif match["m2"] or match["m3"]:
+        month = _MONTHS.get((match["m2"] or match["m3"]).casefold())
+        if month is None:
+            return None
+        parts = (match["y2"] or match["y3"], str(month), match["d2"] or match["d3"])
+    elif match["y4"]:
+        parts = (match["y4"], match["m4"], match["d4"])
+    else:
+        parts = (match["year"], match["month"], match["day"])
+    try:
+        return date(*map(int, parts))
+    except ValueError:
+        return None
