@@ -6,6 +6,7 @@ view of the original (markers are walls too), so redacting it again changes noth
 
 from __future__ import annotations
 
+from echod.memory.redact.headers import find_header_credentials
 from echod.memory.redact.named import find_named
 from echod.memory.redact.private_keys import find_private_keys
 from echod.memory.redact.shapes import find_shapes
@@ -13,7 +14,7 @@ from echod.memory.redact.urls import find_url_credentials
 from echod.memory.redact.values import Redaction, Secret, replace
 from echod.memory.redact.view import look_at
 
-_FAMILIES = (find_private_keys, find_shapes, find_url_credentials, find_named)
+_FAMILIES = (find_private_keys, find_shapes, find_url_credentials, find_header_credentials, find_named)
 
 # One round finds all in practice; a few more only where a redaction uncovers a neighbour. The bound keeps the work
 # linear for a text that was made to uncover one secret a round.
@@ -25,15 +26,17 @@ def find_secrets(text: str) -> tuple[Secret, ...]:
     view = look_at(text)
     found: list[Secret] = []
     for _ in range(_ROUNDS):
-        before = len(found)
+        here: list[Secret] = []
         for family in _FAMILIES:
             secrets = family(view.text)
             if secrets:
-                found += secrets
+                here += secrets
                 view = view.behind_walls(secrets)
-        if len(found) == before:
+        if not here:
             break
-    return tuple(sorted((view.in_original(secret) for secret in found), key=lambda secret: secret.start))
+        found += map(view.in_original, here)
+        view = view.lines_of(here)
+    return tuple(sorted(found, key=lambda secret: secret.start))
 
 
 def redact(text: str) -> Redaction:

@@ -1,88 +1,103 @@
 """What stands where a secret could stand and is none: placeholders, references, types, hashes, identifiers, prose.
 
-Each question is asked of one value, already cut out of its surroundings. The answers lean towards keeping the text
-where it reads as words, and towards redacting it where it looks drawn at random.
+Each question is asked of one value, already cut out of its surroundings.
 """
 
 from __future__ import annotations
 
 import re
 
-_FILLER = re.compile(r"[xX*.•_-]*|(.)\1*")
+from echod.memory.redact.vocabulary import GENERIC, PROSE, SENTENCE, STAND_INS, TYPES
+
+_FILLER = re.compile(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
+
+_CROSSED_OUT = re.compile(r"[xX]{6}|\*{3}|\.{3}")
+_CROSSES = re.compile(r"x{2,}|0{3,}")
 
 _REFERENCE = re.compile(
-    r"""\$[({]                       # $(cat file), ${TOKEN}
-      | \$[A-Za-z_][A-Za-z_]*[0-9]?$ # $TOKEN
-      | \{\{? | %\w+%?$ | %\( | <    # {{ token }}, %TOKEN%, %(token)s, <token>
-      | @\{ | \#\{ | \[ | \(
+    r"""\$[({\[]                     # $(cat file), ${TOKEN}
+      | \$[A-Z_]+[0-9]?$ | \$[a-z_]+$   # $TOKEN, $token
+      | \{\{ | \{[\w.-]+\} | \{%     # {{ token }}, {token}
+      | %[A-Z_]+%$ | %\( | %s$       # %TOKEN%, %(token)s
+      | <[^<>]*>? | \[[A-Za-z_ .-]*\]?$ | \#\{ | @\{ | [(]
     """,
     re.VERBOSE,
 )
 _CODE = re.compile(
-    r"""[A-Za-z_][\w.]*[(\[]         # getToken(), os.environ["TOKEN"]
-      | [A-Za-z_]+(?:\??\.[A-Za-z_]\w*)+[,;]?$   # process.env.TOKEN, self.token, config?.token
-      | [A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$  # API_TOKEN
+    r"""(?:await|new|lambda|async|not)$
+      | !?[A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)*[(]      # getToken(, db.secrets.get(
+      | [A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)*\[["'\w]*\]?   # os.environ["TOKEN"], argv[1]
+      | [A-Za-z_$][A-Za-z_$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)+[,;]?$  # process.env.TOKEN, config?.token
     """,
     re.VERBOSE,
 )
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+")
-_DIGEST = re.compile(r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake[23][bs]?)[:=_-]|ssh-|ecdsa-|encrypted:")
-_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|(?:[\w.-]+/)+[\w.-]+\.[a-z]{1,5}$")
+_DIGEST = re.compile(
+    r"(?i)(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?)[:=_-]|ssh-|ecdsa-|age1|\$2[aby]\$|\$argon2"
+)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}://")
+_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
+_WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
+_METHOD = re.compile(
+    r"(?i)(?:argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|hmac|sha-?[0-9]+|aes-?[0-9]+|rsa-?[0-9]*|md5|ed25519|base-?(?:32|58|64)"
+    r"|oauth-?2?|oauth2?\.[01]|oidc|utf-?8|[hrep]s(?:256|384|512)|[0-9]?fa|2fa|mfa|totp|v?[0-9]+(?:\.[0-9x]+)*[a-z%+]{0,3})"
+    r"(?:[-_/][A-Za-z0-9]+)*[.,;:]*"
+)
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_SEGMENT = re.compile(r"[A-Za-z0-9]+")
+_CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
 
-_PLACEHOLDER_WORDS = frozenset(
-    "your my the a an some this that here insert put enter replace with change changeit changeme me add set fill in"
-    " example examples sample dummy fake mock placeholder redacted hidden masked removed omitted sanitized"
-    " todo tbd na foo bar baz qux foobar not real".split()
-)
-_GENERIC_WORDS = frozenset(
-    "key keys token tokens secret secrets password passwords passwd pwd passphrase credential credentials api access"
-    " auth value string text id user username name client private".split()
-)
-_TYPE_WORDS = frozenset(
-    "str string int integer number float bool boolean bytes any object null none nil undefined true false optional"
-    " void unknown never date secretstr char varchar uuid buffer list dict array yes no on off empty default".split()
-)
-_PROSE_WORDS = frozenset(
-    "required optional hashed hash hashing encrypted plain plaintext plain-text missing invalid valid wrong expired"
-    " expires must should may can cannot never always only stored use used uses using reset rotate rotated rotation"
-    " forgotten forgot change changed login authentication authorization validation policy strength field fields"
-    " input prompt prompts length minimum min max env environment variable variables config see is are was not if"
-    " when for from of to and or as at by on get set read write pass passed sent ok failed fails ignored empty"
-    " refresh refreshed bearer basic jwt oauth generated random static same different none removed".split()
-)
+_RANDOM_PIECE = 3.4
+"""Words and identifiers change between lower case, upper case and digits every four characters or more, random text
+every two (measured on memory files and on generated tokens); this is the mean length between."""
+_RANDOM_SEGMENT = 10
+"""A random run without separators that is shorter may as well be an abbreviation with a number."""
+
+
+def is_crossed_out(value: str) -> bool:
+    """Whether most of a value was written as crosses, stars or dots, as in `ghp_xxxxxxxxxxxx`."""
+    return _CROSSED_OUT.search(value) is not None
 
 
 def is_filler(value: str) -> bool:
-    """Whether a value is one character over and over, or only crosses, stars and dots."""
+    """Whether a value is one character over and over, or only crosses, stars, dots and dashes."""
     return _FILLER.fullmatch(value) is not None
 
 
 def is_placeholder(value: str) -> bool:
     """Whether a value stands for a secret without being one: `xxxx`, `<token>`, `$TOKEN`, `your-api-key-here`."""
-    if is_filler(value) or _REFERENCE.match(value):
+    if is_filler(value) or is_crossed_out(value) or _REFERENCE.match(value) or _CONSTANT.fullmatch(value):
         return True
     words = [word.lower() for word in _PIECE.findall(value)]
-    if not words:
-        return not any(char.isalnum() for char in value) and len(value) < 4  # noqa: PLR2004
-    return all(word in _PLACEHOLDER_WORDS or word in _GENERIC_WORDS for word in words) and not value.isdigit()
+    return bool(words) and all(word in STAND_INS or word in GENERIC or _CROSSES.fullmatch(word) for word in words)
 
 
 def is_code(value: str) -> bool:
-    """Whether a value is an expression that only names where the secret is: a call, an attribute, a constant."""
+    """Whether an unquoted value is an expression that only says where the secret comes from: a call, an attribute."""
     return _CODE.match(value) is not None
 
 
-def is_type_or_prose(value: str) -> bool:
-    """Whether a value is the name of a type, or a word that descriptions use after "password:"."""
-    word = value.strip(".,;:!?").lower()
-    return word in _TYPE_WORDS or word in _PROSE_WORDS
+def is_description(value: str) -> bool:
+    """Whether a value is a type, a method, a version, or a word with which descriptions go on after "password:"."""
+    word = value.rstrip(".,;:!?").lower()
+    return word in TYPES or word in PROSE or _METHOD.fullmatch(value) is not None
 
 
-def is_hash(value: str) -> bool:
-    """Whether a value says itself that it is a digest, a public key or a UUID."""
-    return _DIGEST.match(value) is not None or _UUID.fullmatch(value) is not None
+def is_sentence(value: str) -> bool:
+    """Whether words between quotes are a message about a secret rather than a passphrase."""
+    return any(word.strip(".,;:!?").lower() in SENTENCE for word in value.split())
+
+
+def is_digest(value: str) -> bool:
+    """Whether a value says itself that it is a digest or a public key."""
+    return _DIGEST.match(value) is not None
+
+
+def is_uuid(value: str) -> bool:
+    """Whether a value is a UUID."""
+    return _UUID.fullmatch(value) is not None
 
 
 def is_hex(value: str) -> bool:
@@ -90,24 +105,38 @@ def is_hex(value: str) -> bool:
     return _HEX.fullmatch(value) is not None
 
 
-def is_path(value: str) -> bool:
-    """Whether a value is a file path or a URL whose parts are words."""
-    return _PATH.match(value) is not None and not looks_random(value)
+def is_address(value: str) -> bool:
+    """Whether a value is a URL, or a path or file name whose parts are words."""
+    if _SCHEME.match(value):
+        return True
+    return _PATH.match(value) is not None and not looks_random(value, at_least=_RANDOM_SEGMENT)
 
 
 def is_word(value: str) -> bool:
     """Whether a value consists of letters alone, perhaps joined as an identifier or a slug is."""
-    return re.fullmatch(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]?", value) is not None
+    return _WORD.fullmatch(value) is not None
 
 
-def looks_random(value: str, *, at_least: int = 16) -> bool:
-    """Whether a value looks drawn at random: letters, digits and cases change every two or three characters.
+def is_mixed(value: str, *, at_least: int) -> bool:
+    """Whether some run of letters and digits in a value holds both and is at least that long."""
+    return any(
+        len(run) >= at_least and any(map(str.isdigit, run)) and any(map(str.isalpha, run))
+        for run in _SEGMENT.findall(value)
+    )
 
-    Words, slugs and identifiers change every four or more. `at_least` is the least length in characters.
+
+def looks_random(value: str, *, at_least: int) -> bool:
+    """Whether some run of letters and digits in a value looks drawn at random.
+
+    `at_least` is the least length of the whole value in characters.
     """
-    pieces = _PIECE.findall(value)
-    length = sum(map(len, pieces))
-    if length < at_least or not pieces:
+    if len(value) < at_least:
         return False
-    kinds = any(c.isdigit() for c in value) + any(c.islower() for c in value) + any(c.isupper() for c in value)
-    return kinds > 1 and length / len(pieces) < 3.4  # noqa: PLR2004
+    return any(_is_random_run(run) for run in _SEGMENT.findall(value) if len(run) >= min(_RANDOM_SEGMENT, at_least))
+
+
+def _is_random_run(run: str) -> bool:
+    if run.isdigit():
+        return False
+    pieces = _PIECE.findall(run)
+    return len(run) / len(pieces) < _RANDOM_PIECE or _CONSONANTS.search(run) is not None

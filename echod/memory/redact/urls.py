@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from echod.memory.redact.innocent import is_placeholder, looks_random
+from echod.memory.redact.scan import places
 from echod.memory.redact.values import Secret
 
 _AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
@@ -16,17 +17,13 @@ _SHORTEST_TOKEN = 16
 
 def find_url_credentials(text: str) -> list[Secret]:
     """The password of each URL that carries one, or a token in the place of the user."""
-    found: list[Secret] = []
-    at = text.find("://")
-    while at >= 0:
-        start = at + 3
-        authority = _AUTHORITY.match(text, start)
-        if authority is not None and "@" in authority[0]:
-            secret = _credential(authority[0], start)
-            if secret is not None:
-                found.append(secret)
-        at = text.find("://", start)
-    return found
+    return [
+        secret
+        for at in places(text, "://")
+        if (authority := _AUTHORITY.match(text, at + 3))
+        and "@" in authority[0]
+        and (secret := _credential(authority[0], at + 3))
+    ]
 
 
 def _credential(authority: str, offset: int) -> Secret | None:

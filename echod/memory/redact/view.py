@@ -36,6 +36,21 @@ class View:
         pieces.append(self.text[done:])
         return replace(self, text="".join(pieces))
 
+    def lines_of(self, spans: Iterable[Secret]) -> View:
+        """Only the lines in which the given spans stand: nothing has changed for the rules in any other."""
+        pieces: list[str] = []
+        origin: list[int] = []
+        done = 0
+        for span in sorted(spans, key=lambda span: span.start):
+            start = max(done, self.text.rfind("\n", done, span.start) + 1)
+            if span.end <= done:
+                continue
+            end = self.text.find("\n", span.end)
+            done = len(self.text) if end < 0 else end + 1
+            pieces.append(self.text[start:done])
+            origin.extend(range(start, done) if self.origin is None else self.origin[start:done])
+        return View("".join(pieces), origin)
+
     def in_original(self, span: Secret) -> Secret:
         """The same secret with offsets in the original."""
         if self.origin is None:

@@ -1,0 +1,76 @@
+"""Whether a value is a secret, given what its name claims and how it stands in the line."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from echod.memory.redact.innocent import (
+    is_address,
+    is_code,
+    is_description,
+    is_digest,
+    is_hex,
+    is_mixed,
+    is_placeholder,
+    is_sentence,
+    is_uuid,
+    is_word,
+    looks_random,
+)
+from echod.memory.redact.names import Claim
+
+
+class Setting(Enum):
+    """How a value stands in its line."""
+
+    QUOTED = auto()
+    """In quotes: a literal."""
+    FIELD = auto()
+    """All there is after the name of a field: `PASSWORD=...`, `--password ...`, `;Pwd=...;`."""
+    AMID = auto()
+    """In the middle of a line or in backticks: it may as well be a word of a sentence or an identifier."""
+
+
+_SYMBOLS = frozenset("!@#$%^&*+?~=")
+_SHORTEST_PASSWORD = 3
+_SHORTEST_AMID = 5
+_SHORTEST_PIN = 4
+_SHORTEST_SECRET = 8
+_SHORTEST_TOKEN = 16
+_SHORTEST_KEY = 20
+_HEX_TOKEN = 32
+
+
+def is_secret(value: str, claim: Claim, setting: Setting) -> bool:
+    """Whether the value that stands beside a name is to be redacted."""
+    if not value or is_placeholder(value) or is_description(value) or is_digest(value) or is_address(value):
+        return False
+    if setting is not Setting.QUOTED and is_code(value):
+        return False
+    if claim in {Claim.PHRASE, Claim.PASSWORD}:
+        return _is_password(value, claim, setting)
+    return not any(map(str.isspace, value)) and _is_token(value, claim, setting)
+
+
+def _is_password(value: str, claim: Claim, setting: Setting) -> bool:
+    if any(map(str.isspace, value)):
+        return setting is Setting.QUOTED and (claim is Claim.PHRASE or not is_sentence(value))
+    if value.isdigit():
+        return len(value) >= _SHORTEST_PIN and setting is not Setting.AMID
+    if setting is not Setting.AMID:
+        return len(value) >= _SHORTEST_PASSWORD
+    if len(value) < _SHORTEST_AMID or is_word(value):
+        return False
+    return is_mixed(value, at_least=_SHORTEST_AMID) or not _SYMBOLS.isdisjoint(value)
+
+
+def _is_token(value: str, claim: Claim, setting: Setting) -> bool:
+    if is_uuid(value):
+        return claim is Claim.SECRET and setting is not Setting.AMID
+    if claim is Claim.SECRET:
+        return len(value) >= _SHORTEST_SECRET and (
+            is_mixed(value, at_least=_SHORTEST_SECRET) or looks_random(value, at_least=_SHORTEST_SECRET)
+        )
+    if is_hex(value):
+        return claim is Claim.TOKEN and setting is not Setting.AMID and len(value) >= _HEX_TOKEN
+    return looks_random(value, at_least=_SHORTEST_TOKEN if claim is Claim.TOKEN else _SHORTEST_KEY)
