@@ -199,6 +199,19 @@ class JobQueue:
             until = now + self._backoff.pause(failures, self._rng)
             return _back(link, held, _resting(replace(held, state=JobState.QUEUED, result=error), until), now)
 
+    def give_up(self, job: Job, why: str, now: float) -> Job:
+        """Only a change of its input can help the job, `why` is the sentence: it is dead at once, and stays so.
+
+        Returns the job as it is now.
+
+        Raises:
+            JobNotHeldError: this process does not run it.
+        """
+        with self._database.writing() as link:
+            held = self._held(link, job)
+            _record_failure(link, held.kind, why, now)
+            return self._end(link, held, replace(held, state=JobState.DEAD, finished_at=now, result=why))
+
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
         """The job has to wait, `reason` says for what; it asks again at `until`. That was no attempt.
 

@@ -403,6 +403,17 @@ class TestFail:
         assert queue.put(need("a"), NOW) is None
 
 
+class TestGiveUp:
+    def test_it_is_dead_at_once_for_that_input_and_only_for_that(self, queue: JobQueue) -> None:
+        queue.put(need("a"), NOW)
+
+        job = queue.give_up(claimed(queue), "the memory file has conflict markers", NOW)
+
+        assert (job.state, job.attempts, job.result) == (JobState.DEAD, 1, "the memory file has conflict markers")
+        assert queue.put(need("a"), MUCH_LATER) is None
+        assert queue.put(need("b"), MUCH_LATER) is not None
+
+
 class TestRequeue:
     def test_an_interrupted_job_may_run_at_once_and_that_was_no_attempt(self, queue: JobQueue) -> None:
         queue.put(need(), NOW)
