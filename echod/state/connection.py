@@ -36,10 +36,12 @@ def prepare(link: sqlite3.Connection, path: Path) -> None:
     """Make a new file private and give it its journal mode; for one that exists nothing changes."""
     if sqlite3.sqlite_version_info < _NEEDS_SQLITE:
         raise StateError(f"echod needs SQLite 3.37 or newer; this Python has {sqlite3.sqlite_version}.")
-    version(link)  # the first statement creates the file; log and index inherit its mode
+    fresh = version(link) == 0  # the first statement creates the file; log and index inherit its mode
     if path.stat().st_mode & 0o777 != PRIVATE_FILE:
         path.chmod(PRIVATE_FILE)
-    link.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    if fresh:
+        # Only possible before the first table; afterwards the same words would write to the file at every start.
+        link.execute("PRAGMA auto_vacuum = INCREMENTAL")
     _use_log(link)
 
 

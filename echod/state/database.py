@@ -22,6 +22,7 @@ from echod.state.connection import connect, migrate, prepare, rollback, version
 from echod.state.schema import VERSION
 
 _IDLE_CONNECTIONS: Final = 4
+_SNAPSHOT: Final = "immutable=1"
 
 
 class Database:
@@ -110,11 +111,13 @@ class Database:
             DatabaseBusyError: someone else kept it locked; nothing was written.
             StateError: the database cannot be written.
         """
+        # Before, lest we disturb the index of a new database in the old one's place; and again before anything is
+        # acknowledged.
+        self._fail_if_lost()
         with self._borrowed() as link:
             link.execute("BEGIN IMMEDIATE")
             yield link
-            if not self.still_ours():
-                raise faults.lost(self.path)
+            self._fail_if_lost()
             link.execute("COMMIT")
 
     def still_ours(self) -> bool:
@@ -177,17 +180,23 @@ class Database:
                 return
         link.close()
 
+    def _fail_if_lost(self) -> None:
+        if not self.still_ours():
+            raise faults.lost(self.path)
+
     def _explained(self, error: sqlite3.Error) -> StateError:
-        # Without a log we read without locks; if a writer has come meanwhile, what looked damaged was half-written.
-        if "immutable=1" in self._uri and _content(self.path) != self._content:
-            return faults.busy(self.path)
-        return faults.translate(error, self.path)
+        if _SNAPSHOT in self._uri:
+            # Read without locks: if a writer has come meanwhile, what looked damaged was half-written.
+            changed = _content(self.path) != self._content
+            return faults.busy(self.path) if changed else faults.translate(error, self.path)
+        # Whatever a lost database says, the loss is what counts.
+        return faults.translate(error, self.path) if self.still_ours() else faults.lost(self.path)
 
 
 def _how_to_read(path: Path) -> str:
     # While someone has the database open there is a log. Where there is none, a plain reader would create one.
     if _stat(_beside(path, "-wal")) is None:
-        return "immutable=1"
+        return _SNAPSHOT
     # Without its index a log can only be read by building one: the one file that may be created here.
     return "readonly_shm=0" if _stat(_beside(path, "-shm")) is None else "readonly_shm=1"
 

@@ -85,7 +85,8 @@ def _rebuild(path: Path, clock: Callable[[], float]) -> Opened:
             try:
                 return Opened(_open_sound(path), None)
             except faults.DatabaseDamagedError as error:
-                rebuilt = Rebuilt(clock(), _move_aside(path, clock()), str(error.__cause__ or error))
+                now = clock()
+                rebuilt = Rebuilt(now, _move_aside(path, now), str(error.__cause__ or error))
                 return Opened(_open_sound(path), rebuilt)
     except Timeout as error:
         raise faults.busy(path) from error
