@@ -71,12 +71,11 @@ def flag(value: object) -> bool:
 
 def pid(value: object) -> int | None:
     """A process number that can be checked: a number or its text, not 0, 1, "$PPID", "null" or a boolean."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    digits = str(value).strip() if isinstance(value, str) else str(abs(value)) if value > 0 else ""
-    if not _PID.fullmatch(digits):
-        return None
-    number = int(digits)
+    if isinstance(value, str):
+        digits = value.strip()
+        number = int(digits) if _PID.fullmatch(digits) else 0
+    else:
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     return number if 1 < number <= _MAX_PID else None
 
 

@@ -34,7 +34,7 @@ _LONG_TYPES = ("gap-fix", "design-sync", "resolve-todos", "self-audit", "codex-r
 _AUDIT = ("audit-state", "checkpoint.json")
 _ARC = re.compile(r"arc-[0-9]+")
 _SIZE_LIMIT = 1 << 20
-_COUNT_LIMIT = 256
+COUNT_LIMIT = 256
 
 
 def read(project: Path, teams: Mapping[str, float], processes: Processes) -> tuple[Marker, ...]:
@@ -48,7 +48,7 @@ def read(project: Path, teams: Mapping[str, float], processes: Processes) -> tup
     directory = project / "tmp"
     listing = reading.names_in(directory, is_state_file)
     markers = [] if listing.readable else [unlistable(project, directory, listing.written)]
-    paths = reading.newest((directory / name for name in listing.names), _COUNT_LIMIT)
+    paths = reading.newest((directory / name for name in listing.names), COUNT_LIMIT)
     audits = tuple(project / root / _AUDIT[0] / _AUDIT[1] for root in (".rune", ".claude"))
     for path in (*paths, *(audit for audit in audits if _is_below_directories(audit))):
         marker = _read_one(path, project, teams, processes)

@@ -1,0 +1,304 @@
+"""The collector on a disk that is not as tidy as a table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from echod.workflows import GateState, Kind, Life, SystemProcesses, reading, state_files
+from tests.workflows.scene import LIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.workflows.scene import Scene
+
+
+def link(scene: Scene, name: str, target: Path) -> None:
+    path = scene.project / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+def test_a_linked_state_file_is_none(scene: Scene) -> None:
+    link(scene, "tmp/.rune-work-1.json", scene.json("real.json", status="active", owner_pid=LIVE))
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+def test_a_linked_loop_file_is_none(scene: Scene) -> None:
+    link(scene, ".rune/arc-phase-loop.local.md", scene.file("real.md", "---\nactive: true\n---\n"))
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+@pytest.mark.parametrize("place", [".rune/arc", ".rune/arc/arc-1", "tmp/arc"])
+def test_nothing_is_found_behind_a_linked_directory(scene: Scene, place: str) -> None:
+    elsewhere = scene.project / "elsewhere"
+    below = Path("arc-1") if Path(place).name == "arc" else Path()
+    scene.json(f"elsewhere/{below}/checkpoint.json", phases={"work": {"status": "in_progress"}}, owner_pid=LIVE)
+    link(scene, place, elsewhere)
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+@pytest.mark.parametrize("place", ["tmp/.rune-locks", "tmp/.rune-locks/strive"])
+def test_a_linked_lock_is_none(scene: Scene, place: str) -> None:
+    scene.json("elsewhere/meta.json", pid=LIVE)
+    scene.json("elsewhere/strive/meta.json", pid=LIVE)
+    link(scene, place, scene.project / "elsewhere")
+
+    assert scene.verdict().state is not GateState.ACTIVE
+
+
+def test_a_linked_end_of_a_team_ends_nothing(scene: Scene) -> None:
+    scene.file("tmp/.rune-signals/rune-work-1/.expected", "2")
+    link(scene, "tmp/.rune-signals/rune-work-1/.all-done", Path("/dev/null"))
+
+    assert scene.verdict().state is GateState.ACTIVE
+
+
+def test_a_linked_tmp_is_a_warning_since_nothing_behind_it_is_seen(scene: Scene) -> None:
+    scene.json("elsewhere/.rune-work-1.json", status="active", owner_pid=LIVE)
+    link(scene, "tmp", scene.project / "elsewhere")
+
+    verdict = scene.verdict()
+
+    assert verdict.state is GateState.IDLE
+    assert [(r.kind, r.marker, r.holds) for r in verdict.reasons] == [(Kind.UNSEEN, "tmp", False)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tmp/.rune-work-1.json",
+        ".rune/arc-phase-loop.local.md",
+        ".rune/arc/arc-1/checkpoint.json",
+        "tmp/.rune-signals/rune-work-1/.expected",
+        "tmp/arc/arc-1/heartbeat.json",
+        ".git",
+    ],
+)
+def test_a_pipe_with_a_marker_s_name_neither_blocks_nor_counts(scene: Scene, name: str) -> None:
+    scene.memory(age=24)
+    path = scene.project / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+
+    assert scene.verdict().state is not GateState.ACTIVE
+
+
+def test_dangling_links_and_odd_things_in_every_place_are_passed_over(scene: Scene) -> None:
+    for place in ("tmp", ".rune", ".claude", "tmp/.rune-signals", "tmp/.rune-locks", ".rune/arc", "tmp/arc"):
+        scene.file(f"{place}/readme.txt")
+        link(scene, f"{place}/arc-5", Path("nowhere"))
+        link(scene, f"{place}/arc-batch-loop.local.md", Path("nowhere"))
+    scene.file("tmp/.rune-locks/plain", "not a directory")
+    scene.file("tmp/.rune-signals/plain", "not a directory")
+    scene.set_age(scene.project / "tmp/.rune-locks", 1)
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_absent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = scene.state("work-1", status="active", owner_pid=LIVE)
+    stays = scene.state("work-2", status="active", owner_pid=LIVE)
+    read = reading.read
+
+    def vanish(path: Path, limit: int) -> reading.Found | None:
+        gone.unlink(missing_ok=True)
+        return read(path, limit)
+
+    monkeypatch.setattr(reading, "read", vanish)
+
+    assert [r.marker for r in scene.verdict().reasons] == [f"tmp/{stays.name}"]
+
+
+def test_a_file_that_cannot_be_read_is_unknown_and_not_absent(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = scene.state(status="completed", age=1)
+    open_file = os.open
+
+    def refuse(name: str | Path, flags: int) -> int:
+        if Path(name) == path:
+            raise PermissionError(13, "Permission denied")
+        return open_file(name, flags)
+
+    monkeypatch.setattr("echod.workflows.reading.os.open", refuse)
+
+    assert scene.verdict().state is GateState.ACTIVE
+    assert scene.verdict(later=2).state is GateState.IDLE
+
+
+@pytest.mark.parametrize("place", ["tmp", "tmp/.rune-locks", "tmp/.rune-signals", ".rune/arc"])
+def test_a_directory_that_cannot_be_listed_is_unknown_for_a_bounded_time(
+    scene: Scene, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (scene.project / place).mkdir(parents=True)
+    scene.set_age(scene.project / place, 1)
+    scandir = os.scandir
+
+    def refuse(directory: Path) -> Iterator[os.DirEntry[str]]:
+        if directory == scene.project / place:
+            raise PermissionError(13, "Permission denied")
+        return scandir(directory)
+
+    monkeypatch.setattr("echod.workflows.reading.os.scandir", refuse)
+
+    now, later = scene.verdict(), scene.verdict(later=2)
+
+    assert (now.state, now.reasons[0].kind, now.reasons[0].marker) == (GateState.ACTIVE, Kind.UNSEEN, place)
+    assert (later.state, [r.holds for r in later.reasons]) == (GateState.IDLE, [False])
+
+
+def test_permissions_of_the_system_give_the_same_answer(scene: Scene, ordinary_user: None) -> None:
+    path = scene.state(status="completed", age=1)
+    path.chmod(0)
+
+    assert scene.verdict().state is GateState.ACTIVE
+
+
+def test_a_project_that_is_gone_is_idle(scene: Scene) -> None:
+    scene.project.rmdir()
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+def test_a_project_is_the_same_through_a_link(scene: Scene) -> None:
+    scene.state(status="active", owner_pid=LIVE)
+    alias = scene.project.parent / "alias"
+    alias.symlink_to(scene.project)
+    scene.project = alias
+
+    assert [r.marker for r in scene.verdict().reasons] == ["tmp/.rune-review-abc.json"]
+
+
+def test_of_countless_state_files_only_the_newest_are_opened(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(300):
+        scene.state(f"work-{number}", status="completed", age=100 + number)
+    scene.state("review-last", status="active", owner_pid=LIVE, age=1)
+    opened: list[Path] = []
+    read = reading.read
+
+    def count(path: Path, limit: int) -> reading.Found | None:
+        opened.append(path)
+        return read(path, limit)
+
+    monkeypatch.setattr(reading, "read", count)
+
+    verdict = scene.verdict()
+
+    assert [r.marker for r in verdict.reasons] == ["tmp/.rune-review-last.json"]
+    assert len([path for path in opened if path.parent.name == "tmp"]) == state_files.COUNT_LIMIT
+
+
+def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = scene.file("tmp/log.txt").parent
+    for number in range(1_000):
+        (directory / f"log-{number}.txt").touch()
+    looks: list[Path] = []
+    look = reading.look
+
+    def count(path: Path) -> os.stat_result | None:
+        looks.append(path)
+        return look(path)
+
+    monkeypatch.setattr(reading, "look", count)
+
+    scene.observe()
+
+    assert len(looks) < 100
+
+
+def test_looking_writes_nothing(scene: Scene) -> None:
+    scene.memory()
+    scene.state(status="active", owner_pid=LIVE)
+    scene.file(".rune/arc-phase-loop.local.md", "---\nactive: true\n---\n")
+    before = {path: path.lstat().st_mtime_ns for path in scene.project.rglob("*")}
+
+    scene.observe()
+
+    assert {path: path.lstat().st_mtime_ns for path in scene.project.rglob("*")} == before
+
+
+def test_in_a_worktree_the_main_repository_s_locks_count(scene: Scene) -> None:
+    main = scene.project.parent / "main"
+    (main / "tmp/.rune-locks/strive").mkdir(parents=True)
+    (main / "tmp/.rune-locks/strive/meta.json").write_text(f'{{"pid": {LIVE}}}')
+    scene.file(".git", f"gitdir: {main}/.git/worktrees/w\n")
+    scene.file(".rune/.rune-worktree-source", f"{main}\n")
+
+    verdict = scene.verdict()
+
+    assert verdict.state is GateState.ACTIVE
+    assert verdict.reasons[0].marker == str(main / "tmp/.rune-locks/strive")
+
+
+@pytest.mark.parametrize("source", ["../main", "/x/../main", "/main;rm", ""])
+def test_a_worktree_s_source_that_looks_odd_is_not_followed(scene: Scene, source: str) -> None:
+    scene.file(".git", "gitdir: x\n")
+    scene.file(".rune/.rune-worktree-source", source)
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+def test_hostile_text_in_a_marker_is_shown_harmlessly(scene: Scene) -> None:
+    scene.state(status="\x1b[31m" + "x" * 500 + "\ud800", owner_pid=LIVE)
+
+    text = scene.verdict().reasons[0].text
+
+    assert text.isprintable()
+    assert len(text) < 300
+
+
+def test_our_own_process_lives_and_started_before_now() -> None:
+    process = SystemProcesses().look(os.getpid())
+
+    assert process.life is Life.ALIVE
+    assert process.started is not None
+    assert process.started <= time.time()
+
+
+def test_a_process_that_ended_is_gone_before_and_after_it_is_reaped() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    zombie = SystemProcesses().look(child.pid)
+    child.wait()
+    reaped = SystemProcesses().look(child.pid)
+
+    assert (zombie.life, reaped.life) == (Life.GONE, Life.GONE)
+
+
+def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("echod.workflows.processes.os.kill", refuse)
+
+    assert SystemProcesses().look(os.getpid()).life is Life.ALIVE
+
+
+def test_a_number_no_system_has_is_unknown_or_gone() -> None:
+    assert SystemProcesses().look(1 << 70).life is Life.UNKNOWN
+
+
+def test_an_idle_project_never_loads_psutil(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from echod.workflows import *\n"
+        "o = observe(Path(sys.argv[1]), (), claude_home=None, processes=SystemProcesses(), own_writes={}, declared=(),"
+        " last_ended=None)\n"
+        "assert gate(o, 0, GateLimits()).state == 'idle'\n"
+        "print({'psutil', 'yaml', 'structlog', 'asyncio'} & set(sys.modules))"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+
+    assert result.stdout == "set()\n"

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from echod.workflows import fields, loops, state_files
+from echod.workflows.belief import at
+from echod.workflows.observations import Claim
+
+NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("written", "moment"),
+    [
+        ("2026-03-17T12:00:00Z", NOON),
+        ("2026-03-17T12:00:00.500Z", NOON + 0.5),
+        ("2026-03-17T12:00:00.319895Z", NOON + 0.319895),
+        ("2026-03-17T14:00:00+02:00", NOON),
+        (NOON, NOON),
+        (int(NOON), NOON),
+        ("1773748800", NOON),
+        ("1773748800500", NOON + 0.5),
+        ("1773748800000000", NOON),
+        ("1773748800000000000", NOON),
+        ("0", None),
+        (0, None),
+        ("1970-01-01T00:00:00Z", None),
+        ("9999-12-31T23:59:59Z", None),
+        ("review-abc", None),
+        ("", None),
+        ("٣٤٥٦٧٨٩٠١٢", None),
+        (None, None),
+        (True, None),
+        (1e400, None),
+        (float("nan"), None),
+        ([], None),
+    ],
+)
+def test_a_time_is_understood_in_every_form_seen(written: object, moment: float | None) -> None:
+    assert fields.moment(written) == (moment if moment is None else pytest.approx(moment))
+
+
+@pytest.mark.parametrize("written", ["20260317-120000", "2026-03-17T12:00:00"])
+def test_a_time_without_a_zone_is_local(written: str) -> None:
+    expected = time.mktime((2026, 3, 17, 12, 0, 0, 0, 0, -1))
+
+    assert fields.moment(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "pid"),
+    [
+        ("27266", 27266),
+        (" 27266\n", 27266),
+        (27266, 27266),
+        (2, 2),
+        (4_194_303, 4_194_303),
+        (4_194_304, None),
+        ("0", None),
+        ("1", None),
+        (1, None),
+        (0, None),
+        (-5, None),
+        ("-5", None),
+        ("$PPID", None),
+        ("null", None),
+        ("unknown", None),
+        ("", None),
+        ("٣٣٣", None),
+        ("12 34", None),
+        ("0x10", None),
+        (12.5, None),
+        (True, None),
+        (None, None),
+        ([27266], None),
+        pytest.param(10**5000, None, id="huge"),
+    ],
+)
+def test_a_process_number_is_a_number_that_can_be_checked(value: object, pid: int | None) -> None:
+    assert fields.pid(value) == pid
+
+
+@pytest.mark.parametrize(
+    ("status", "claim"),
+    [
+        ("active", Claim.RUNNING),
+        ("RUNNING", Claim.RUNNING),
+        ("dispatched", Claim.RUNNING),
+        ("anything new", Claim.RUNNING),
+        ("", Claim.ENDED),
+        ("Completed-With-Gaps", Claim.ENDED),
+        ("canceled", Claim.ENDED),
+        ("timed out", Claim.ENDED),
+    ],
+)
+def test_a_status_runs_unless_it_says_that_it_ended(status: str, claim: Claim) -> None:
+    assert state_files.claim(status) is claim
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        (".rune-review-abc.json", True),
+        (".rune-self-audit-20260317-120000.json", True),
+        (".rune-anything-1.json", True),
+        (".rune-review-.json", False),
+        (".rune-review.json", False),
+        (".rune-review-a b.json", False),
+        (".rune-review-é.json", False),
+        (".rune-review-abc.json.tmp", False),
+        (".rune-compact-checkpoint.json", False),
+        (".rune-shutdown-signal-1.json", False),
+        (".rune-learn-watch", False),
+        ("rune-review-abc.json", False),
+    ],
+)
+def test_a_state_file_is_known_by_its_name(name: str, counts: bool) -> None:
+    assert state_files.is_state_file(name) is counts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", {}),
+        (" \n\n", {}),
+        ("\ufeff---\nactive: true\n---\n", {"active": "true"}),
+        ("---\nplan_file: 'a: b # c'\n---", {"plan_file": "a: b # c"}),
+        ("---\nbranch: feat/#12\n---", {"branch": "feat/#12"}),
+        ("---\nowner_pid: null\nsession_id: ~\n---", {"owner_pid": "", "session_id": ""}),
+        ("---\nouter:\n  active: true\n---", {"outer": ""}),
+        ("---\nactive: true\n---\nactive: false\n", {"active": "true"}),
+        ("---\nactive: true\n", None),
+        ("active: true\n---\n", None),
+        ("\n---\nactive: true\n---\n", None),
+    ],
+)
+def test_a_loop_s_frontmatter_is_read_line_by_line(text: str, said: dict[str, str] | None) -> None:
+    assert loops.frontmatter(text.encode()) == said
+
+
+def test_a_moment_is_told_as_on_the_wall_and_with_its_date_when_it_is_far() -> None:
+    wall = time.strftime("%H:%M", time.localtime(NOON))
+
+    assert at(NOON, NOON + 60) == wall
+    assert at(NOON, NOON + 86_400) == time.strftime("%Y-%m-%d ", time.localtime(NOON)) + wall
+    assert at(1e300, NOON) == f"{1e300:.0f}"

@@ -1,0 +1,200 @@
+"""Laws of the pure gate, for observations of any kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from echod.workflows import GateLimits, GateState, Kind, Life, Observations, Process, active_workflows, gate
+from echod.workflows.observations import Change, Claim, Editor, Marker, Owner
+
+if TYPE_CHECKING:
+    from tests.workflows.scene import Scene
+
+NOW = 1_773_748_800.0
+DAY = 86_400.0
+REST = {GateState.ACTIVE: 2, GateState.QUIET: 1, GateState.IDLE: 0}
+SIGNS = [kind for kind in Kind if kind not in {Kind.CHANGED, Kind.ENDED, Kind.EDITOR}]
+
+past = st.floats(NOW - 30 * DAY, NOW)
+pasts = st.none() | past
+owners = st.builds(
+    Owner,
+    st.none() | st.integers(2, 4_194_303),
+    st.builds(Process, st.sampled_from(Life), pasts),
+)
+markers = st.builds(
+    Marker,
+    kind=st.sampled_from(SIGNS),
+    path=st.text(max_size=8),
+    name=st.text(max_size=8),
+    says=st.text(max_size=8),
+    claim=st.sampled_from(Claim),
+    written=past,
+    touched=past,
+    owner=owners,
+    started=pasts,
+    ended=pasts,
+    deadline=st.none() | st.floats(NOW - DAY, NOW + DAY),
+    key=st.sampled_from(["", "run:a", "arc:arc-1"]),
+)
+changes = st.builds(Change, path=st.text(max_size=8), at=past)
+editors = st.builds(Editor, path=st.text(max_size=8), edits=st.just("MEMORY.md"), written=past, owner=owners)
+observations = st.builds(
+    Observations,
+    markers=st.lists(markers, max_size=4).map(tuple),
+    changes=st.lists(changes, max_size=3).map(tuple),
+    editors=st.lists(editors, max_size=2).map(tuple),
+    last_ended=pasts,
+)
+delays = st.floats(0, 3 * DAY)
+few = settings(max_examples=60, deadline=None)
+
+
+@given(observations, delays, delays, st.none() | past)
+@few
+def test_time_alone_only_brings_rest(seen: Observations, first: float, more: float, since: float | None) -> None:
+    before = gate(seen, NOW + first, GateLimits(), quiet_since=since)
+    after = gate(seen, NOW + first + more, GateLimits(), quiet_since=since)
+
+    assert REST[after.state] <= REST[before.state]
+
+
+@given(observations, st.none() | past)
+@few
+def test_whatever_is_seen_ends(seen: Observations, since: float | None) -> None:
+    assert gate(seen, NOW + 2 * DAY, GateLimits(), quiet_since=since).state is GateState.IDLE
+
+
+@given(observations, delays, st.none() | past)
+@few
+def test_until_is_the_moment_at_which_the_answer_changes(seen: Observations, delay: float, since: float | None) -> None:
+    verdict = gate(seen, NOW + delay, GateLimits(), quiet_since=since)
+    if verdict.state is GateState.IDLE:
+        assert verdict.until is None
+        return
+
+    assert verdict.until is not None
+    assert verdict.until > NOW + delay
+    just_before = max(NOW + delay, verdict.until - 0.001)
+    assert gate(seen, just_before, GateLimits(), quiet_since=since).state is verdict.state
+    assert gate(seen, verdict.until, GateLimits(), quiet_since=since).state is not verdict.state
+
+
+@given(observations, delays)
+@few
+def test_idle_has_no_reason_that_holds_and_the_others_have_one(seen: Observations, delay: float) -> None:
+    verdict = gate(seen, NOW + delay, GateLimits())
+
+    assert any(reason.holds for reason in verdict.reasons) == (verdict.state is not GateState.IDLE)
+
+
+@given(observations, markers, delays)
+@few
+def test_one_more_marker_never_opens_the_gate(seen: Observations, marker: Marker, delay: float) -> None:
+    more = replace(seen, markers=(*seen.markers, marker))
+
+    assert REST[gate(more, NOW + delay, GateLimits()).state] >= REST[gate(seen, NOW + delay, GateLimits()).state]
+
+
+@given(observations, delays)
+@few
+def test_a_gone_owner_never_holds_longer_than_a_live_one(seen: Observations, delay: float) -> None:
+    def with_life(life: Life) -> GateState:
+        owned = tuple(replace(m, owner=Owner(7, Process(life, None))) for m in seen.markers)
+        return gate(replace(seen, markers=owned), NOW + delay, GateLimits()).state
+
+    assert REST[with_life(Life.GONE)] <= REST[with_life(Life.UNKNOWN)] <= REST[with_life(Life.ALIVE)]
+
+
+wild_times = st.none() | st.floats()
+wild_markers = st.builds(
+    Marker,
+    kind=st.sampled_from(Kind),
+    path=st.text(max_size=8),
+    name=st.text(max_size=8),
+    says=st.text(max_size=8),
+    claim=st.sampled_from(Claim),
+    written=wild_times,
+    touched=wild_times,
+    owner=st.builds(Owner, st.none() | st.integers(), st.builds(Process, st.sampled_from(Life), wild_times)),
+    started=wild_times,
+    ended=wild_times,
+    deadline=wild_times,
+    key=st.text(max_size=3),
+)
+
+
+@given(
+    st.builds(
+        Observations,
+        markers=st.lists(wild_markers, max_size=4).map(tuple),
+        changes=st.lists(st.builds(Change, st.text(max_size=3), st.floats()), max_size=2).map(tuple),
+        editors=st.lists(st.builds(Editor, st.text(max_size=3), st.just("MEMORY.md"), wild_times), max_size=2).map(
+            tuple
+        ),
+        last_ended=wild_times,
+    ),
+    st.floats(allow_nan=False, allow_infinity=False),
+    wild_times,
+)
+@few
+def test_the_gate_never_raises(seen: Observations, now: float, since: float | None) -> None:
+    gate(seen, now, GateLimits(), quiet_since=since)
+    active_workflows(seen, now)
+
+
+names = st.sampled_from(
+    [
+        "tmp/notes.json",
+        "tmp/.rune-learn-watch",
+        "tmp/.rune-arc-batch-next-plan.txt",
+        "tmp/.rune-compact-checkpoint.json",
+        "tmp/.rune-stop-cleanup-1.log",
+        "tmp/arc-result-current.json",
+        "tmp/.rune-signals/.echo-dirty",
+        "tmp/.rune-echo-lock-reviewer/x",
+        ".rune/talisman.yml",
+        ".rune/arc-integrity-log.jsonl",
+        ".rune/arc/archived/arc-1/checkpoint.json",
+        ".claude/worktrees/w/tmp/.rune-work-1.json",
+        ".rune/echoes/reviewer/archive/MEMORY-2026-01-01.md",
+        "src/.rune-work-1.json",
+    ]
+)
+
+
+@given(name=names, content=st.binary(max_size=30) | st.just(b'{"status": "active", "owner_pid": "4242"}'))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_file_that_is_no_marker_never_closes_the_gate(scene: Scene, name: str, content: bytes) -> None:
+    scene.memory(age=24)
+
+    scene.file(name, content, age=0)
+
+    assert scene.verdict().state is GateState.IDLE
+
+
+@given(content=st.binary(max_size=60))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tmp/.rune-work-1.json",
+        ".rune/arc-phase-loop.local.md",
+        ".rune/arc/arc-1/checkpoint.json",
+        "tmp/.rune-locks/strive/meta.json",
+        "tmp/.rune-signals/rune-work-1/.expected",
+        ".rune/echoes/reviewer/.MEMORY.md.swp",
+        ".git",
+    ],
+)
+def test_any_bytes_in_a_marker_give_a_verdict_that_ends(scene: Scene, name: str, content: bytes) -> None:
+    scene.memory(age=24)
+
+    scene.file(name, content, age=0)
+
+    assert scene.verdict(later=24).state is GateState.IDLE
