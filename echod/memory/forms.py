@@ -208,14 +208,27 @@ def _read_head(text: str, start: int, position: int) -> tuple[tuple[Field, ...],
         elif blank := _BLANK_LINE.match(text, position):
             position = blank.end()
         elif content_column and _indentation(text, position) >= content_column:
-            newline = text.find("\n", position)
-            position = len(text) if newline < 0 else newline + 1
+            position = _end_of_indented(text, position, content_column)
             run = passed or fields
             run[-1] = _continued(run[-1], text, start, position)
             head_end = head_end if passed else position
         else:
             break
     return tuple(fields), head_end - start
+
+
+def _end_of_indented(text: str, position: int, column: int) -> int:
+    """The end of the lines from `position` on that are indented at least to `column`; blank lines may lie between."""
+    end = position
+    while position < len(text):
+        blank = _BLANK_LINE.match(text, position)
+        if blank:
+            position = blank.end()
+            continue
+        if _indentation(text, position) < column:
+            break
+        end = position = text.find("\n", position) + 1 or len(text)
+    return end
 
 
 def _indentation(text: str, position: int) -> int:

@@ -1,0 +1,158 @@
+"""Change one thing that an entry's metadata says, and not one byte more.
+
+Every function returns the very same block where the entry says so already, and else a block that reads as before
+except for that one thing. Prose behind a value stays (`HIGH (four reviews)` becomes `0.95 (four reviews)`); a field
+that is absent is added where its form has it, in the manner of its neighbours and with the block's own line ending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+
+from echod.memory import forms, values
+from echod.memory.document import Block, Entry, Field, Form, Layer, Span, parse_block
+
+_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
+"""The order in which the forms have their fields."""
+
+
+def with_verified(block: Block, day: date) -> Block:
+    """The block with `day` as the date on which its entry was last verified.
+
+    Raises:
+        ValueError: the block is opaque.
+    """
+    entry = _entry(block)
+    if entry.verified == day:
+        return block
+    return parse_block(_set(block.text, entry, "verified", day.isoformat(), values.day_token))
+
+
+def with_confidence(block: Block, confidence: float) -> Block:
+    """The block with this confidence, 0..1. HIGH counts as 0.9, MEDIUM as 0.75, LOW as 0.4.
+
+    Where the entry, or its form, uses words and one of them means just this, the word is written.
+
+    Raises:
+        ValueError: the block is opaque, or the number is not within 0..1.
+    """
+    entry = _entry(block)
+    if not 0 <= confidence <= 1:
+        raise ValueError(f"a confidence is a number from 0 to 1, not {confidence}")
+    if entry.confidence == confidence:
+        return block
+    present = _first(entry, "confidence")
+    token = values.confidence_token(present.value) if present else None
+    old = present.value[token.start : token.end] if present and token else ""
+    words = old.isalpha() if old else entry.form is not Form.BULLET
+    written = _confidence_text(confidence, old or "HIGH" if words else "")
+    return parse_block(_set(block.text, entry, "confidence", written, values.confidence_token))
+
+
+def with_layer(block: Block, layer: Layer) -> Block:
+    """The block in this layer: the heading's word and the `layer` field, each where it exists.
+
+    The layer heading, observation and notes forms have the word in the heading, so the result can have another form.
+
+    Raises:
+        ValueError: the block is opaque.
+    """
+    entry = _entry(block)
+    if entry.layer is layer:
+        return block
+    text = block.text
+    heading = forms.read_heading(text.partition("\n")[0])
+    word = heading.layer_word if heading else None
+    if word is None or _first(entry, "layer"):
+        text = _set(text, entry, "layer", layer.value, values.layer_token)
+    if word:  # stands before every field, so that its place is still right
+        text = _replace(text, word, _in_case_of(text[word.start : word.end], layer.value))
+    return parse_block(text)
+
+
+def _entry(block: Block) -> Entry:
+    if block.entry is None:
+        raise ValueError("an opaque block has no metadata to change")
+    return block.entry
+
+
+def _first(entry: Entry, name: str) -> Field | None:
+    return next((field for field in entry.fields if field.name == name), None)
+
+
+def _set(text: str, entry: Entry, name: str, value: str, token_of: Callable[[str], Span | None]) -> str:
+    field = _first(entry, name)
+    if field is None:
+        return _add(text, entry, name, value)
+    token = token_of(field.value)
+    if token is None:  # nothing in it can be read, so the line says only the new value
+        begin = field.span.start
+        before = "" if text[begin - 1].isspace() else " "
+        return _replace(text, Span(begin, begin + len(field.value.partition("\n")[0])), before + value)
+    old, rest = field.value[token.start : token.end], field.value[token.end :]
+    value = _in_case_of(old, value)
+    if rest and token_of(value + rest) != Span(0, len(value)):
+        value += " "  # what follows would run into it
+    begin = field.span.start
+    return _replace(text, Span(begin + token.start, begin + token.end), value)
+
+
+def _add(text: str, entry: Entry, name: str, value: str) -> str:
+    """The text with one more metadata line."""
+    has_body = entry.body.end > entry.body.start
+    head = [field for field in entry.fields if not has_body or field.span.start < entry.body.start]
+    if not head:
+        return _add_first(text, entry, f"**{name.title()}**: {value}")
+    earlier = _ORDER[: _ORDER.index(name)]
+    before = [field for field in head if field.name in earlier]
+    neighbour = before[-1] if before else head[0]
+    line_start = text.rfind("\n", 0, neighbour.span.start) + 1
+    prefix, written_name = text[line_start : neighbour.span.start].split("**")[:2]
+    line = f"{prefix}**{name.title() if written_name[0].isupper() else name}**: {value}"
+    if not before:
+        return text[:line_start] + line + _line_ending(text) + text[line_start:]
+    end = _line_content_end(text, neighbour.span.end)
+    return text[:end] + _line_ending(text) + line + text[end:]
+
+
+def _add_first(text: str, entry: Entry, line: str) -> str:
+    """The text with a first metadata line below the heading; a blank line keeps it apart from what follows."""
+    ending = _line_ending(text)
+    heading_end = _line_content_end(text, 0)
+    gap = ending if entry.form is Form.LAYER_HEADING else ""
+    following = text[heading_end:].removeprefix(ending)
+    apart = ending if following.partition("\n")[0].strip() else ""
+    return text[:heading_end] + ending + gap + line + (ending if text[heading_end:] else "") + apart + following
+
+
+def _line_ending(text: str) -> str:
+    """The line ending of the block's heading."""
+    heading, newline, _ = text.partition("\n")
+    return "\r\n" if newline and heading.endswith("\r") else "\n"
+
+
+def _line_content_end(text: str, position: int) -> int:
+    newline = text.find("\n", position)
+    if newline < 0:
+        return len(text)
+    return newline - 1 if newline and text[newline - 1] == "\r" else newline
+
+
+def _replace(text: str, span: Span, new: str) -> str:
+    return text[: span.start] + new + text[span.end :]
+
+
+def _in_case_of(old: str, new: str) -> str:
+    if old.isupper():
+        return new.upper()
+    return new.title() if old[:1].isupper() else new
+
+
+def _confidence_text(confidence: float, like: str) -> str:
+    """The word for this confidence in the case of `like`, where there are both; else the number in digits."""
+    for word, meaning in values.CONFIDENCE_WORDS.items():
+        if like and meaning == confidence:
+            return _in_case_of(like, word)
+    return format(Decimal(repr(abs(float(confidence)))), "f")
