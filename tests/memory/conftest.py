@@ -1,0 +1,25 @@
+"""What the tests of the core share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def corpus() -> Path:
+    """The directory of real files; without it the test is skipped."""
+    place = os.environ.get("MEMORY_CORPUS")
+    if not place:
+        pytest.skip("MEMORY_CORPUS is not set: no real files to read")
+    return Path(place)
+
+
+@pytest.fixture
+def corpus_files(corpus: Path) -> list[Path]:
+    """Every Markdown file of the corpus."""
+    files = sorted(corpus.rglob("*.md"))
+    assert files, f"{corpus} holds no Markdown files"
+    return files

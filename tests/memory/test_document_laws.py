@@ -1,0 +1,91 @@
+"""What holds for every file, however it came about."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+
+from echod.memory.document import Block, Document, Unreadable, parse, parse_block
+from tests.memory import strategies
+
+law = settings(max_examples=200, deadline=None)
+
+
+@law
+@given(strategies.any_bytes())
+@example(b"")
+@example(b"\xef\xbb\xbf")
+@example(b"\xef\xbb\xbf## Notes \xe2\x80\x94 a (2026-01-01)")
+@example(b"## a\n- **layer**: traced\n- **confidence**:")
+@example(b"##")
+@example(b"\r")
+@example(b"\0\n## \0\n")
+def test_rendering_gives_back_the_bytes_that_were_read(data: bytes) -> None:
+    assert parse(data).render() == data
+
+
+@law
+@given(strategies.any_bytes())
+def test_a_block_read_alone_says_what_it_says_in_its_file(data: bytes) -> None:
+    for block in _blocks(data):
+        assert parse_block(block.text) == block
+
+
+@law
+@given(strategies.any_bytes())
+def test_every_value_stands_where_its_span_says(data: bytes) -> None:
+    for block in _blocks(data):
+        if block.entry:
+            for field in block.entry.fields:
+                assert block.text[field.span.start : field.span.end] == field.value
+            assert 0 < block.entry.body.start <= block.entry.body.end <= len(block.text)
+
+
+@law
+@given(strategies.tidy_files())
+def test_fields_stand_in_file_order_and_apart(text: str) -> None:
+    for block in _blocks(text.encode()):
+        fields = block.entry.fields if block.entry else ()
+        assert all(first.span.end < second.span.start for first, second in pairwise(fields))
+
+
+@law
+@given(strategies.tidy_files())
+def test_line_endings_do_not_change_what_is_read(text: str) -> None:
+    def meaning(data: bytes) -> list[object]:
+        return [
+            (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date, entry.verified, entry.confidence)
+            if (entry := block.entry)
+            else None
+            for block in _blocks(data)
+        ]
+
+    assert meaning(text.encode()) == meaning(text.replace("\n", "\r\n").encode())
+
+
+@law
+@given(strategies.tidy_files())
+def test_every_heading_of_a_tidy_file_begins_a_block_of_its_own(text: str) -> None:
+    document = parse(text.encode())
+
+    assert isinstance(document, Document)
+    assert all(block.text.startswith(("## ", "### [")) for block in document.blocks)
+
+
+@pytest.mark.corpus
+def test_real_files_come_back_byte_for_byte(corpus_files: list[Path]) -> None:
+    for file in corpus_files:
+        data = file.read_bytes()
+
+        document = parse(data)
+
+        assert not isinstance(document, Unreadable), file
+        assert document.render() == data
+
+
+def _blocks(data: bytes) -> tuple[Block, ...]:
+    document = parse(data)
+    return document.blocks if isinstance(document, Document) else ()
