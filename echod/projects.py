@@ -1,0 +1,222 @@
+"""Which projects echod looks after, and which of them rest: two plain files that people may read and edit.
+
+Knows nothing of stores beyond the two places where one lies, and nothing of the daemon: what is written here counts
+whether it runs or not.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from echod.errors import ConfigurationError, UsageError
+from echod.line_file import LineFile
+
+STORES: Final = (".rune/echoes", ".claude/echoes")
+_EVERYTHING: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A registered project. `missing`: its directory is not to be seen now (deleted, not mounted, no permission)."""
+
+    root: Path
+    missing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The registered projects in the order of the file; a sentence for each line that names none."""
+
+    projects: tuple[Project, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Who rests: every project, or these."""
+
+    everything: bool
+    roots: tuple[Path, ...]
+
+    def hold(self, root: Path) -> bool:
+        """Whether jobs of the project at `root` are held."""
+        return self.everything or any(_same(root, paused) for paused in self.roots)
+
+
+class Projects:
+    """The list of projects at `path`, and the pauses in a file beside it. Nothing is kept in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._list = LineFile(path)
+        self._pauses = LineFile(path.with_name("paused"))
+
+    def listed(self) -> Listing:
+        """The registered projects, each once; one that has vanished stays.
+
+        Raises:
+            StateError: the file cannot be read.
+        """
+        found: dict[tuple[int, int] | Path, Project] = {}
+        warnings: list[str] = []
+        for number, line in enumerate(self._list.read(), start=1):
+            root = _root_in(line)
+            if root is not None:
+                # One look at each: with a hundred projects, comparing each with each would cost thousands.
+                seen = _directory(root)
+                found.setdefault(seen or root, Project(root, missing=seen is None))
+            elif line.strip() and not line.lstrip().startswith("#"):
+                where = f"{self._list.path}:{number}"
+                warnings.append(f"{where}: this is no absolute path; correct or remove the line.")
+        return Listing(tuple(found.values()), tuple(warnings))
+
+    def roots(self) -> tuple[Path, ...]:
+        """The resolved roots of the registered projects, the missing ones included."""
+        return tuple(project.root for project in self.listed().projects)
+
+    def add(self, path: Path) -> bool:
+        """Register the project at `path`; False if it was registered already.
+
+        Raises:
+            UsageError: it is no directory, or its path cannot be written on a line.
+            StateError: the file cannot be changed.
+        """
+        root = _resolved(path)
+        _fit_for_a_line(root)
+        if _directory(root) is None:
+            raise UsageError(f"{root} is not a directory; name the root of a project.")
+        with self._list.changing() as lines:
+            return _append(lines, root)
+
+    def remove(self, path: Path) -> bool:
+        """Take the project at `path` off the list, its pause too; False if it was not on it.
+
+        Raises:
+            StateError: a file cannot be changed.
+        """
+        root = _resolved(path)
+        with self._list.changing() as lines:
+            removed = _drop(lines, root)
+        self.resume(root)
+        return removed
+
+    def pauses(self) -> Pauses:
+        """Who rests now.
+
+        Raises:
+            StateError: the file cannot be read; unknown is not "nobody".
+        """
+        lines = self._pauses.read()
+        roots = tuple(root for line in lines if (root := _root_in(line)) is not None)
+        return Pauses(any(line.strip() == _EVERYTHING for line in lines), roots)
+
+    def paused(self, root: Path) -> bool:
+        """Whether jobs of the project at `root` are held now.
+
+        Raises:
+            StateError: the file cannot be read; unknown is not "no".
+        """
+        return self.pauses().hold(root)
+
+    def pause(self, path: Path | None) -> bool:
+        """Hold the jobs of one project, or of all (None), until `resume`; False if they were held already.
+
+        Raises:
+            UsageError: the path cannot be written on a line.
+            StateError: the file cannot be changed.
+        """
+        with self._pauses.changing() as lines:
+            if path is None:
+                held = any(line.strip() == _EVERYTHING for line in lines)
+                lines.extend([] if held else [_EVERYTHING])
+                return not held
+            root = _resolved(path)
+            _fit_for_a_line(root)
+            return _append(lines, root)
+
+    def resume(self, path: Path | None) -> bool:
+        """End one project's pause, or (None) the one that holds all; False if there was none.
+
+        Raises:
+            StateError: the file cannot be changed.
+        """
+        if not self._pauses.read():
+            return False
+        with self._pauses.changing() as lines:
+            if path is not None:
+                return _drop(lines, _resolved(path))
+            kept = [line for line in lines if line.strip() != _EVERYTHING]
+            ended = len(kept) < len(lines)
+            lines[:] = kept
+            return ended
+
+
+def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
+    """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
+
+    Raises:
+        ConfigurationError: a pattern is not absolute.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
+        if not absolute.startswith(os.sep):
+            raise ConfigurationError(f"projects: {pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'.")
+        for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
+            if any(os.path.isdir(os.path.join(match, store)) for store in STORES):  # noqa: PTH112, PTH118
+                found[_resolved(Path(match))] = None
+    return tuple(found)
+
+
+def _append(lines: list[str], root: Path) -> bool:
+    if any(_same(root, other) for line in lines if (other := _root_in(line)) is not None):
+        return False
+    lines.append(str(root))
+    return True
+
+
+def _drop(lines: list[str], root: Path) -> bool:
+    kept = [line for line in lines if (other := _root_in(line)) is None or not _same(root, other)]
+    dropped = len(kept) < len(lines)
+    lines[:] = kept
+    return dropped
+
+
+def _root_in(line: str) -> Path | None:
+    """The project that a line names. Blanks before a path are a person's indentation; after it, they are its name."""
+    text = line.lstrip()
+    if text.startswith("~"):
+        text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
+    return _resolved(Path(text)) if text.startswith(os.sep) and "\0" not in text else None
+
+
+def _resolved(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one == other:
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False  # at least one is missing, and their names differ
+
+
+def _directory(root: Path) -> tuple[int, int] | None:
+    """Which directory this is; None if there is none to be seen."""
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _fit_for_a_line(root: Path) -> None:
+    if any(character in str(root) for character in "\n\r\0"):
+        raise UsageError(f"{str(root)!r} has a line break in its name; echod keeps one path a line. Rename it first.")
