@@ -108,11 +108,12 @@ def _phases(content: Mapping[str, object]) -> dict[str, str] | None:
     phases = content.get("phases")
     if not isinstance(phases, dict) or not phases:
         return None
-    return {str(name): fields.word(_status(phase)) for name, phase in phases.items()}
+    return {str(name): _status(phase) for name, phase in phases.items()}
 
 
 def _status(phase: object) -> str:
-    return fields.text(phase, "status") if isinstance(phase, dict) else phase if isinstance(phase, str) else ""
+    status = phase.get("status") if isinstance(phase, dict) else phase
+    return fields.word(status) if isinstance(status, str) else ""
 
 
 def _is_working(status: str) -> bool:

@@ -59,6 +59,8 @@ def text(fields: Mapping[str, object], *names: str) -> str:
 
 def word(value: str) -> str:
     """A status in one spelling: lower case, with underscores."""
+    if value in RUNNING_WORDS or value in ENDED_WORDS:
+        return value
     return value.strip().lower().replace("-", "_").replace(" ", "_")
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # O_NONBLOCK: a FIFO with a marker's name must not stop the collector.
+_PIECE = 1 << 16
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -90,11 +91,17 @@ def _read_open(descriptor: int, limit: int) -> Found | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
+        data = _read_up_to(descriptor, limit + 1)
     except OSError:
         return Found(None, whole=False, written=time_of(status))
     return Found(data[:limit], whole=len(data) <= limit, written=time_of(status))
+
+
+def _read_up_to(descriptor: int, count: int) -> bytes:
+    pieces = [os.read(descriptor, min(count, _PIECE))]
+    while pieces[-1] and (count := count - len(pieces[-1])) > 0:
+        pieces.append(os.read(descriptor, min(count, _PIECE)))
+    return b"".join(pieces)
 
 
 def is_directory(path: Path) -> bool:
@@ -129,20 +136,20 @@ def names_in(directory: Path, wanted: Callable[[str], bool]) -> Listing:
 
 
 def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
-    """The `count` most recently changed of the paths, in the order given; those that vanished are left out.
+    """The `count` most recently changed of the paths.
 
     A project may have years of markers of the past; only the latest can still mean something.
     """
-    aged = [(time_of(status), path) for path in paths if (status := look(path)) is not None]
-    if len(aged) <= count:
-        return tuple(path for _, path in aged)
-    oldest_kept = sorted((at for at, _ in aged), reverse=True)[count - 1]
-    return tuple(path for at, path in aged if at >= oldest_kept)[:count]
+    given = tuple(paths)
+    if len(given) <= count:
+        return given
+    aged = [(time_of(status), path) for path in given if (status := look(path)) is not None]
+    return tuple(path for _, path in sorted(aged, reverse=True)[:count])
 
 
 def relative(path: Path, project: Path) -> str:
     """The path as a person of this project would write it."""
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
+    return str(path).removeprefix(f"{project}/")
 
 
 def latest(*moments: float | None) -> float | None:
