@@ -1,0 +1,62 @@
+"""Which supervisor this machine has."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from echod.daemon.alive import observe
+from echod.daemon.heartbeat import Liveness
+from echod.paths import Paths
+from echod.service.errors import ServiceError
+from echod.service.launchd import LaunchdService
+from echod.service.patience import Clock
+from echod.service.service import Service
+from echod.service.systemd import SystemdService
+from echod.service.tool import Tool
+
+
+def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:
+    """The service of this user on this machine.
+
+    Args:
+        platform: as in `sys.platform`.
+        paths: where the daemon's lock and heartbeat are.
+        version: our version.
+        environ: the environment; `XDG_CONFIG_HOME` says where systemd looks for the user's units.
+
+    Raises:
+        ServiceError: there is no supervisor that we know.
+    """
+
+    def probe() -> Liveness:
+        return observe(paths, version, time.monotonic())
+
+    clock = Clock(time.monotonic, time.sleep)
+    if platform == "linux":
+        return SystemdService(
+            units=_config_home(environ) / "systemd" / "user",
+            systemctl=Tool("systemctl", "--user", "--no-pager"),
+            loginctl=Tool("loginctl"),
+            probe=probe,
+            clock=clock,
+            user=getpass.getuser(),
+        )
+    if platform == "darwin":
+        return LaunchdService(
+            agents=Path.home() / "Library" / "LaunchAgents",
+            launchctl=Tool("launchctl"),
+            uid=os.getuid(),
+            log_file=paths.log_file,
+            probe=probe,
+            clock=clock,
+        )
+    raise ServiceError("There is no service manager here that echod knows; let your own supervisor run: echod run")
+
+
+def _config_home(environ: Mapping[str, str]) -> Path:
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"

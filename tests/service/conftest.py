@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from echod.service.recorded import Recorded
+from tests.service.fakes import FakeSupervisor
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> FakeSupervisor:
+    return FakeSupervisor(tmp_path)
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded(("/opt/echod/bin/echod", "run"), (("CLAUDE_CONFIG_DIR", "/home/me/claude"),))

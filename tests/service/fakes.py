@@ -1,0 +1,105 @@
+"""A supervisor's tool that only writes down what it was asked, and answers what a test laid out for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from echod.daemon.heartbeat import Heartbeat, Liveness, State
+from echod.service.patience import Clock
+from echod.service.tool import Tool
+
+BEAT = Heartbeat(
+    pid=4711,
+    started="boot:1",
+    version="0.1.0",
+    started_at=1.0,
+    beat_at=2.0,
+    beat_monotonic=2.0,
+    worker_monotonic=2.0,
+    canary_ok=True,
+    job="",
+    health="healthy",
+    reconciled_at=None,
+)
+
+_SCRIPT = """#!/bin/sh
+state={state}
+echo "$*" >> "$state/calls"
+for argument in "$@"; do
+  case "$argument" in
+    --property=*) [ -e "$state/show-${{argument#--property=}}" ] && cat "$state/show-${{argument#--property=}}" ;;
+  esac
+done
+if [ -e "$state/codes-$1" ]; then
+  code=$(head -n 1 "$state/codes-$1")
+  sed -i 1d "$state/codes-$1"
+  [ -s "$state/codes-$1" ] || rm "$state/codes-$1"
+  [ "$code" = 0 ] || {{ echo "told to fail" >&2; exit "$code"; }}
+fi
+case "$1 $*" in
+  start\\ *|restart\\ *|bootstrap\\ *|kickstart\\ *) touch "$state/running"; echo 4711 > "$state/show-MainPID" ;;
+  stop\\ *|bootout\\ *|kill\\ *|disable\\ *--now*) rm -f "$state/running"; echo 0 > "$state/show-MainPID" ;;
+esac
+case "$1" in
+  bootstrap) touch "$state/loaded" ;;
+  bootout) rm -f "$state/loaded" ;;
+  list) [ -e "$state/loaded" ] || exit 113 ;;
+esac
+exit 0
+"""
+
+
+class FakeSupervisor:
+    """The tool, what it was asked, and a daemon that runs when it says so."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state = directory / "supervisor"
+        self.state.mkdir()
+        script = directory / "supervisorctl"
+        script.write_text(_SCRIPT.format(state=self.state))
+        script.chmod(0o755)
+        self.tool = Tool(str(script))
+        self.version = "0.1.0"
+        self.now = 0.0
+        self.shows(LoadState="loaded", MainPID="0", ActiveState="inactive", Version="252", ExecMainStatus="0")
+
+    def shows(self, **properties: str) -> None:
+        for name, value in properties.items():
+            (self.state / f"show-{name}").write_text(f"{value}\n")
+
+    def fails(self, verb: str, *codes: int) -> None:
+        """The next calls of `verb` end with these codes."""
+        (self.state / f"codes-{verb}").write_text("".join(f"{code}\n" for code in codes))
+
+    def runs(self, *, pid: int = 4711) -> None:
+        (self.state / "running").touch()
+        self.shows(MainPID=str(pid))
+
+    def is_running(self) -> bool:
+        return (self.state / "running").exists()
+
+    def calls(self) -> list[str]:
+        """What was asked since the last time."""
+        file = self.state / "calls"
+        found = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return found
+
+    def verbs(self) -> list[str]:
+        """Like `calls`, without the questions."""
+        return [call for call in self.calls() if call.split()[0] not in {"show", "show-user", "list"}]
+
+    def probe(self) -> Liveness:
+        if not self.is_running():
+            return Liveness(State.STOPPED, "The daemon is not running.", None)
+        state = State.RUNNING if self.version == "0.1.0" else State.UPGRADED
+        return Liveness(state, "healthy", BEAT)
+
+    @property
+    def clock(self) -> Clock:
+        """One on which waiting takes no time."""
+
+        def sleep(seconds: float) -> None:
+            self.now += seconds
+
+        return Clock(lambda: self.now, sleep)

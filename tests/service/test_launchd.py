@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import plistlib
+from pathlib import Path
+
+import pytest
+
+from echod.daemon.heartbeat import Liveness, State
+from echod.errors import Exit
+from echod.service.errors import ForeignFileError, ServiceError
+from echod.service.launchd import FILE, LABEL, TRIES, LaunchdService, exit_code
+from echod.service.recorded import Recorded
+from tests.service.fakes import FakeSupervisor
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    return tmp_path / "Library" / "LaunchAgents"
+
+
+@pytest.fixture
+def service(supervisor: FakeSupervisor, agents: Path, tmp_path: Path) -> LaunchdService:
+    return LaunchdService(
+        agents=agents,
+        launchctl=supervisor.tool,
+        uid=501,
+        log_file=tmp_path / "state" / "log" / "echod.log",
+        probe=supervisor.probe,
+        clock=supervisor.clock,
+    )
+
+
+def test_install_writes_and_bootstraps_into_the_persons_session(
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded, tmp_path: Path
+) -> None:
+    service.install(recorded, force=False)
+
+    assert supervisor.verbs() == [f"bootstrap gui/501 {agents / FILE}"]
+    agent = plistlib.loads((agents / FILE).read_bytes())
+    assert agent["ProgramArguments"] == ["/opt/echod/bin/echod", "run"]
+    assert (tmp_path / "state" / "log").is_dir()
+
+
+def test_installing_again_does_nothing(service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+
+    told = service.install(recorded, force=False)
+
+    assert supervisor.verbs() == []
+    assert "nothing to do" in told[0]
+
+
+def test_a_changed_agent_replaces_the_loaded_one(
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+
+    service.install(Recorded(("/new/echod", "run"), ()), force=False)
+
+    assert supervisor.verbs() == [f"bootout gui/501/{LABEL}", f"bootstrap gui/501 {agents / FILE}"]
+
+
+def test_an_agent_that_still_drains_is_tried_again(
+    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("bootstrap", 5, 5)
+
+    service.install(recorded, force=False)
+
+    assert len(supervisor.verbs()) == 3
+
+
+def test_without_a_graphical_session_that_is_explained_in_the_end(
+    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("bootstrap", *[5] * TRIES)
+
+    with pytest.raises(ServiceError, match="graphical login"):
+        service.install(recorded, force=False)
+
+
+def test_any_other_failure_is_told_at_once(
+    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("bootstrap", 1)
+
+    with pytest.raises(ServiceError, match="told to fail"):
+        service.install(recorded, force=False)
+
+    assert len(supervisor.verbs()) == 1
+
+
+def test_loaded_is_not_enough_if_it_does_not_answer(
+    supervisor: FakeSupervisor, agents: Path, recorded: Recorded, tmp_path: Path
+) -> None:
+    silent = LaunchdService(
+        agents=agents,
+        launchctl=supervisor.tool,
+        uid=501,
+        log_file=tmp_path / "log" / "echod.log",
+        probe=lambda: Liveness(State.STOPPED, "The daemon is not running.", None),
+        clock=supervisor.clock,
+    )
+
+    with pytest.raises(ServiceError, match=r"does not answer\. The daemon is not running"):
+        silent.install(recorded, force=False)
+
+
+def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+) -> None:
+    agents.mkdir(parents=True)
+    (agents / FILE).write_text("<plist/>")
+
+    with pytest.raises(ForeignFileError):
+        service.install(recorded, force=False)
+    with pytest.raises(ForeignFileError):
+        service.uninstall(force=False)
+    assert (agents / FILE).read_text() == "<plist/>"
+    assert supervisor.verbs() == []
+
+
+def test_a_daemon_started_by_hand_is_named_and_left_alone(
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+) -> None:
+    supervisor.runs()
+
+    with pytest.raises(ServiceError, match="process 4711"):
+        service.install(recorded, force=False)
+
+    assert not agents.exists()
+
+
+def test_stop_start_restart_and_uninstall(
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+    target = f"gui/501/{LABEL}"
+
+    service.stop()
+    assert not supervisor.is_running()
+    service.start()
+    assert service.start() == ("The service runs already.",)
+    service.restart()
+    service.uninstall(force=False)
+
+    assert supervisor.verbs() == [
+        f"kill SIGTERM {target}",
+        f"kickstart {target}",
+        f"kickstart -k {target}",
+        f"bootout {target}",
+    ]
+    assert list(agents.iterdir()) == []
+    assert service.uninstall(force=False) == ("It is not installed.",)
+
+
+def test_verbs_need_an_installation(service: LaunchdService) -> None:
+    for verb in (service.start, service.stop, service.restart):
+        with pytest.raises(ServiceError, match="echod service install"):
+            verb()
+
+
+def test_the_standing_tells_installed_and_loaded(
+    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    before = service.standing(recorded)
+    service.install(recorded, force=False)
+    after = service.standing(recorded)
+
+    assert (before.installed, before.active) == (False, False)
+    assert (after.installed, after.current, after.active) == (True, True, True)
+
+
+def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
+    assert service.logs_command(lines=5, follow=True) == (
+        "tail",
+        "-n",
+        "5",
+        "-F",
+        str(tmp_path / "state" / "log" / "echod.log"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "environ", "ends_with"),
+    [
+        pytest.param(Exit.CONFIGURATION, {"XPC_SERVICE_NAME": LABEL}, 0, id="launchd would start it for ever"),
+        pytest.param(Exit.CONFIGURATION, {"XPC_SERVICE_NAME": "0"}, 78, id="a terminal on a Mac"),
+        pytest.param(Exit.CONFIGURATION, {}, 78, id="systemd knows the code"),
+        pytest.param(Exit.FAILED, {"XPC_SERVICE_NAME": LABEL}, 1, id="a failure is started again"),
+    ],
+)
+def test_a_bad_configuration_is_not_started_again(code: Exit, environ: dict[str, str], ends_with: int) -> None:
+    assert exit_code(code, environ) == ends_with

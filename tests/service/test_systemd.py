@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from echod.daemon.heartbeat import Liveness, State
+from echod.errors import ConfigurationError
+from echod.service.errors import ForeignFileError, ServiceError
+from echod.service.recorded import Recorded
+from echod.service.systemd import UNIT, SystemdService
+from tests.service.fakes import FakeSupervisor
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    return tmp_path / "config" / "systemd" / "user"
+
+
+@pytest.fixture
+def service(supervisor: FakeSupervisor, units: Path) -> SystemdService:
+    return SystemdService(
+        units=units,
+        systemctl=supervisor.tool,
+        loginctl=supervisor.tool,
+        probe=supervisor.probe,
+        clock=supervisor.clock,
+        user="me",
+    )
+
+
+def test_install_writes_enables_and_starts(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    told = service.install(recorded, force=False)
+
+    assert supervisor.verbs() == ["daemon-reload", f"enable {UNIT}", f"reset-failed {UNIT}", f"restart {UNIT}"]
+    assert b'ExecStart="/opt/echod/bin/echod" "run"' in (units / UNIT).read_bytes()
+    assert str(units / UNIT) in told[0]
+    assert [path.name for path in units.iterdir()] == [UNIT]
+
+
+def test_installing_again_changes_and_restarts_nothing(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    inode = (units / UNIT).stat().st_ino
+    supervisor.calls()
+
+    told = service.install(recorded, force=False)
+
+    assert supervisor.verbs() == [f"enable {UNIT}"]
+    assert (units / UNIT).stat().st_ino == inode
+    assert "nothing to do" in told[0]
+
+
+def test_installing_after_a_move_restarts_with_the_new_path(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+
+    service.install(replace(recorded, command=("/new/echod", "run")), force=False)
+
+    assert f"restart {UNIT}" in supervisor.verbs()
+    assert b"/new/echod" in (units / UNIT).read_bytes()
+
+
+def test_installing_after_an_upgrade_restarts_the_old_version(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+    supervisor.version = "0.0.9"
+
+    service.install(recorded, force=False)
+
+    assert f"restart {UNIT}" in supervisor.verbs()
+
+
+def test_a_unit_that_somebody_else_wrote_is_kept_unless_forced(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    units.mkdir(parents=True)
+    (units / UNIT).write_text("[Service]\nExecStart=/mine\n")
+
+    with pytest.raises(ForeignFileError, match="--force"):
+        service.install(recorded, force=False)
+    with pytest.raises(ForeignFileError, match="--force"):
+        service.uninstall(force=False)
+    assert (units / UNIT).read_text() == "[Service]\nExecStart=/mine\n"
+    assert supervisor.verbs() == []
+
+    service.install(recorded, force=True)
+    assert b"/opt/echod" in (units / UNIT).read_bytes()
+
+
+def test_where_no_user_manager_answers_nothing_is_written(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    supervisor.fails("show", 1)
+
+    with pytest.raises(ServiceError, match="Log in to a session of your own"):
+        service.install(recorded, force=False)
+
+    assert not units.exists()
+
+
+def test_a_daemon_started_by_hand_is_named_and_left_alone(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    supervisor.runs(pid=1)
+
+    with pytest.raises(ServiceError, match="process 4711"):
+        service.install(recorded, force=False)
+
+    assert not units.exists()
+
+
+def test_a_unit_that_systemd_does_not_find_is_explained(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.shows(LoadState="not-found")
+
+    with pytest.raises(ServiceError, match="XDG_CONFIG_HOME"):
+        service.install(recorded, force=False)
+
+
+def test_a_bad_configuration_is_told_as_such(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("restart", 1)
+    supervisor.shows(ExecMainStatus="78")
+
+    with pytest.raises(ConfigurationError, match="echod config"):
+        service.install(recorded, force=False)
+
+
+def test_any_other_failure_to_start_leads_to_the_logs(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("restart", 1)
+
+    with pytest.raises(ServiceError, match=r"told to fail.*echod service logs"):
+        service.install(recorded, force=False)
+
+
+def test_started_is_not_enough_if_it_does_not_answer(
+    supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    silent = SystemdService(
+        units=units,
+        systemctl=supervisor.tool,
+        loginctl=supervisor.tool,
+        probe=lambda: Liveness(State.STOPPED, "The daemon is not running.", None),
+        clock=supervisor.clock,
+        user="me",
+    )
+
+    with pytest.raises(ServiceError, match=r"does not answer\. The daemon is not running"):
+        silent.install(recorded, force=False)
+
+
+@pytest.mark.parametrize(("linger", "told"), [("yes", False), ("no", True)])
+def test_lingering_is_explained_where_it_is_off_and_never_switched(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded, linger: str, told: bool
+) -> None:
+    supervisor.shows(Linger=linger)
+
+    sentences = service.install(recorded, force=False)
+
+    assert any("loginctl enable-linger me" in sentence for sentence in sentences) is told
+    assert not any("enable-linger" in call for call in supervisor.calls())
+
+
+def test_uninstall_leaves_nothing(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    (units / "default.target.wants").mkdir()
+    (units / "default.target.wants" / UNIT).symlink_to(units / UNIT)
+    supervisor.calls()
+
+    told = service.uninstall(force=False)
+
+    assert supervisor.verbs() == [f"disable --now {UNIT}", "daemon-reload", f"reset-failed {UNIT}"]
+    assert [path for path in units.rglob("*") if not path.is_dir()] == []
+    assert told == ("The service is removed; memory, settings and state stay.",)
+    assert service.uninstall(force=False) == ("It is not installed.",)
+
+
+def test_uninstall_works_where_systemd_no_longer_answers(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.fails("disable", 1)
+
+    told = service.uninstall(force=False)
+
+    assert not (units / UNIT).exists()
+    assert "could not be asked to stop" in told[1]
+
+
+def test_uninstall_keeps_a_persons_drop_ins_and_says_so(
+    service: SystemdService, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    (units / f"{UNIT}.d").mkdir()
+    (units / f"{UNIT}.d" / "own.conf").write_text("[Service]\nNice=19\n")
+
+    told = service.uninstall(force=False)
+
+    assert (units / f"{UNIT}.d" / "own.conf").exists()
+    assert f"{UNIT}.d" in told[-1]
+
+
+def test_start_stop_and_restart_need_an_installation(service: SystemdService) -> None:
+    for verb in (service.start, service.stop, service.restart):
+        with pytest.raises(ServiceError, match="echod service install"):
+            verb()
+
+
+def test_start_of_a_running_service_is_a_friendly_no(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+
+    assert service.start() == ("The service runs already.",)
+    assert supervisor.verbs() == []
+
+
+def test_stop_start_and_restart_ask_systemd_and_then_the_daemon(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    supervisor.calls()
+
+    service.stop()
+    assert not supervisor.is_running()
+    service.start()
+    assert supervisor.is_running()
+    service.restart()
+
+    assert [call for call in supervisor.verbs() if "reset" not in call] == [
+        f"stop {UNIT}",
+        f"start {UNIT}",
+        f"restart {UNIT}",
+    ]
+
+
+def test_a_daemon_that_outlives_the_stop_is_told(
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+) -> None:
+    service.install(recorded, force=False)
+    stubborn = SystemdService(
+        units=units,
+        systemctl=supervisor.tool,
+        loginctl=supervisor.tool,
+        probe=lambda: Liveness(State.RUNNING, "healthy", None),
+        clock=supervisor.clock,
+        user="me",
+    )
+
+    assert "goes on" in stubborn.stop()[0]
+
+
+def test_the_standing_tells_installed_current_and_active(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    before = service.standing(recorded)
+    service.install(recorded, force=False)
+    supervisor.shows(ActiveState="active")
+    after = service.standing(recorded)
+    moved = service.standing(replace(recorded, command=("/new", "run")))
+
+    assert (before.installed, before.current, before.active) == (False, False, False)
+    assert (after.installed, after.current, after.active) == (True, True, True)
+    assert (moved.installed, moved.current) == (True, False)
+
+
+def test_the_standing_says_when_no_manager_answers(
+    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+) -> None:
+    supervisor.fails("show", 1)
+
+    assert service.standing(recorded).active is None
+
+
+def test_the_logs_are_the_journals(service: SystemdService) -> None:
+    assert service.logs_command(lines=50, follow=False) == (
+        "journalctl",
+        "--user-unit=echod.service",
+        "--lines=50",
+        "--no-pager",
+    )
+    assert "--follow" in service.logs_command(lines=50, follow=True)
