@@ -115,9 +115,16 @@ TABLE: dict[str, tuple[str, list[Want]]] = {
     "zero-width in front": (CANONICAL.replace("###", "\u200b###").replace("- **", "\u200b- **"), [WHOLE]),
     "full-width colon": (CANONICAL.replace("**:", "**\uff1a"), [WHOLE]),
     "metadata below the text": (
-        "### [2026-02-11] Pattern: Close the pool\n\nClose the pool in teardown.\n\n"
-        "- layer: inscribed\n- source: rune:review PR #7\n- confidence: 0.85\n- evidence: `src/db.py:3`\n"
-        "- verified: 2026-02-11\n",
+        """### [2026-02-11] Pattern: Close the pool
+
+Close the pool in teardown.
+
+- layer: inscribed
+- source: rune:review PR #7
+- confidence: 0.85
+- evidence: `src/db.py:3`
+- verified: 2026-02-11
+""",
         [WHOLE],
     ),
     "label for the learning": (

@@ -1,0 +1,35 @@
+"""Tells whether two learnings are one: the only place where that is decided.
+
+Read in this order: `compare` (the rule and its numbers), `contradiction` (what forbids to take one for the other),
+`opposites` (its tables of words), `words` (how texts become words).
+"""
+
+from __future__ import annotations
+
+from echod.memory.similarity.compare import (
+    DEFAULT_THRESHOLDS,
+    Learning,
+    Similarity,
+    Thresholds,
+    bare_title,
+    compare,
+    exact_duplicate,
+    exact_form,
+    files_in,
+    learning_of,
+    same_learning,
+)
+
+__all__ = [
+    "DEFAULT_THRESHOLDS",
+    "Learning",
+    "Similarity",
+    "Thresholds",
+    "bare_title",
+    "compare",
+    "exact_duplicate",
+    "exact_form",
+    "files_in",
+    "learning_of",
+    "same_learning",
+]

@@ -1,0 +1,136 @@
+"""The rule by which two learnings are one, and the numbers it goes by.
+
+A learning duplicates another if their titles agree (without dates and the type word), their bodies agree, their
+evidence names the same files or none on both sides, and nothing in them contradicts. Values in, numbers out; what is
+done about a duplicate is told elsewhere (`consolidate`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from echod.memory.document import Block, Entry, Layer
+from echod.memory.findings.titles import read_title
+from echod.memory.identity import normalise_title
+from echod.memory.similarity.contradiction import Claims, claims, contradiction
+from echod.memory.similarity.numbers import with_plain_numbers
+from echod.memory.similarity.words import fold, jaccard, stem, words
+
+_BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
+_PATH = re.compile(
+    r"(?:[\w.@~+-]+[/\\])*[\w.@+-]*\w\.[A-Za-z]\w{0,9}(?![\w/\\])|(?:[\w.@~+-]+/){2,}[\w.@+-]*|[\w.@~+-]+/(?!\S)"
+)
+_QUOTED_PATH = re.compile(r"`([^`\s]*[/\\][^`\s]*|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
+_LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
+_NO_PATHS = frozenset({"e.g", "i.e", "etc."})
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What of an entry or a finding says what was learned."""
+
+    title: str
+    body: str
+    evidence: str | None
+    layer: Layer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """How much of two titles and of two bodies must be shared, 0..1."""
+
+    title: float = 0.8
+    body: float = 0.5
+
+
+DEFAULT_THRESHOLDS = Thresholds()
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How alike two learnings are, in numbers, and whether they are one.
+
+    Attributes:
+        title: shared part of the titles' words, 0..1.
+        body: shared part of the bodies' words, 0..1.
+        evidence_agrees: both name the same files, or neither names any.
+        contradiction: what differs in a way that forbids to take one for the other; None if nothing does or if the
+            titles or bodies differ anyway.
+        duplicate: the conclusion.
+    """
+
+    title: float
+    body: float
+    evidence_agrees: bool
+    contradiction: str | None
+    duplicate: bool
+
+
+def learning_of(block: Block, entry: Entry) -> Learning:
+    """The learning that an entry of a memory file holds."""
+    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
+    return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
+
+
+def compare(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
+    """How alike two learnings are. Symmetric; a learning is a duplicate of itself."""
+    titles = bare_title(one.title), bare_title(other.title)
+    title = jaccard(*(_terms(text) for text in titles))
+    body = jaccard(_terms(one.body), _terms(other.body))
+    evidence_agrees = files_in(one.evidence) == files_in(other.evidence)
+    # The title of an observation is its task: another task is another observation, however alike they sound.
+    observed = Layer.OBSERVATIONS in {one.layer, other.layer}
+    same_title = normalise_title(titles[0]) == normalise_title(titles[1]) if observed else title >= thresholds.title
+    alike = same_title and body >= thresholds.body and evidence_agrees
+    reason = contradiction(_claims(titles[0], one.body), _claims(titles[1], other.body)) if alike else None
+    return Similarity(title, body, evidence_agrees, reason, alike and reason is None)
+
+
+def same_learning(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
+    """Whether two learnings are one."""
+    return compare(one, other, thresholds).duplicate
+
+
+def exact_form(learning: Learning) -> tuple[str, str, str]:
+    """What two learnings have in common if and only if they are exact duplicates (white space does not count)."""
+    body = learning.body
+    marks = _BULLETS.match(body)
+    body = body[marks.end() :] if marks else body
+    return (
+        normalise_title(bare_title(learning.title)),
+        " ".join(body.split()),
+        " ".join((learning.evidence or "").split()),
+    )
+
+
+def exact_duplicate(one: Learning, other: Learning) -> bool:
+    """Whether two learnings agree in title, evidence and every word of the body."""
+    return exact_form(one) == exact_form(other)
+
+
+def bare_title(title: str) -> str:
+    """A title without dates, layer word and type word; `redis: set timeouts` keeps its first word, it is no type."""
+    read = read_title(title)
+    return f"{read.kind}: {read.text}" if read.kind and not read.typed else read.text
+
+
+def files_in(evidence: str | None) -> frozenset[str]:
+    """The files that a piece of evidence names, without line numbers."""
+    if not evidence:
+        return frozenset()
+    found = {match[1] for match in _QUOTED_PATH.finditer(evidence)}
+    found |= {match[0] for match in _PATH.finditer(evidence)}
+    paths = (_LINE_NUMBERS.sub("", path).replace("\\", "/").removeprefix("./").rstrip("/.,") for path in found)
+    return frozenset(path for path in paths if path and path not in _NO_PATHS)
+
+
+def _claims(title: str, body: str) -> Claims:
+    return claims(f"{title}\n{body}")
+
+
+def _terms(text: str) -> frozenset[str]:
+    folded = with_plain_numbers(fold(text))
+    found = frozenset(stem(word) for word in words(folded))
+    # A text without a single word (an emoji, a line of signs) is compared by its characters.
+    return found or frozenset(folded.replace(" ", ""))

@@ -1,0 +1,296 @@
+"""Which learnings are one and which are not; a false duplicate costs knowledge, so doubt means two."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.document import Layer, parse
+from echod.memory.similarity import (
+    Learning,
+    Thresholds,
+    bare_title,
+    compare,
+    exact_duplicate,
+    files_in,
+    learning_of,
+    same_learning,
+)
+
+SESSION = "Always await the session before commit"
+RETRY = "Retry the upload 3 times"
+
+
+def learned(title: str, body: str = "", evidence: str | None = None, layer: Layer | None = Layer.INSCRIBED) -> Learning:
+    return Learning(title, body or title, evidence, layer)
+
+
+SAME = {
+    "the very same": (learned(SESSION), learned(SESSION)),
+    "another date": (learned(f"[2026-02-11] {SESSION}", SESSION), learned(f"{SESSION} (2026-03-01)", SESSION)),
+    "another type word": (learned(f"Pattern: {SESSION}"), learned(f"Decision: {SESSION}")),
+    "another case": (learned(SESSION), learned(SESSION.upper())),
+    "emphasis and code": (learned(SESSION), learned(SESSION, "Always `await` the **session** before `commit`.")),
+    "word endings": (
+        learned("Await sessions before commit", "Sessions are awaited before the commit."),
+        learned("Await session before commits", "The session is awaited before commits."),
+    ),
+    "one more word in the body": (
+        learned(SESSION, "Await the session before commit, or rows are lost."),
+        learned(SESSION, "Await the session before commit, or some rows are lost silently."),
+    ),
+    "one more word in a long title": (
+        learned("Close the database pool in teardown of each test"),
+        learned("Close the whole database pool in teardown of each test"),
+    ),
+    "clauses in another order": (
+        learned(SESSION, "In handlers, await the session before commit."),
+        learned(SESSION, "Await the session before commit in handlers."),
+    ),
+    "evidence moved within the file": (
+        learned(SESSION, evidence="`src/db.py:3`"),
+        learned(SESSION, evidence="`src/db.py:88-90` \u2014 seen again"),
+    ),
+    "evidence without files on both sides": (
+        learned(SESSION, evidence="CI log"),
+        learned(SESSION, evidence="seen in PR #4"),
+    ),
+    "evidence missing on one side, without files on the other": (
+        learned(SESSION),
+        learned(SESSION, evidence="seen in review"),
+    ),
+    "evidence in another order": (
+        learned(SESSION, evidence="`a.py`, `b.py`"),
+        learned(SESSION, evidence="b.py:1; ./a.py:2"),
+    ),
+    "zero-width characters": (learned(SESSION), learned(SESSION.replace("session", "ses\u200bsion"))),
+    "full-width letters": (learned("Use HTTP"), learned("Use \uff28\uff34\uff34\uff30")),
+    "typographic apostrophe": (learned("Don't share the pool"), learned("Don\u2019t share the pool")),
+    "contraction or not": (learned("Don't share the pool"), learned("Do not share the pool")),
+    "the same number, written apart": (learned("Retry after 30s"), learned("Retry after 30 seconds")),
+    "the same number in words": (learned("Retry three times"), learned("Retry 3 times")),
+    "thousands": (learned("Cap the cache at 10,000 rows"), learned("Cap the cache at 10000 rows")),
+    "chinese": (
+        learned("提交前等待会话", "提交之前要等待数据库会话"),
+        learned("提交前等待会话", "提交之前要等待数据库的会话"),
+    ),
+    "two layers": (learned(SESSION, layer=Layer.TRACED), learned(SESSION, layer=Layer.INSCRIBED)),
+    "one observation twice": (
+        learned("Task: Fix login", "Done.", layer=Layer.OBSERVATIONS),
+        learned("Task: Fix login", "Done.", layer=Layer.OBSERVATIONS),
+    ),
+    "nothing but signs": (learned("\U0001f389", "\U0001f389"), learned("\U0001f389", "\U0001f389")),
+}
+
+CONTRADICTING = {
+    "always and never": (learned(SESSION), learned(SESSION.replace("Always", "Never"))),
+    "only the title says never": (
+        learned(SESSION, "The session, the commit."),
+        learned(SESSION.replace("Always", "Never"), "The session, the commit."),
+    ),
+    "3 and 5": (learned(RETRY), learned(RETRY.replace("3", "5"))),
+    "three and five": (learned("Retry the upload three times"), learned("Retry the upload five times")),
+    "3 and five": (learned(RETRY), learned("Retry the upload five times")),
+    "a number only on one side": (learned(RETRY), learned("Retry the upload times")),
+    "numbers changed places": (
+        learned("Retry limits", "Wait 3 s and retry 30 times."),
+        learned("Retry limits", "Wait 30 s and retry 3 times."),
+    ),
+    "seconds and milliseconds": (learned("Wait 30 s for the lock"), learned("Wait 30 ms for the lock")),
+    "minus": (learned("The code is 1 on failure"), learned("The code is -1 on failure")),
+    "versions": (learned("Pin the driver to 2.1.3"), learned("Pin the driver to 2.1.4")),
+    "digits in a name": (learned("Hash with sha256 here"), learned("Hash with sha512 here")),
+    "not": (learned("Share the pool between threads"), learned("Do not share the pool between threads")),
+    "don't": (learned("Share the pool between threads"), learned("Don't share the pool between threads")),
+    "without": (learned("Run the tests with the cache"), learned("Run the tests without the cache")),
+    "what is denied": (learned("Use redis, not postgres"), learned("Use postgres, not redis")),
+    "exclamation mark in code": (
+        learned("Return if ready", "`if (ready)`"),
+        learned("Return if ready", "`if (!ready)`"),
+    ),
+    "crossed out": (learned("Use the pool", "\u2705 use the pool"), learned("Use the pool", "\u274c use the pool")),
+    "enable and disable": (learned("Enable the cache in tests"), learned("Disable the cache in tests")),
+    "enabled and disabled": (learned("The cache is enabled in tests"), learned("The cache is disabled in tests")),
+    "before and after": (
+        learned("Run the migration before the deploy"),
+        learned("Run the migration after the deploy"),
+    ),
+    "things changed places": (
+        learned("Run the linter before the tests"),
+        learned("Run the tests before the linter"),
+    ),
+    "who calls whom": (learned("The worker calls the gate"), learned("The gate calls the worker")),
+    "a pair of pairs": (
+        learned("Which store for what", "Redis for sessions and postgres for jobs."),
+        learned("Which store for what", "Postgres for sessions and redis for jobs."),
+    ),
+    "safe and unsafe": (learned("The client is thread safe"), learned("The client is thread unsafe")),
+    "any un- word": (learned("Keys are sorted on write"), learned("Keys are unsorted on write")),
+    "sync and async": (learned("Call the sync client in hooks"), learned("Call the async client in hooks")),
+    "must and may": (learned("Callers must hold the lock"), learned("Callers may hold the lock")),
+    "greater and less": (learned("Retry while n < limit"), learned("Retry while n > limit")),
+    "equal and unequal": (learned("Stop when `a == b`"), learned("Stop when `a != b`")),
+    "up and down": (learned("Round up the timeout"), learned("Round down the timeout")),
+    "chinese negation": (learned("提交前等待会话"), learned("提交前不等待会话")),
+    "german negation": (learned("Die Verbindung teilen"), learned("Die Verbindung nicht teilen")),
+}
+
+OTHERWISE_DIFFERENT = {
+    "another file": (learned(SESSION, evidence="`src/db.py:3`"), learned(SESSION, evidence="`src/web.py:3`")),
+    "a file only on one side": (learned(SESSION, evidence="`src/db.py:3`"), learned(SESSION)),
+    "one file more": (learned(SESSION, evidence="`a.py`"), learned(SESSION, evidence="`a.py`, `b.py`")),
+    "another body": (
+        learned(SESSION, "Rows are lost when the loop closes early."),
+        learned(SESSION, "Deadlocks appear in the nightly import."),
+    ),
+    "no body": (learned(SESSION, "Rows are lost."), Learning(SESSION, "", None, Layer.INSCRIBED)),
+    "another title": (
+        learned("Close the pool in teardown", "The pool leaks."),
+        learned("Warm the cache on start", "The pool leaks."),
+    ),
+    "a word that is no type": (
+        learned("redis: set timeouts", "Set the timeouts."),
+        learned("postgres: set timeouts", "Set the timeouts."),
+    ),
+    "observations of two tasks": (
+        learned("Task: Fix the login form of the web client", "Done.", layer=Layer.OBSERVATIONS),
+        learned("Task: Fix the login form of the old web client", "Done.", layer=Layer.OBSERVATIONS),
+    ),
+    "two emoji": (learned("\U0001f389"), learned("\U0001f680")),
+}
+
+
+NOT_SAME = CONTRADICTING | OTHERWISE_DIFFERENT
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME.keys())
+def test_these_are_one_learning(one: Learning, other: Learning) -> None:
+    found = compare(one, other)
+
+    assert found.duplicate, found
+    assert found.contradiction is None
+
+
+@pytest.mark.parametrize(("one", "other"), NOT_SAME.values(), ids=NOT_SAME.keys())
+def test_these_are_two_learnings(one: Learning, other: Learning) -> None:
+    assert not compare(one, other).duplicate, compare(one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), CONTRADICTING.values(), ids=CONTRADICTING.keys())
+def test_these_contradict_each_other_however_alike_they_are(one: Learning, other: Learning) -> None:
+    assert compare(one, other, Thresholds(title=0, body=0)).contradiction
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME.keys())
+def test_what_is_the_same_does_not_contradict(one: Learning, other: Learning) -> None:
+    assert compare(one, other, Thresholds(title=0, body=0)).contradiction is None
+
+
+@pytest.mark.parametrize(("one", "other"), [*SAME.values(), *NOT_SAME.values()], ids=[*SAME.keys(), *NOT_SAME.keys()])
+def test_it_does_not_matter_which_comes_first(one: Learning, other: Learning) -> None:
+    assert compare(one, other) == compare(other, one)
+
+
+def test_the_result_says_what_it_is_in_numbers() -> None:
+    found = compare(learned(RETRY), learned(RETRY.replace("3", "5")))
+
+    assert found.title == pytest.approx(3 / 5)
+    assert found.evidence_agrees
+    assert compare(
+        learned(SESSION), learned(SESSION.replace("Always", "Never")), Thresholds(0.5, 0.5)
+    ).contradiction == ("negations: await await / none")
+
+
+def test_thresholds_are_the_callers() -> None:
+    one, other = learned("a b c d e f", "x y z"), learned("a b c d e g", "x y z")
+
+    assert not same_learning(one, other)
+    assert same_learning(one, other, Thresholds(title=0.7))
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["always", "never", "not", "the", "pool", "session", "commit", "before", "after", "a", "b", "3", "5", "redis", "postgres", "use", ".", ",", "and", "then", "enable", "disable", "don't", "!x", "<=", ">", "会话", "不", "un", "safe", "unsafe", "\u200b", "🎉"]
+    ),
+    max_size=12,
+).map(" ".join)
+LEARNINGS = st.builds(
+    Learning,
+    title=TEXTS,
+    body=TEXTS,
+    evidence=st.none() | st.sampled_from(["`a.py:1`", "a.py", "b/c.py", "log"]),
+    layer=st.none() | st.sampled_from(Layer),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LEARNINGS, LEARNINGS)
+def test_similarity_is_symmetric(one: Learning, other: Learning) -> None:
+    assert compare(one, other) == compare(other, one)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LEARNINGS)
+def test_a_learning_is_itself(one: Learning) -> None:
+    assert same_learning(one, one)
+    assert exact_duplicate(one, one)
+
+
+@settings(max_examples=100, deadline=None)
+@given(LEARNINGS, LEARNINGS)
+def test_numbers_stay_within_bounds(one: Learning, other: Learning) -> None:
+    found = compare(one, other)
+
+    assert 0 <= found.title <= 1
+    assert 0 <= found.body <= 1
+    assert not (found.duplicate and found.contradiction)
+
+
+@pytest.mark.parametrize(
+    ("title", "bare"),
+    [
+        ("[2026-02-11] Pattern: Close it", "Close it"),
+        ("Inscribed \u2014 Close it (2026-02-11)", "Close it"),
+        ("redis: Close it", "redis: Close it"),
+        ("Task: Close it", "Task: Close it"),
+        ("Close it", "Close it"),
+    ],
+)
+def test_titles_are_compared_without_date_and_type(title: str, bare: str) -> None:
+    assert bare_title(title) == bare
+
+
+@pytest.mark.parametrize(
+    ("evidence", "files"),
+    [
+        (None, set()),
+        ("CI log \u2014 took 8 min, e.g. today", set()),
+        ("`src/auth.py:1-5` \u2014 3 unused", {"src/auth.py"}),
+        ("src/auth.py#L10-L12 and ./src/db.py:3", {"src/auth.py", "src/db.py"}),
+        ("src\\auth.py:3", {"src/auth.py"}),
+        ("`Makefile` and `.env`", {"Makefile", ".env"}),
+        ("packages/web/src/ and lib/", {"packages/web/src", "lib"}),
+        ("both and/or neither", set()),
+        ("src/\u043a\u043b\u044e\u0447.py:1", {"src/\u043a\u043b\u044e\u0447.py"}),
+    ],
+)
+def test_files_named_in_evidence(evidence: str | None, files: set[str]) -> None:
+    assert files_in(evidence) == files
+
+
+def test_white_space_and_the_bullet_do_not_make_a_difference_to_exact_duplicates() -> None:
+    one = Learning("Pattern: Close it", "- Close the pool\n  in teardown.\n", "`a.py:1`", Layer.TRACED)
+
+    assert exact_duplicate(one, Learning("close it.", "Close the pool in teardown.", "`a.py:1`", None))
+    assert not exact_duplicate(one, Learning("Close it", "Close the pool in teardown", "`a.py:1`", None))
+    assert not exact_duplicate(one, Learning("Close it", "Close the pool in teardown.", "`a.py:2`", None))
+    assert not exact_duplicate(one, Learning("Close that", "Close the pool in teardown.", "`a.py:1`", None))
+
+
+def test_the_learning_of_an_entry_is_its_body_without_metadata() -> None:
+    document = parse(b"### [2026-02-11] Pattern: Close it\n- **layer**: traced\n- **evidence**: `a.py`\n- Close it.\n")
+    block = document.blocks[0]  # type: ignore[union-attr]
+    assert block.entry is not None
+
+    assert learning_of(block, block.entry) == Learning("Pattern: Close it", "- Close it.", "`a.py`", Layer.TRACED)
