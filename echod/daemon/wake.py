@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from echod.paths import PRIVATE_FILE
+from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 
 
 def wake(path: Path, token: str) -> None:
@@ -19,8 +19,9 @@ def wake(path: Path, token: str) -> None:
         token: anything not written there before, as the process id and the time in nanoseconds.
 
     Raises:
-        OSError: the runtime directory is missing or not writable.
+        OSError: the runtime directory cannot be made or written.
     """
+    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
     # Written and closed, not only touched: a changed time alone is no event that the daemon listens to.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

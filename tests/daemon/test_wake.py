@@ -57,6 +57,12 @@ def test_the_wake_file_is_private(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_command_makes_the_directory_where_no_daemon_ever_ran(tmp_path: Path) -> None:
+    wake(tmp_path / "run" / "canary" / "wake", "1")
+
+    assert (tmp_path / "run" / "canary").stat().st_mode & 0o777 == 0o700
+
+
 def test_the_watcher_reports_it(watching: Watching, path: Path) -> None:
     wake(path, "1")
     watching.arm(hints=(path.parent,))
