@@ -19,7 +19,7 @@ _LONGEST_NUMBER = 400  # characters; the smallest float written out has 326, and
 # Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
 _MARKS = r"[`*_\"' \t]*+"
 _WORD = re.compile(rf"{_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
-_NUMBER = re.compile(rf"{_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]*+(?<=\w))", re.ASCII)
+_NUMBER = re.compile(rf"{_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
 _DAY = re.compile(
     rf"{_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
     re.ASCII,
