@@ -9,7 +9,6 @@ from echod.workflows.observations import Change, Claim, Editor, Marker, Observat
 from echod.workflows.processes import Life
 from echod.workflows.verdict import Kind, Reason
 
-_DAY = 86_400
 # Kinds that name an owner as a rule, so that its absence is worth a word.
 _OWNED = frozenset({Kind.STATE_FILE, Kind.LOOP, Kind.CHECKPOINT, Kind.LOCK})
 # Kinds that workflows write into the project: a change of one is a sign of somebody at work.
@@ -82,10 +81,10 @@ def quiet_reasons(observations: Observations, now: float, limits: GateLimits) ->
     changes = [*observations.changes, *_marker_changes(observations)]
     recent = [c for c in changes if _fresh(c.at, c.at + limits.quiet_seconds, now, limits)]
     if recent:
-        reasons.append(_of_change(max(recent, key=lambda change: change.at), now, limits))
+        reasons.append(_of_change(max(recent, key=lambda change: change.at), limits))
     ended = observations.last_ended
     if ended is not None and _fresh(ended, ended + limits.quiet_seconds, now, limits):
-        reasons.append(_of_end(ended, now, limits))
+        reasons.append(_of_end(ended, limits))
     return tuple(reason for reason in reasons if reason is not None)
 
 
@@ -93,15 +92,15 @@ def _marker_changes(observations: Observations) -> list[Change]:
     return [Change(m.path, m.touched) for m in observations.markers if m.touched is not None and m.kind in _WRITTEN]
 
 
-def _of_change(change: Change, now: float, limits: GateLimits) -> Reason:
+def _of_change(change: Change, limits: GateLimits) -> Reason:
     until = change.at + limits.quiet_seconds
-    text = f"{change.path} was changed at {at(change.at, now)}; quiet until {at(until, now)}"
+    text = f"{change.path} was changed at {to_the_second(change.at)}; quiet until {to_the_second(until)}"
     return Reason(change.path, text, holds=True, until=until, kind=Kind.CHANGED, since=change.at)
 
 
-def _of_end(ended: float, now: float, limits: GateLimits) -> Reason:
+def _of_end(ended: float, limits: GateLimits) -> Reason:
     until = ended + limits.quiet_seconds
-    text = f"a workflow ended at {at(ended, now)}; quiet until {at(until, now)}"
+    text = f"a workflow ended at {to_the_second(ended)}; quiet until {to_the_second(until)}"
     return Reason("workflow", text, holds=True, until=until, kind=Kind.ENDED, since=ended)
 
 
@@ -147,7 +146,7 @@ def _sentence(marker: Marker, life: Life, now: float, until: float | None, *, ho
     parts = [marker.says, _whose(marker, life)]
     if marker.started is not None:
         parts.append(f"started {at(marker.started, now)}")
-    if marker.touched is not None:
+    if marker.touched is not None and marker.touched != marker.started:
         parts.append(f"last sign of life {at(marker.touched, now)}")
     if holds:
         parts.append(f"believed until {_until(until, now)}")
@@ -177,8 +176,17 @@ def _until(until: float | None, now: float) -> str:
 
 
 def at(moment: float, now: float) -> str:
-    """A moment as the clock on the wall shows it, with the date unless it is within half a day of `now`."""
-    shape = "%H:%M" if abs(moment - now) < _DAY / 2 else "%Y-%m-%d %H:%M"
+    """A moment as the clock on the wall shows it, with the date unless that is today's."""
+    today = _local("%Y-%m-%d", now)
+    return _local("%Y-%m-%d %H:%M", moment).removeprefix(f"{today} ")
+
+
+def to_the_second(moment: float) -> str:
+    """A moment close by as the clock on the wall shows it."""
+    return _local("%H:%M:%S", moment)
+
+
+def _local(shape: str, moment: float) -> str:
     try:
         return time.strftime(shape, time.localtime(moment))
     except (OverflowError, ValueError, OSError):

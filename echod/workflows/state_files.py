@@ -116,5 +116,5 @@ def _key(run: str, arc: str, *, readable: bool) -> str:
 
 def _says(workflow: str, status: str, *, readable: bool) -> str:
     if not readable:
-        return f"the state file of a {workflow} workflow cannot be understood, perhaps it is being written"
-    return f'a {workflow} workflow says "{fields.shown(status)}"'
+        return f"the state file of the {workflow} workflow cannot be understood, perhaps it is being written"
+    return f'the {workflow} workflow says "{fields.shown(status)}"'

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from echod.workflows import fields, loops, state_files
-from echod.workflows.belief import at
+from echod.workflows.belief import at, to_the_second
 from echod.workflows.observations import Claim
 
 NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
@@ -143,6 +143,8 @@ def test_a_loop_s_frontmatter_is_read_line_by_line(text: str, said: dict[str, st
 def test_a_moment_is_told_as_on_the_wall_and_with_its_date_when_it_is_far() -> None:
     wall = time.strftime("%H:%M", time.localtime(NOON))
 
-    assert at(NOON, NOON + 60) == wall
+    assert at(NOON, NOON + 0.5) == wall
     assert at(NOON, NOON + 86_400) == time.strftime("%Y-%m-%d ", time.localtime(NOON)) + wall
+    assert at(NOON, NOON - 86_400) == at(NOON, NOON + 86_400)
+    assert to_the_second(NOON) == time.strftime("%H:%M:%S", time.localtime(NOON))
     assert at(1e300, NOON) == f"{1e300:.0f}"
