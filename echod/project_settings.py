@@ -1,0 +1,239 @@
+"""What a project's own settings file asks of echod: a few keys below `echoes` in a file that belongs to other tools.
+
+The file comes with the repository, so it is hostile until shown otherwise: it is read with limits, nothing in it is
+constructed but plain scalars, and it may only make echod do less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from yaml.nodes import Node
+
+FILES: Final = (
+    (".rune", "talisman.yml"),
+    (".claude", "talisman.yml"),
+    (".claude", "rune-config.yml"),
+)
+LARGEST_BYTES: Final = 256 * 1024
+DEEPEST: Final = 64
+LOWEST_LINE_LIMIT: Final = 100
+_SECTION: Final = "echoes"
+_SHOWN: Final = 80
+_TOO_LARGE: Final = f"it is larger than {LARGEST_BYTES // 1024} KiB"
+# The words of YAML 1.1, which the tools that share this file go by.
+_TRUTHS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "y"), True),
+    **dict.fromkeys(("false", "no", "off", "n"), False),
+}
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What the project asks for; the defaults are those of a project that says nothing.
+
+    Attributes:
+        consolidate: whether findings are folded into the memory.
+        memory_line_limit: the wished length of a memory file; None: the user's own setting.
+        version_controlled: whether git is to track the store; None: not said.
+    """
+
+    consolidate: bool = True
+    memory_line_limit: int | None = None
+    version_controlled: bool | None = None
+
+    def line_limit(self, users: int) -> int:
+        """The length that counts: a project may raise the user's limit, never lower it."""
+        return max(users, self.memory_line_limit or users)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettingsRead:
+    """The settings, the file they are from (None: there is none), and a sentence for all that was not understood."""
+
+    settings: ProjectSettings
+    file: Path | None
+    warnings: tuple[str, ...]
+
+
+class _RefusedError(Exception):
+    """Why the file as a whole is not read."""
+
+
+def read_project_settings(project: Path) -> ProjectSettingsRead:
+    """The settings of the project at `project`: the first of `FILES` that exists, alone, decides.
+
+    Never raises for what a project may hold: a file that cannot be used gives the defaults and a warning.
+    """
+    for directory, name in FILES:
+        file = project / directory / name
+        try:
+            data = _content(project / directory, name)
+        except (_RefusedError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            return ProjectSettingsRead(ProjectSettings(), file, (f"{file} is not read: {reason}; mend or remove it.",))
+        if data is not None:
+            return _understood(data, file)
+    return ProjectSettingsRead(ProjectSettings(), None, ())
+
+
+def _understood(data: bytes, file: Path) -> ProjectSettingsRead:
+    try:
+        section = _Section(_section(data), file)
+    except _RefusedError as error:
+        return ProjectSettingsRead(ProjectSettings(), file, (f"{file} is not read: {error}; mend or remove it.",))
+    settings = ProjectSettings(
+        consolidate=section.truth("consolidate") is not False,
+        memory_line_limit=section.at_least("memory_line_limit", LOWEST_LINE_LIMIT),
+        version_controlled=section.truth("version_controlled"),
+    )
+    return ProjectSettingsRead(settings, file, tuple(section.warnings))
+
+
+class _Odd:
+    """A value that is a list or a mapping where one word is expected."""
+
+
+class _Section:
+    """The values below `echoes`, taken one by one; what is odd becomes a warning and counts as not said."""
+
+    def __init__(self, values: dict[str, str | _Odd], file: Path) -> None:
+        self.warnings: list[str] = []
+        self._values = values
+        self._file = file
+        if "<<" in values:
+            self._warn("<<", "echod does not merge; write the keys out")
+
+    def truth(self, key: str) -> bool | None:
+        """A yes or no; None if it is not said."""
+        value = self._scalar(key)
+        # Quoted, it is a string to YAML, and still what the person meant.
+        said = _TRUTHS.get(value.lower()) if value is not None else None
+        if value is not None and said is None:
+            self._warn(key, f"{value!r} is neither true nor false")
+        return said
+
+    def at_least(self, key: str, lowest: int) -> int | None:
+        """A whole number; None if it is not said, or too low to be followed."""
+        value = self._scalar(key)
+        if value is None:
+            return None
+        if not _WHOLE.fullmatch(value):
+            self._warn(key, f"{value!r} is not a whole number")
+            return None
+        if int(value) < lowest:
+            self._warn(key, f"{value} is below {lowest}, the least a project may ask for")
+            return None
+        return int(value)
+
+    def _scalar(self, key: str) -> str | None:
+        value = self._values.get(key)
+        if isinstance(value, _Odd):
+            self._warn(key, "a single value is expected")
+            return None
+        return value
+
+    def _warn(self, key: str, what: str) -> None:
+        shown = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}..."
+        self.warnings.append(f"{self._file}: {_SECTION}.{key} is ignored: {shown}.")
+
+
+def _section(data: bytes) -> dict[str, str | _Odd]:
+    """The words below `echoes`, without those that say null.
+
+    Raises:
+        _RefusedError: it is no YAML, or something else stands where the section should.
+    """
+    import yaml  # noqa: PLC0415  slow to load, and most projects have no such file
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _refuse_depth(yaml, loader, data)
+        # Composed, not constructed: a node tree in which an alias is the same node again. Nothing is expanded,
+        # nothing is instantiated, so neither a bomb of aliases nor a tag has anything to act upon.
+        root = yaml.compose(data, Loader=loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _RefusedError(f"it is not YAML ({_where(error)})") from error
+    section = _entries(yaml, root, "it").get(_SECTION)
+    values: dict[str, str | _Odd] = {}
+    for key, value in _entries(yaml, section, _SECTION).items():
+        if not isinstance(value, yaml.ScalarNode):
+            values[key] = _Odd()
+        elif not value.tag.endswith(":null"):
+            values[key] = str(value.value).strip()
+    return values
+
+
+def _entries(yaml: ModuleType, node: Node | None, what: str) -> dict[str, Node]:
+    """The entries of a mapping that have plain keys; of two equal keys the last one counts, as everywhere in YAML."""
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
+        return {}
+    if not isinstance(node, yaml.MappingNode):
+        raise _RefusedError(f"{what} is not a mapping")
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+
+
+def _refuse_depth(yaml: ModuleType, loader: type, data: bytes) -> None:
+    # Composing recurses, in C without a limit; events do not.
+    depth = 0
+    for event in yaml.parse(data, Loader=loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise _RefusedError(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _where(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or type(error).__name__
+    return f"line {mark.line + 1}: {problem}" if mark else str(problem)
+
+
+def _content(directory: Path, name: str) -> bytes | None:
+    """The bytes of a plain file; None if there is none.
+
+    Raises:
+        _RefusedError: it is something else, or too large.
+        OSError: it cannot be read.
+    """
+    if directory.is_symlink() and os.path.lexists(directory / name):
+        raise _RefusedError(f"{directory} is a symbolic link")
+    with contextlib.ExitStack() as stack:
+        try:
+            # Step by step and without following: a link could lead anywhere outside the project.
+            parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, parent)
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            _refuse_odd(status)
+            # Not blocking: should a FIFO have taken its place just now, nobody may ever write to it.
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+            stack.callback(os.close, descriptor)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        _refuse_odd(os.fstat(descriptor))
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise _RefusedError(_TOO_LARGE)
+    return data
+
+
+def _refuse_odd(status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise _RefusedError("it is a symbolic link")
+    if not stat.S_ISREG(status.st_mode):
+        raise _RefusedError("it is not a plain file")
+    if status.st_size > LARGEST_BYTES:
+        raise _RefusedError(_TOO_LARGE)

@@ -1,0 +1,297 @@
+"""A project's settings come with its repository: they are understood where possible and obeyed only so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from echod.project_settings import DEEPEST, LARGEST_BYTES, ProjectSettings, read_project_settings
+
+NOTHING = ProjectSettings()
+AS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Callable[..., Path]:
+    def put(text: str | bytes, name: str = ".rune/talisman.yml") -> Path:
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return file
+
+    return put
+
+
+def warning_of(project: Path) -> str:
+    """The one warning about a file that gave nothing but defaults."""
+    read = read_project_settings(project)
+    assert read.settings == NOTHING
+    (warning,) = read.warnings
+    return warning
+
+
+class TestWhichFile:
+    def test_a_project_that_says_nothing_has_the_defaults(self, tmp_path: Path) -> None:
+        read = read_project_settings(tmp_path)
+
+        assert (read.settings, read.file, read.warnings) == (NOTHING, None, ())
+        assert read.settings.consolidate
+
+    def test_the_first_that_exists_decides_alone(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        oldest = put("echoes: {memory_line_limit: 301, consolidate: false}", ".claude/rune-config.yml")
+        assert read_project_settings(tmp_path).file == oldest
+        older = put("echoes: {memory_line_limit: 302}", ".claude/talisman.yml")
+        assert read_project_settings(tmp_path).settings == ProjectSettings(memory_line_limit=302)
+        assert read_project_settings(tmp_path).file == older
+        newest = put("echoes: {memory_line_limit: 303}", ".rune/talisman.yml")
+        assert read_project_settings(tmp_path).settings == ProjectSettings(memory_line_limit=303)
+        assert read_project_settings(tmp_path).file == newest
+
+    def test_one_that_cannot_be_used_does_not_give_way_to_an_older_one(
+        self, put: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        put("echoes: {memory_line_limit: 302}", ".claude/talisman.yml")
+        put("echoes: [", ".rune/talisman.yml")
+
+        assert ".rune/talisman.yml" in warning_of(tmp_path)
+
+
+class TestWhatItSays:
+    def test_everything_at_once(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put(
+            "version: 3\nother: {consolidate: true}\necho: no\n"
+            "echoes:\n  version_controlled: true\n  fts_enabled: true\n  consolidate: false\n  memory_line_limit: 250\n"
+        )
+
+        read = read_project_settings(tmp_path)
+
+        assert read.settings == ProjectSettings(consolidate=False, memory_line_limit=250, version_controlled=True)
+        assert read.warnings == ()
+
+    @pytest.mark.parametrize("said", ["false", "False", "FALSE", "no", "off", '"false"', "'no'", "!!bool false", "n"])
+    def test_an_explicit_no_wins(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
+        put(f"echoes:\n  consolidate: {said}\n  version_controlled: {said}\n")
+
+        read = read_project_settings(tmp_path)
+
+        assert read.settings == ProjectSettings(consolidate=False, version_controlled=False)
+        assert read.warnings == ()
+
+    @pytest.mark.parametrize(
+        "text", ["", "# only a comment\n", "---\n", "null\n", "echoes:\n", "echoes: ~\n", "echoes: {}\n", "a: b\n"]
+    )
+    def test_nothing_said_is_no_mistake(self, put: Callable[..., Path], tmp_path: Path, text: str) -> None:
+        put(text)
+
+        read = read_project_settings(tmp_path)
+
+        assert (read.settings, read.warnings) == (NOTHING, ())
+
+    @pytest.mark.parametrize("said", ["null", "~", ""])
+    def test_null_is_not_said(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
+        put(f"echoes:\n  consolidate: {said}\n  memory_line_limit: {said}\n  version_controlled: {said}\n")
+
+        read = read_project_settings(tmp_path)
+
+        assert (read.settings, read.warnings) == (NOTHING, ())
+
+    @pytest.mark.parametrize("said", ["maybe", "[false]", "{a: b}", "2", '""'])
+    def test_neither_yes_nor_no_is_a_warning(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
+        put(f"echoes:\n  consolidate: {said}\n")
+
+        assert "echoes.consolidate is ignored" in warning_of(tmp_path)
+
+    @pytest.mark.parametrize("said", ["99", "0", "-150", "many", "150.5", "1e3", "[150]", "true", "0x100", "9" * 5000])
+    def test_a_limit_that_would_empty_a_memory_is_not_followed(
+        self, put: Callable[..., Path], tmp_path: Path, said: str
+    ) -> None:
+        put(f"echoes:\n  memory_line_limit: {said}\n")
+
+        warning = warning_of(tmp_path)
+
+        assert "echoes.memory_line_limit is ignored" in warning
+        assert len(warning) < len(str(tmp_path)) + 250
+
+    @pytest.mark.parametrize(("said", "users", "counts"), [(None, 150, 150), (400, 150, 400), (120, 150, 150)])
+    def test_a_project_may_raise_the_users_limit_and_never_lower_it(
+        self, said: int | None, users: int, counts: int
+    ) -> None:
+        assert ProjectSettings(memory_line_limit=said).line_limit(users) == counts
+
+    def test_one_odd_value_does_not_take_the_others_along(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes:\n  memory_line_limit: few\n  consolidate: false\n")
+
+        read = read_project_settings(tmp_path)
+
+        assert read.settings == ProjectSettings(consolidate=False)
+        assert len(read.warnings) == 1
+
+    def test_of_two_equal_keys_the_last_counts(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes: {consolidate: true}\necholess: 1\nechoes: {consolidate: true, consolidate: false}\n")
+
+        assert not read_project_settings(tmp_path).settings.consolidate
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_every_encoding_of_yaml_is_read(self, put: Callable[..., Path], tmp_path: Path, encoding: str) -> None:
+        put("echoes:\r\n  consolidate: false\r\n".encode(encoding))
+
+        assert not read_project_settings(tmp_path).settings.consolidate
+
+
+class TestHostile:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "echoes: [",
+            "echoes:\n\tconsolidate: false\n",
+            "a: 1\n---\na: 2\n",
+            "echoes: {consolidate: *nobody}\n",
+            b"echoes: \xff\xfe\x00",
+            b"\x00\x01\x02",
+            "just words",
+            "- a\n- list\n",
+            "echoes: [consolidate]\n",
+            "echoes: no\n",
+        ],
+    )
+    def test_what_is_no_such_file_gives_defaults_and_a_warning(
+        self, put: Callable[..., Path], tmp_path: Path, text: str | bytes
+    ) -> None:
+        put(text)
+
+        assert "is not read" in warning_of(tmp_path)
+
+    def test_a_bomb_of_aliases_has_nothing_to_blow_up(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+        lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
+        lines += ["m0: &m0 {k: v}"]
+        lines += [f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 10)}]}}" for n in range(1, 30)]
+        put("\n".join([*lines, "echoes:", "  consolidate: false", "  memory_line_limit: *a29"]))
+
+        read = read_project_settings(tmp_path)
+
+        assert read.settings == ProjectSettings(consolidate=False)
+        assert "memory_line_limit" in read.warnings[0]
+
+    def test_an_honest_alias_is_understood(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("base: &base {consolidate: false}\nlimit: &limit 300\nechoes: *base\n")
+        assert not read_project_settings(tmp_path).settings.consolidate
+
+        put("limit: &limit 300\nechoes: {memory_line_limit: *limit}\n")
+        assert read_project_settings(tmp_path).settings.memory_line_limit == 300
+
+    def test_a_merge_is_not_silently_overlooked(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("base: &base {consolidate: false}\nechoes:\n  <<: *base\n")
+
+        assert "does not merge" in warning_of(tmp_path)
+
+    def test_an_alias_to_itself_ends(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes: &self\n  consolidate: *self\n")
+
+        assert "consolidate" in warning_of(tmp_path)
+
+    @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "!!map {a: &x "])
+    def test_no_depth_brings_the_process_down(self, put: Callable[..., Path], tmp_path: Path, opening: str) -> None:
+        put(opening * (LARGEST_BYTES // len(opening)))
+
+        assert "is not read" in warning_of(tmp_path)
+
+    def test_a_depth_no_person_needs_is_refused(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put(f"a: {'[' * DEEPEST}{']' * DEEPEST}\nechoes: {{consolidate: false}}\n")
+        assert f"{DEEPEST} levels" in warning_of(tmp_path)
+
+        put(f"a: {'[' * (DEEPEST - 1)}{']' * (DEEPEST - 1)}\nechoes: {{consolidate: false}}\n")
+        assert not read_project_settings(tmp_path).settings.consolidate
+
+    def test_nothing_is_constructed(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put(
+            f"a: !!python/object/apply:os.mkdir ['{tmp_path}/made']\n"
+            f"echoes:\n  consolidate: !!python/object/apply:os.mkdir ['{tmp_path}/made']\n"
+            "  memory_line_limit: !!python/name:os.mkdir 300\n"
+        )
+
+        read = read_project_settings(tmp_path)
+
+        assert not (tmp_path / "made").exists()
+        assert read.settings.consolidate
+        assert len(read.warnings) == 1
+
+    def test_a_large_file_is_refused_and_never_read_whole(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        file = put("echoes: {consolidate: false}\n" + "#" * LARGEST_BYTES)
+        assert "256 KiB" in warning_of(tmp_path)
+
+        os.truncate(file, 1 << 40)  # a hole; reading it would never end
+        assert "256 KiB" in warning_of(tmp_path)
+
+    def test_the_largest_file_allowed_is_read(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        text = "echoes: {consolidate: false}\n"
+        put(text + "#" * (LARGEST_BYTES - len(text)))
+
+        assert not read_project_settings(tmp_path).settings.consolidate
+
+    def test_a_link_is_not_followed(self, tmp_path: Path) -> None:
+        project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+        (project / ".rune").mkdir(parents=True)
+        elsewhere.mkdir()
+        (elsewhere / "talisman.yml").write_text("echoes: {consolidate: false}\n")
+        (project / ".rune/talisman.yml").symlink_to(elsewhere / "talisman.yml")
+
+        assert "symbolic link" in warning_of(project)
+
+    def test_a_dangling_link_is_not_overlooked(self, tmp_path: Path) -> None:
+        (tmp_path / ".rune").mkdir()
+        (tmp_path / ".rune/talisman.yml").symlink_to("nowhere")
+
+        assert "symbolic link" in warning_of(tmp_path)
+
+    def test_a_directory_that_is_a_link_is_not_followed(self, tmp_path: Path) -> None:
+        project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+        project.mkdir()
+        elsewhere.mkdir()
+        (project / ".claude").symlink_to(elsewhere)
+        assert read_project_settings(project).warnings == ()
+
+        (elsewhere / "talisman.yml").write_text("echoes: {consolidate: false}\n")
+        assert "symbolic link" in warning_of(project)
+
+    @pytest.mark.parametrize("what", ["fifo", "directory", "socket"])
+    def test_what_is_no_plain_file_is_refused_without_waiting(self, tmp_path: Path, what: str) -> None:
+        file = tmp_path / ".rune/talisman.yml"
+        file.parent.mkdir()
+        if what == "fifo":
+            os.mkfifo(file)
+        elif what == "directory":
+            file.mkdir()
+        else:
+            if sys.platform == "darwin":
+                pytest.skip("mknod needs root there")
+            os.mknod(file, 0o140600)
+
+        assert "not a plain file" in warning_of(tmp_path)
+
+    @pytest.mark.skipif(AS_ROOT, reason="root may read everything")
+    def test_unreadable_is_not_absent(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes: {consolidate: false}\n").chmod(0)
+
+        assert "permission denied" in warning_of(tmp_path).lower()
+
+    def test_a_file_where_the_directory_should_be_is_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / ".rune").touch()
+
+        assert read_project_settings(tmp_path).warnings == ()
+
+    def test_no_descriptor_is_left_open(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes: {consolidate: false}\n")
+        lowest = os.open(tmp_path, os.O_RDONLY)
+        os.close(lowest)
+
+        for _ in range(20):
+            read_project_settings(tmp_path)
+
+        again = os.open(tmp_path, os.O_RDONLY)
+        os.close(again)
+        assert again == lowest
