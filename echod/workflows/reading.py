@@ -118,10 +118,11 @@ def is_link(path: Path) -> bool:
 
 def names_in(directory: Path, wanted: Callable[[str], bool]) -> Listing:
     """The wanted names in a directory. Costs one system call for hundreds of names, and memory for the wanted only."""
-    status = look(directory)
-    if status is None:
-        if _surely_absent(directory):
-            return _ABSENT
+    try:
+        status = directory.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return _ABSENT
+    except OSError:
         return Listing((), readable=False, written=_time_or_none(directory.parent))
     if not stat.S_ISDIR(status.st_mode):
         return _ABSENT
@@ -156,16 +157,6 @@ def latest(*moments: float | None) -> float | None:
     """The latest of the known moments; None if one is not known at all, for unknown counts as fresh."""
     known = [moment for moment in moments if moment is not None]
     return max(known, default=None)
-
-
-def _surely_absent(path: Path) -> bool:
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _time_or_none(path: Path) -> float | None:

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
-from echod.workflows import GateState, Kind, Life, SystemProcesses, reading, state_files
+from echod.workflows import GateState, Kind, Life, Process, SystemProcesses, reading, state_files
 from tests.workflows.scene import LIVE
 
 if TYPE_CHECKING:
@@ -158,6 +159,64 @@ def test_a_directory_that_cannot_be_listed_is_unknown_for_a_bounded_time(
     assert (later.state, [r.holds for r in later.reasons]) == (GateState.IDLE, [False])
 
 
+def refuse_stat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
+    lstat = Path.lstat
+
+    def refuse(path: Path) -> os.stat_result:
+        if path in refused:
+            raise OSError(5, "Input/output error")
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", refuse)
+
+
+def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scene.state(status="completed", age=3)
+    scene.set_age(path.parent, 1)
+    refuse_stat(monkeypatch, path)
+
+    assert scene.verdict().state is GateState.ACTIVE
+    assert scene.verdict(later=2).state is GateState.IDLE
+
+
+def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.state(status="active", age=3)
+    refuse_stat(monkeypatch, scene.project / "tmp", scene.project)
+
+    verdict = scene.verdict(later=2)
+
+    assert verdict.state is GateState.ACTIVE
+    assert verdict.until is None
+    assert "believed until its time can be read" in verdict.reasons[0].text
+
+
+def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.state(status="completed", age=1)
+
+    def fail(descriptor: int, count: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("echod.workflows.reading.os.read", fail)
+
+    assert scene.verdict().state is GateState.ACTIVE
+
+
+def test_a_file_is_read_to_its_end_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_PIECE", 3)
+    scene.state(status="active", owner_pid=LIVE)
+
+    assert scene.verdict().reasons[0].pid == LIVE
+
+
+def test_a_process_born_moments_after_its_marker_is_still_its_owner(scene: Scene) -> None:
+    scene.processes.table[LIVE] = Process(Life.ALIVE, scene.now - 3600 + 30)
+    scene.state(status="active", owner_pid=LIVE, age=1)
+
+    assert scene.verdict().state is GateState.ACTIVE
+
+
 def test_permissions_of_the_system_give_the_same_answer(scene: Scene, ordinary_user: None) -> None:
     path = scene.state(status="completed", age=1)
     path.chmod(0)
@@ -284,6 +343,22 @@ def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("echod.workflows.processes.os.kill", refuse)
 
     assert SystemProcesses().look(os.getpid()).life is Life.ALIVE
+
+
+@pytest.mark.parametrize(
+    ("error", "life"),
+    [(psutil.NoSuchProcess, Life.GONE), (psutil.AccessDenied, Life.ALIVE)],
+    ids=["it just ended", "the system does not tell"],
+)
+def test_a_process_that_cannot_be_looked_up(
+    error: type[psutil.Error], life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(pid: int) -> psutil.Process:
+        raise error(pid)
+
+    monkeypatch.setattr(psutil, "Process", fail)
+
+    assert SystemProcesses().look(os.getpid()) == Process(life, None)
 
 
 def test_a_number_no_system_has_is_unknown_or_gone() -> None:
