@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.project_settings import DEEPEST, LARGEST_BYTES, ProjectSettings, read_project_settings
+from echod.project_settings import DEEPEST, LARGEST_BYTES, ProjectSettings, ProjectSettingsReader, read_project_settings
 
 NOTHING = ProjectSettings()
 AS_ROOT = os.geteuid() == 0
@@ -295,3 +295,38 @@ class TestHostile:
         again = os.open(tmp_path, os.O_RDONLY)
         os.close(again)
         assert again == lowest
+
+
+class TestReader:
+    def test_it_parses_a_file_only_when_it_changed(
+        self, put: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put("echoes: {consolidate: false}\n")
+        reader = ProjectSettingsReader()
+        first = reader.read(tmp_path)
+        monkeypatch.setattr("echod.project_settings.read_project_settings", None)
+
+        assert reader.read(tmp_path) is first
+
+    def test_it_sees_every_change(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        reader = ProjectSettingsReader()
+        assert reader.read(tmp_path).settings.consolidate
+
+        older = put("echoes: {consolidate: false}\n", ".claude/talisman.yml")
+        assert not reader.read(tmp_path).settings.consolidate
+        status = older.stat()
+        older.write_text("echoes: {consolidate: true }\n")
+        os.utime(older, ns=(status.st_atime_ns, status.st_mtime_ns))  # the same size, inode and time
+        assert reader.read(tmp_path).settings.consolidate
+        newer = put("echoes: {consolidate: false}\n", ".rune/talisman.yml")
+        assert not reader.read(tmp_path).settings.consolidate
+        newer.unlink()
+        assert reader.read(tmp_path).settings.consolidate
+
+    def test_projects_do_not_share_settings(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes: {consolidate: false}\n")
+        (tmp_path / "other").mkdir()
+        reader = ProjectSettingsReader()
+
+        assert not reader.read(tmp_path).settings.consolidate
+        assert reader.read(tmp_path / "other").settings.consolidate

@@ -1,0 +1,223 @@
+"""Workflows that were seen in a project or announced for it, each once, and when they ended.
+
+What a marker means is not known here, nor whether a process lives: that is for the gate to say. `project` is the
+absolute path of the project's root.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from echod.state.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A workflow as one look at a project shows it. Times are Unix seconds.
+
+    Attributes:
+        key: its identity, the same in every look at the same run; unique within a project.
+        kind: which workflow: review, work, arc, ...
+        name: how its markers call it.
+        started: when it began, if it says so.
+        running: whether it still runs, as far as one can tell.
+        ended_at: when it ended; None while it runs, or if nothing tells.
+    """
+
+    key: str
+    kind: str
+    name: str
+    started: float | None
+    running: bool
+    ended_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a look brought that was not known: the keys of the workflows that began and that ended."""
+
+    began: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A workflow that someone announced: its process, if it has one, and the end agreed beforehand (Unix seconds)."""
+
+    name: str
+    pid: int | None
+    pid_started: float | None
+    began: float
+    until: float
+
+
+class WorkflowLog:
+    """The workflows of all projects. All times are Unix seconds, passed in."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # Seen
+
+    def record(self, project: str, sightings: Sequence[Sighting], now: float) -> Changes:
+        """Note what one complete look at a project showed; returns what is new.
+
+        A workflow that ran and is not there any more has ended now: its markers were cleaned away. Not to be called
+        with an incomplete look. A look that shows nothing new writes nothing.
+        """
+        with self._database.reading() as link:
+            if not _compare(link, project, sightings, now):
+                return Changes()
+        with self._database.writing() as link:
+            news = _compare(link, project, sightings, now)
+            for event in news:
+                event.note(link, project, now)
+        return Changes(
+            began=tuple(event.key for event in news if event.ended_at is None),
+            ended=tuple(event.key for event in news if event.ended_at is not None),
+        )
+
+    def last_ended(self, project: str) -> float | None:
+        """When a workflow of the project last ended, as far as was noted."""
+        with self._database.reading() as link:
+            found = link.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
+        return None if found[0] is None else float(found[0])
+
+    def seen_since(self, project: str, moment: float) -> int:
+        """How many workflows of the project began at `moment` or later; what is left of older ones does not count."""
+        with self._database.reading() as link:
+            found = link.execute(
+                "SELECT count(*) FROM workflow "
+                "WHERE project = ? AND min(coalesce(started_at, first_seen), first_seen) >= ?",
+                (project, moment),
+            ).fetchone()
+        return int(found[0])
+
+    # Announced
+
+    def begin(
+        self, project: str, name: str, *, pid: int | None, pid_started: float | None, until: float, now: float
+    ) -> None:
+        """Announce a workflow that lasts until `end`, until its process is gone, or until `until`.
+
+        Announced again while it lasts, it is the same workflow with another process and end.
+        """
+        with self._database.writing() as link:
+            _end_expired(link, project, now)
+            renewed = link.execute(
+                "UPDATE workflow SET pid = ?, pid_started = ?, until = ? "
+                "WHERE project = ? AND name = ? AND until IS NOT NULL AND ended_at IS NULL",
+                (pid, pid_started, until, project, name),
+            ).rowcount
+            if not renewed:
+                # The key is the one under which the gate counts announced workflows. Ended and begun again within a
+                # second, it is the same and goes on.
+                link.execute(
+                    "INSERT INTO workflow (project, key, kind, name, started_at, first_seen, until, pid, pid_started) "
+                    "VALUES (:project, :key, 'announced', :name, :now, :now, :until, :pid, :pid_started) "
+                    "ON CONFLICT (project, key) DO UPDATE SET ended_at = NULL, until = excluded.until, "
+                    "pid = excluded.pid, pid_started = excluded.pid_started",
+                    {
+                        "project": project,
+                        "key": f"declared:{name}:{now:.0f}",
+                        "name": name,
+                        "now": now,
+                        "until": until,
+                        "pid": pid,
+                        "pid_started": pid_started,
+                    },
+                )
+
+    def end(self, project: str, name: str, now: float) -> bool:
+        """An announced workflow is over; False if none of that name lasted."""
+        with self._database.writing() as link:
+            _end_expired(link, project, now)
+            ended = link.execute(
+                "UPDATE workflow SET ended_at = ? "
+                "WHERE project = ? AND name = ? AND until IS NOT NULL AND ended_at IS NULL",
+                (now, project, name),
+            )
+            return ended.rowcount > 0
+
+    def current(self, project: str, now: float) -> tuple[Declared, ...]:
+        """The announced workflows that were neither ended nor have run out; the gate sees whether their processes live."""
+        with self._database.reading() as link:
+            found = link.execute(
+                "SELECT name, pid, pid_started, started_at, until FROM workflow "
+                "WHERE project = ? AND ended_at IS NULL AND until > ? ORDER BY id",
+                (project, now),
+            ).fetchall()
+        return tuple(
+            Declared(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"]) for row in found
+        )
+
+    # Upkeep
+
+    def delete_before(self, moment: float) -> int:
+        """Forget workflows that ended, and were first seen, before `moment`. Returns how many.
+
+        Not later than scores look back, or what is left of them on the disk would be taken for new.
+        """
+        with self._database.writing() as link:
+            return link.execute(
+                "DELETE FROM workflow WHERE ended_at < :moment AND first_seen < :moment", {"moment": moment}
+            ).rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """Something to be noted: a workflow began (`ended_at` is None) or ended. `first` is set if it was not known."""
+
+    key: str
+    ended_at: float | None
+    first: Sighting | None
+
+    def note(self, link: sqlite3.Connection, project: str, now: float) -> None:
+        if self.first is None:
+            link.execute(
+                "UPDATE workflow SET ended_at = ? WHERE project = ? AND key = ?", (self.ended_at, project, self.key)
+            )
+            return
+        link.execute(
+            "INSERT INTO workflow (project, key, kind, name, started_at, first_seen, ended_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (project, self.key, self.first.kind, self.first.name, self.first.started, now, self.ended_at),
+        )
+
+
+def _compare(link: sqlite3.Connection, project: str, sightings: Sequence[Sighting], now: float) -> tuple[_Event, ...]:
+    """What the sightings add to what is known."""
+    seen = {sighting.key: sighting for sighting in sightings}
+    rows = link.execute(
+        "SELECT key, ended_at, until FROM workflow "
+        "WHERE project = ? AND (ended_at IS NULL OR key IN (SELECT value FROM json_each(?)))",
+        (project, json.dumps(list(seen))),
+    ).fetchall()
+    known = {row["key"]: row for row in rows}
+    events = []
+    for key, sighting in seen.items():
+        row = known.get(key)
+        if sighting.running:
+            # An announced workflow that was ended since the look stays ended.
+            if row is None or (row["ended_at"] is not None and row["until"] is None):
+                events.append(_Event(key, None, sighting if row is None else None))
+        elif row is None or row["ended_at"] is None:
+            at = now if sighting.ended_at is None else min(sighting.ended_at, now)
+            events.append(_Event(key, at, sighting if row is None else None))
+    for key, row in known.items():
+        if row["ended_at"] is None and key not in seen:
+            # An announcement shows nowhere on the disk; one made since the look must not be taken for gone.
+            if row["until"] is None:
+                events.append(_Event(key, now, None))
+            elif row["until"] <= now:
+                events.append(_Event(key, row["until"], None))
+    return tuple(events)
+
+
+def _end_expired(link: sqlite3.Connection, project: str, now: float) -> None:
+    link.execute(
+        "UPDATE workflow SET ended_at = until WHERE project = ? AND ended_at IS NULL AND until <= ?", (project, now)
+    )

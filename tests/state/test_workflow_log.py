@@ -1,0 +1,196 @@
+"""Workflows are counted once, however often and by whomever their markers are rewritten."""
+
+from __future__ import annotations
+
+import pytest
+
+from echod.state.database import Database
+from echod.state.workflow_log import Changes, Declared, Sighting, WorkflowLog
+from tests.state.examples import NOW
+
+P = "/home/user/src/shop"
+DAY = 86_400.0
+
+
+@pytest.fixture
+def log(database: Database) -> WorkflowLog:
+    return WorkflowLog(database)
+
+
+def runs(key: str = "review-1", started: float | None = None) -> Sighting:
+    return Sighting(key, "review", key, started, running=True, ended_at=None)
+
+
+def over(key: str = "review-1", at: float | None = None, started: float | None = None) -> Sighting:
+    return Sighting(key, "review", key, started, running=False, ended_at=at)
+
+
+class TestSeen:
+    def test_a_workflow_counts_once_however_often_it_is_seen(self, log: WorkflowLog) -> None:
+        assert log.record(P, [runs()], NOW) == Changes(began=("review-1",))
+        for later in range(1, 5):
+            assert log.record(P, [runs()], NOW + later) == Changes()
+
+        assert log.seen_since(P, NOW - DAY) == 1
+        assert log.last_ended(P) is None
+
+    def test_its_end_is_noted_once_and_as_its_markers_say(self, log: WorkflowLog) -> None:
+        log.record(P, [runs()], NOW)
+
+        assert log.record(P, [over(at=NOW + 5)], NOW + 9) == Changes(ended=("review-1",))
+        assert log.record(P, [over(at=NOW + 8)], NOW + 10) == Changes()
+
+        assert log.last_ended(P) == NOW + 5
+
+    def test_an_end_that_does_not_say_when_is_now(self, log: WorkflowLog) -> None:
+        log.record(P, [runs()], NOW)
+
+        log.record(P, [over()], NOW + 9)
+
+        assert log.last_ended(P) == NOW + 9
+
+    def test_an_end_in_the_future_is_now(self, log: WorkflowLog) -> None:
+        log.record(P, [over(at=NOW + DAY)], NOW)
+
+        assert log.last_ended(P) == NOW
+
+    def test_a_workflow_whose_markers_were_cleaned_away_has_ended(self, log: WorkflowLog) -> None:
+        log.record(P, [runs("a"), runs("b")], NOW)
+
+        assert log.record(P, [runs("b")], NOW + 9) == Changes(ended=("a",))
+
+        assert log.last_ended(P) == NOW + 9
+
+    def test_what_is_left_of_an_old_workflow_is_no_new_one(self, log: WorkflowLog) -> None:
+        """On the day of installation the disk is full of them."""
+        log.record(P, [over("old", at=NOW - 100 * DAY, started=NOW - 101 * DAY)], NOW)
+
+        assert log.last_ended(P) == NOW - 100 * DAY
+        assert log.seen_since(P, NOW - 90 * DAY) == 0
+        assert log.seen_since(P, NOW - 102 * DAY) == 1
+
+    def test_one_that_began_and_ended_between_two_looks_counts(self, log: WorkflowLog) -> None:
+        assert log.record(P, [over(at=NOW - 3)], NOW) == Changes(ended=("review-1",))
+
+        assert log.seen_since(P, NOW - DAY) == 1
+
+    def test_a_resumed_workflow_is_the_same_one(self, log: WorkflowLog) -> None:
+        log.record(P, [runs()], NOW)
+        log.record(P, [], NOW + 1)
+
+        assert log.record(P, [runs()], NOW + 2) == Changes(began=("review-1",))
+
+        assert log.last_ended(P) is None
+        assert log.seen_since(P, NOW - DAY) == 1
+
+    def test_a_start_in_the_future_does_not_count_before_it_was_seen(self, log: WorkflowLog) -> None:
+        log.record(P, [runs(started=NOW + 365 * DAY)], NOW)
+
+        assert log.seen_since(P, NOW + 1) == 0
+
+    def test_projects_do_not_mix(self, log: WorkflowLog) -> None:
+        log.record(P, [runs()], NOW)
+        log.record("/other", [runs()], NOW)
+        log.record("/other", [], NOW + 1)
+
+        assert log.last_ended(P) is None
+        assert log.last_ended("/other") == NOW + 1
+        assert log.record(P, [runs()], NOW + 2) == Changes()
+
+    def test_a_look_that_shows_nothing_new_writes_nothing(self, log: WorkflowLog, database: Database) -> None:
+        log.record(P, [runs("a"), over("b", at=NOW)], NOW)
+        file = database.path.with_name("echod.db-wal")
+        before = (file.stat().st_size, file.stat().st_mtime_ns)
+
+        for later in range(1, 4):
+            log.record(P, [runs("a"), over("b", at=NOW + later)], NOW + later)
+            log.record("/other", [], NOW + later)
+
+        assert (file.stat().st_size, file.stat().st_mtime_ns) == before
+
+    def test_old_ones_are_forgotten_and_running_ones_never(self, log: WorkflowLog) -> None:
+        log.record(P, [runs("long"), over("old", at=NOW - 9)], NOW)
+        log.record(P, [runs("long"), over("old"), over("new", at=NOW + DAY)], NOW + DAY)
+
+        assert log.delete_before(NOW + 1) == 1
+
+        assert log.seen_since(P, 0) == 2
+
+
+class TestAnnounced:
+    def test_it_lasts_until_it_is_ended(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=7, pid_started=NOW - 9, until=NOW + 60, now=NOW)
+        assert log.current(P, NOW + 1) == (Declared("deploy", 7, NOW - 9, NOW, NOW + 60),)
+
+        assert log.end(P, "deploy", NOW + 2)
+
+        assert log.current(P, NOW + 3) == ()
+        assert log.last_ended(P) == NOW + 2
+        assert log.seen_since(P, NOW - DAY) == 1
+
+    def test_it_lasts_until_its_time_is_over(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
+
+        assert log.current(P, NOW + 59) != ()
+        assert log.current(P, NOW + 60) == ()
+        assert log.record(P, [], NOW + 99).ended == (f"declared:deploy:{NOW:.0f}",)
+        assert log.last_ended(P) == NOW + 60
+
+    def test_ending_what_does_not_last_says_so(self, log: WorkflowLog) -> None:
+        assert not log.end(P, "deploy", NOW)
+
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
+
+        assert not log.end("/other", "deploy", NOW + 1)
+        assert not log.end(P, "deploy", NOW + 61)
+        assert log.last_ended(P) == NOW + 60
+
+    def test_announced_again_it_is_the_same_with_another_end(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=7, pid_started=NOW - 9, until=NOW + 60, now=NOW)
+
+        log.begin(P, "deploy", pid=8, pid_started=NOW - 1, until=NOW + 600, now=NOW + 5)
+
+        assert log.current(P, NOW + 6) == (Declared("deploy", 8, NOW - 1, NOW, NOW + 600),)
+        assert log.seen_since(P, NOW - DAY) == 1
+
+    @pytest.mark.parametrize("later", [0.2, 30.0, 100.0])
+    def test_after_its_end_it_can_be_announced_anew(self, log: WorkflowLog, later: float) -> None:
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
+        if later < 60:
+            log.end(P, "deploy", NOW + later)
+
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 600, now=NOW + later)
+
+        (declared,) = log.current(P, NOW + later + 1)
+        assert declared.until == NOW + 600
+        assert log.seen_since(P, NOW - DAY) == (1 if later < 1 else 2)
+
+    def test_several_may_last_at_once(self, log: WorkflowLog) -> None:
+        for name in ("deploy", "import", "δ:1"):
+            log.begin(P, name, pid=None, pid_started=None, until=NOW + 60, now=NOW)
+
+        assert [declared.name for declared in log.current(P, NOW)] == ["deploy", "import", "δ:1"]
+
+    def test_the_gate_may_find_that_its_process_is_gone(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=7, pid_started=NOW - 9, until=NOW + 600, now=NOW)
+        key = f"declared:deploy:{NOW:.0f}"
+        assert log.record(P, [runs(key)], NOW + 1) == Changes()
+
+        assert log.record(P, [over(key, at=NOW + 2)], NOW + 3).ended == (key,)
+
+        assert log.current(P, NOW + 4) == ()
+
+    def test_one_announced_since_the_look_is_not_taken_for_gone(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
+
+        assert log.record(P, [], NOW + 1) == Changes()
+
+        assert len(log.current(P, NOW + 2)) == 1
+
+    def test_one_ended_since_the_look_is_not_taken_for_running(self, log: WorkflowLog) -> None:
+        log.begin(P, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
+        log.end(P, "deploy", NOW + 1)
+
+        assert log.record(P, [runs(f"declared:deploy:{NOW:.0f}")], NOW + 2) == Changes()
+
+        assert log.current(P, NOW + 3) == ()
