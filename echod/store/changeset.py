@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import PurePosixPath
 
 
@@ -48,6 +49,13 @@ class Consume:
     keys: tuple[str, ...] = ()
 
 
+class Origin(StrEnum):
+    """Who wants a change. Only a person may touch etched, notes and opaque blocks, or empty a file."""
+
+    SERVICE = "service"
+    PERSON = "person"
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
     """All changes of one job in one role, with the sentence that explains them."""
@@ -58,6 +66,7 @@ class ChangeSet:
     writes: tuple[Write, ...] = ()
     appends: tuple[Append, ...] = ()
     consumes: tuple[Consume, ...] = ()
+    origin: Origin = Origin.SERVICE
 
     @property
     def empty(self) -> bool:

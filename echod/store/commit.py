@@ -8,17 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import structlog
 
 from echod.store import archive, consume, publish
+from echod.store.desk import Desk
 from echod.store.faults import Busy, StoreFault, fault, told
-from echod.store.ground import Ground
-from echod.store.journal import RoleJournal
-from echod.store.limits import EngineLimits
+from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.records import (
     Absorption,
     AppendRecord,
@@ -27,102 +25,12 @@ from echod.store.records import (
     RecordState,
     WriteRecord,
 )
-from echod.store.rolelock import RoleLock
-from echod.store.snapshot import Snapshot, read
 from echod.store.stage import write_stage
-from echod.store.steps import Step, Tracer
+from echod.store.steps import Step
+
+__all__ = ["Committed", "Gate", "Overtaken", "apply", "commit", "note_absorption", "open_gate"]
 
 log = structlog.get_logger(__name__)
-
-Gate = Callable[[], str | None]
-"""Asked just before the point of no return: why the commit must wait, or None to go on."""
-
-
-def open_gate() -> str | None:
-    """Nothing holds."""
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedWrite:
-    """Replace `before` (None: no file) by `after`."""
-
-    path: str
-    before: bytes | None
-    after: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedConsume:
-    """Take a findings file away and keep `kept` at the (free) archive path."""
-
-    path: str
-    before: bytes
-    kept: bytes
-    archive: str
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A checked change set, with contents in the place of digests; what `commit` carries out."""
-
-    job: int | None
-    kind: str
-    summary: str
-    writes: tuple[PlannedWrite, ...] = ()
-    appends: tuple[tuple[str, bytes], ...] = ()
-    consumes: tuple[PlannedConsume, ...] = ()
-    absorbs: tuple[Absorption, ...] = ()
-    reapplied: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
-    undoes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
-
-    seq: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Overtaken:
-    """Someone else wrote `path` since it was read: read again and plan again."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What a commit in one role works with."""
-
-    ground: Ground
-    journal: RoleJournal
-    limits: EngineLimits
-    clock: Callable[[], float]
-    trace: Tracer
-    lock: RoleLock
-
-    def read(self, path: str) -> Snapshot:
-        """A file of the role as of one moment.
-
-        Raises:
-            Busy: someone is writing it.
-            StoreFault: it cannot be read.
-        """
-        with told("read", self.ground.role.store.root / path):
-            directory, name = self.ground.place(path)
-            found = read(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
-        if isinstance(found, Snapshot):
-            return found
-        raise Busy(found.reason)
-
-    def moment(self) -> float:
-        """Now, but later than anything this role has recorded: the clock may go back, history may not."""
-        states, records = self.journal.states(), self.journal.open_records()
-        last = max([s.since for s in states[-1:]] + [r.at for r in records[-1:]], default=0.0)
-        return max(self.clock(), last + 1e-4)
 
 
 def commit(
@@ -217,8 +125,8 @@ def _stage(desk: Desk, write: PlannedWrite, mark: str) -> WriteRecord:
         directory.sync()
     images = desk.journal.images
     with told("keep the journal's images of", path):
-        pre = None if write.before is None else images.put(write.before)
-        return WriteRecord(write.path, pre, images.put(write.after), stage, inode, pre)
+        pre, post = images.put(write.before or b""), images.put(write.after)
+        return WriteRecord(write.path, None if write.before is None else pre, post, stage, inode, pre)
 
 
 def _append_record(desk: Desk, path: str, text: bytes) -> AppendRecord:

@@ -12,15 +12,18 @@ from pathlib import Path
 
 import structlog
 
-from echod.store.commit import Desk
+from echod.store.absorb import due, settle
+from echod.store.desk import Desk, Readings
 from echod.store.faults import Busy, StoreFault
 from echod.store.ground import Ground, stand_on
+from echod.store.heal import healed_memory
 from echod.store.journal import Journal
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.records import RecordState
 from echod.store.recover import Parked, Recovery, recover_role
-from echod.store.rolelock import acquire, release, release_left_behind
+from echod.store.reviews import Review, noted
+from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
 from echod.store.session import RoleSession
 from echod.store.steps import Tracer, untraced
 
@@ -37,6 +40,7 @@ class Engine:
         self._limits = limits
         self._clock = clock
         self._trace = trace
+        self._readings = Readings()
 
     def recover(self, stores: Iterable[Store]) -> Recovery:
         """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
@@ -58,6 +62,25 @@ class Engine:
             recover_role(desk)
             yield RoleSession(desk)
 
+    def settle_debts(self, store: Store) -> tuple[int, ...]:
+        """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.
+
+        Writes nothing and takes no lock where there is nothing to do. A role that is busy waits for the next time.
+        Returns the numbers of the commits that were made.
+        """
+        made: list[int] = []
+        for role in self._journal.roles(store):
+            try:
+                made += self._settle(role)
+            except (Busy, StoreFault) as error:
+                log.info("late_bytes_wait", role=str(role.path), reason=str(error))
+        return tuple(made)
+
+    def reviews(self, store: Store) -> tuple[Review, ...]:
+        """What a person should look at in a store, oldest first."""
+        roots = (self._journal.of(role).root for role in self._journal.roles(store))
+        return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
+
     def own_writes(self, store: Store) -> Mapping[Path, int]:
         """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
         return {
@@ -65,6 +88,18 @@ class Engine:
             for role in self._journal.roles(store)
             for path, mtime in self._journal.of(role).own_writes().items()
         }
+
+    def _settle(self, role: Role) -> tuple[int, ...]:
+        if not self._journal.of(role).open_records():
+            return ()
+        with stand_on(role) as ground:
+            unlocked = RoleLock(role, None, self._clock())
+            if not due(self._at(ground, unlocked)):
+                return ()
+        with self._desk(role) as desk:
+            recover_role(desk)
+            healed_memory(desk)
+            return settle(desk)
 
     def _recover(self, role: Role) -> Recovery:
         journal = self._journal.of(role)
@@ -89,9 +124,13 @@ class Engine:
         release_left_behind(role, journal)
         lock = acquire(role, journal, now=self._clock())
         try:
-            yield Desk(ground, journal, self._limits, self._clock, self._trace, lock)
+            yield self._at(ground, lock)
         finally:
             release(lock, journal)
+
+    def _at(self, ground: Ground, lock: RoleLock) -> Desk:
+        journal = self._journal.of(ground.role)
+        return Desk(ground, journal, self._limits, self._clock, self._trace, lock, self._readings)
 
 
 def _sum(one: Recovery, other: Recovery) -> Recovery:

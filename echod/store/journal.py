@@ -5,7 +5,7 @@
     {journal}/{store}/{role}/closed/     commits kept for undo and log
     {journal}/{store}/{role}/images/     contents, named by digest
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
-    {journal}/{store}/{role}/ledger      findings already consumed (+) or given back (-), one line each
+    {journal}/{store}/{role}/ledger      findings consumed (+) or given back (-), one line each, by commit
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
     {journal}/{store}/{role}/own         modification times of files as echod left them
     {journal}/{store}/{role}/lock        inode of the writers' lock we hold
@@ -112,38 +112,32 @@ class RoleJournal:
         found.sort(key=lambda state: state.since)
         kept: list[KnownState] = []
         for state in found:
-            if not kept or kept[-1].image != state.image:
+            if kept and kept[-1].image == state.image:
+                kept[-1] = KnownState(state.image, kept[-1].since, state.head)
+            else:
                 kept.append(state)
         return tuple(kept)
 
-    def note_state(self, state: KnownState) -> None:
-        """Remember a content; losing this line to a power cut only shortens the history."""
-        append_line(self.root / "states", json.dumps({"image": state.image, "since": state.since, "head": state.head}))
+    def note_states(self, states: Iterable[KnownState]) -> None:
+        """Remember contents; losing these lines to a power cut only shortens the history."""
+        append_line(self.root / "states", "\n".join(map(_state_line, states)))
 
     def keep_states(self, states: Iterable[KnownState]) -> None:
         """Replace the remembered contents by these."""
-        lines = [json.dumps({"image": s.image, "since": s.since, "head": s.head}) for s in states]
-        replace_file(self.root / "states", "".join(f"{line}\n" for line in lines).encode())
+        replace_file(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
     def known_keys(self) -> frozenset[str]:
         """The ledger: findings already consumed and not given back, open commits included."""
-        keys: dict[str, None] = {}
-        for line in _lines(self.root / "ledger"):
-            if line[:1] == "+":
-                keys[line[1:]] = None
-            else:
-                keys.pop(line[1:], None)
-        for record in self.open_records():
-            for consume in record.consumes:
-                keys.update(dict.fromkeys(consume.keys))
-            for key in record.released:
-                keys.pop(key, None)
+        keys: set[str] = set()
+        lines = [*_lines(self.root / "ledger"), *(line for r in self.open_records() for line in _ledger_lines(r))]
+        for line in sorted(set(lines)):  # by number, and within a commit what was consumed before what was given back
+            _, mark, key = line.split(" ", 2)
+            (keys.add if mark == "+" else keys.discard)(key)
         return frozenset(keys)
 
     def enter_ledger(self, record: Record) -> None:
         """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
-        lines = [f"+{key}" for consume in record.consumes for key in consume.keys]
-        lines += [f"-{key}" for key in record.released]
+        lines = _ledger_lines(record)
         if lines:
             append_line(self.root / "ledger", "\n".join(lines))
 
@@ -290,6 +284,15 @@ def sync_dir(path: Path) -> None:
         sync(fd)
     finally:
         os.close(fd)
+
+
+def _ledger_lines(record: Record) -> list[str]:
+    consumed = [f"{record.seq:08d} + {key}" for consume in record.consumes for key in consume.keys]
+    return consumed + [f"{record.seq:08d} - {key}" for key in record.released]
+
+
+def _state_line(state: KnownState) -> str:
+    return json.dumps({"image": state.image, "since": state.since, "head": state.head})
 
 
 def _decode_file(path: Path) -> Record:

@@ -33,7 +33,7 @@ class WriteRecord:
         post: the content it becomes.
         stage: name beside the target; after the exchange it names the displaced file.
         inode: the stage's inode. Whether the exchange happened is judged by it alone.
-        absorbed: what is known to be merged of the displaced file; None where nothing was displaced.
+        absorbed: what is known to be merged of the displaced file (the empty content where there was no file).
         mtime_ns: the target's modification time as we left it; 0 before that.
     """
 
@@ -42,7 +42,7 @@ class WriteRecord:
     post: str
     stage: str
     inode: int
-    absorbed: str | None
+    absorbed: str
     mtime_ns: int = 0
 
 
@@ -120,7 +120,7 @@ class Record:
     def images(self) -> frozenset[str]:
         """Digests of every content this record speaks of."""
         named = {w.post for w in self.writes} | {w.pre for w in self.writes if w.pre}
-        named |= {w.absorbed for w in self.writes if w.absorbed} | {a.image for a in self.appends}
+        named |= {w.absorbed for w in self.writes} | {a.image for a in self.appends}
         for consume in self.consumes:
             named |= {consume.pre, consume.kept, consume.absorbed}
         return frozenset(named)

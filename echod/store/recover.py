@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from echod.store.commit import Desk, apply
+from echod.store.commit import apply
+from echod.store.desk import Desk
 from echod.store.faults import told
 from echod.store.records import Record, RecordState
 from echod.store.steps import Step

@@ -9,11 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from echod.store.changeset import ChangeSet, digest
-from echod.store.commit import Committed, Desk, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, commit, open_gate
-from echod.store.faults import Busy, Refused, told
-from echod.store.layout import KNOWLEDGE, MEMORY, Role, findings_of
+import structlog
+
+from echod.store.absorb import follow
+from echod.store.changeset import ChangeSet, Origin, digest
+from echod.store.commit import commit
+from echod.store.conserve import hold
+from echod.store.desk import Desk
+from echod.store.faults import Busy, Refused, StoreFault, told
+from echod.store.heal import head_of, healed_memory
+from echod.store.layout import KNOWLEDGE, Role, findings_of
+from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.snapshot import Snapshot, Unsettled
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,8 @@ class RoleSession:
             Busy: the memory file is being written; the job waits.
             StoreFault: it cannot be read.
         """
-        memory = self.file(MEMORY)
+        memory = healed_memory(self.desk)
+        self._remember(memory)
         busy: list[Unsettled] = []
         findings = [f for path in self._findings() if (f := self._try(path, busy)) is not None]
         knowledge = self._try(KNOWLEDGE, busy)
@@ -73,8 +83,7 @@ class RoleSession:
             StoreFault: it cannot be read.
         """
         found = self.desk.read(self.desk.ground.path_of(name))
-        if found.data is not None:
-            self._seen[digest(found.data)] = found.data
+        self._remember(found)
         return found
 
     def commit(self, job: int, changes: ChangeSet, *, gate: Gate = open_gate) -> Committed | Overtaken:
@@ -97,9 +106,26 @@ class RoleSession:
             return self._count(plan)
         if not (plan.writes or plan.appends or plan.consumes):
             return Committed(None)
+        hold(plan, asked=changes.origin is Origin.PERSON)
         insist = self._overtaken >= self.desk.limits.max_replans
         paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
-        return self._count(commit(self.desk, plan, gate=gate, head=None, go_on=paths if insist else frozenset()))
+        outcome = commit(self.desk, plan, gate=gate, head=head_of(self.desk), go_on=paths if insist else frozenset())
+        if isinstance(outcome, Committed):
+            self._follow(outcome)
+        return self._count(outcome)
+
+    def _follow(self, done: Committed) -> None:
+        """What was displaced may have changed since it was read; what cannot be merged now is merged later."""
+        try:
+            for record in self.desk.journal.open_records():
+                if record.seq == done.seq:
+                    follow(self.desk, record)
+        except (Busy, StoreFault) as error:
+            log.info("late_bytes_wait", role=str(self.role.path), seq=done.seq, reason=str(error))
+
+    def _remember(self, found: Snapshot) -> None:
+        if found.data is not None:
+            self._seen[digest(found.data)] = found.data
 
     def _count(self, outcome: Committed | Overtaken) -> Committed | Overtaken:
         self._overtaken = self._overtaken + 1 if isinstance(outcome, Overtaken) else 0

@@ -1,0 +1,252 @@
+"""Folding what another version changed into the visible file, without losing either side's work.
+
+Three versions: the *base* both descend from, the *visible* file, and the *other* one whose changes are folded in.
+Both sides' additions stay; an edit beats a deletion; of two edits of one field the visible one wins and the other
+text comes back as `lost`, to be archived verbatim; a block that is the start of the other is that block half-written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from echod.memory.alignment import Key, align, align_additions, content, half_written, numbered_keys
+from echod.memory.document import Block, Document, Unreadable, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The visible file with the other version's changes.
+
+    Attributes:
+        data: its bytes.
+        brought: blocks that came from the other version.
+        lost: texts of the other version that had to give way.
+    """
+
+    data: bytes
+    brought: tuple[Block, ...]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmergeable:
+    """The versions cannot be put together so that every block stays a block; `reason` says why."""
+
+    reason: str
+
+
+def merge(base: Document, visible: Document, other: Document) -> Merged | Unmergeable:
+    """Fold what changed from `base` to `other` into `visible`.
+
+    Nothing changed gives the visible bytes. The order of the visible file is kept; what comes in stands behind the
+    block it stood behind in the other version.
+    """
+    fold = _Fold(base, visible, other)
+    return fold.result()
+
+
+def believe_removals(base: Document, other: Document, removable: Container[str]) -> Document:
+    """`base` without the blocks that `other` lacks, except those whose `content` is in `removable`.
+
+    With it as base, a merge repeats only the removals that can be trusted.
+    """
+    kept_by_other = align(base.blocks, other.blocks)
+    return Document(
+        base.preamble,
+        tuple(b for i, b in enumerate(base.blocks) if i in kept_by_other or content(b) in removable),
+    )
+
+
+def without(document: Document, keys: Container[Key]) -> Document:
+    """`document` without the blocks that have one of those (numbered) keys."""
+    named = zip(numbered_keys(document), document.blocks, strict=True)
+    return Document(document.preamble, tuple(block for key, block in named if key not in keys))
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A block of the result, and where it stood in the visible file (None: it came in)."""
+
+    block: Block
+    visible: int | None
+
+
+class _Fold:
+    """One merge at work."""
+
+    def __init__(self, base: Document, visible: Document, other: Document) -> None:
+        self._base, self._visible, self._other = base, visible, other
+        self._in_visible = align(base.blocks, visible.blocks)
+        self._in_other = align(base.blocks, other.blocks)
+        self._brought: list[Block] = []
+        self._lost: list[str] = []
+        self._place: dict[int, _Piece] = {}  # position in other -> piece of the result
+
+    def result(self) -> Merged | Unmergeable:
+        pieces = self._keep_visible()
+        self._bring_others(pieces)
+        data = (self._preamble() + _joined(pieces, self._visible)).encode()
+        problem = _changed_shape(data, pieces)
+        return Unmergeable(problem) if problem else Merged(data, tuple(self._brought), tuple(self._lost))
+
+    def _preamble(self) -> str:
+        base, visible, other = (d.preamble for d in (self._base, self._visible, self._other))
+        if other.rstrip() in (base.rstrip(), visible.rstrip()):
+            return visible
+        if visible.rstrip() == base.rstrip():
+            return _closed(other, self._visible) if self._visible.blocks else other
+        if other.strip():
+            self._lost.append(other)
+        return visible
+
+    def _keep_visible(self) -> list[_Piece]:
+        base_of = {j: i for i, j in self._in_visible.items()}
+        partner = self._partners(base_of)
+        pieces = []
+        for position, block in enumerate(self._visible.blocks):
+            base_at = base_of.get(position)
+            before = None if base_at is None else self._base.blocks[base_at]
+            other_at = partner.get(position)
+            after = None if other_at is None else self._other.blocks[other_at]
+            chosen = self._choose(before, block, after)
+            if chosen is None:
+                continue
+            piece = _Piece(chosen, position)
+            pieces.append(piece)
+            if other_at is not None:
+                self._place[other_at] = piece
+        return pieces
+
+    def _partners(self, base_of: dict[int, int]) -> dict[int, int]:
+        """Position in visible -> position in other: through the base, or because both added the same block."""
+        partner = {j: self._in_other[i] for j, i in base_of.items() if i in self._in_other}
+        mine = [j for j in range(len(self._visible.blocks)) if j not in base_of]
+        taken = set(self._in_other.values())
+        theirs = [k for k in range(len(self._other.blocks)) if k not in taken]
+        both = align_additions([self._visible.blocks[j] for j in mine], [self._other.blocks[k] for k in theirs])
+        return partner | {mine[a]: theirs[b] for a, b in both.items()}
+
+    def _choose(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
+        if other is None:
+            # Removed over there (or never there). An edit here beats that; a half-written start is no edit.
+            untouched = base is not None and (_same(visible, base) or half_written(visible, base))
+            return None if untouched else visible
+        if _same(visible, other) or (base is not None and _same(other, base)):
+            return visible
+        if (base is not None and _same(visible, base)) or half_written(visible, other):
+            self._brought.append(other)
+            return other
+        if half_written(other, visible):
+            return visible
+        text = None if base is None else _merged_text(base.text, visible.text, other.text)
+        if text is None:
+            self._lost.append(other.text)
+            return visible
+        both = Block(text, visible.entry)
+        self._brought.append(both)
+        return both
+
+    def _bring_others(self, pieces: list[_Piece]) -> None:
+        base_of = {k: i for i, k in self._in_other.items()}
+        present = {content(piece.block) for piece in pieces}
+        for position, block in enumerate(self._other.blocks):
+            if position in self._place:
+                continue
+            base_at = base_of.get(position)
+            removed_here = base_at is not None and base_at not in self._in_visible
+            if base_at is not None and (not removed_here or _same(block, self._base.blocks[base_at])):
+                continue
+            if removed_here and base_at is not None and half_written(block, self._base.blocks[base_at]):
+                continue
+            if content(block) in present:
+                continue
+            piece = _Piece(block, None)
+            pieces.insert(self._after_predecessor(position, pieces), piece)
+            self._place[position] = piece
+            self._brought.append(block)
+            present.add(content(block))
+
+    def _after_predecessor(self, position: int, pieces: list[_Piece]) -> int:
+        for before in range(position - 1, -1, -1):
+            piece = self._place.get(before)
+            if piece is not None:
+                return next(i for i, p in enumerate(pieces) if p is piece) + 1
+        return 0 if position == 0 and any(k in self._place for k in range(1, len(self._other.blocks))) else len(pieces)
+
+
+def _same(one: Block, other: Block) -> bool:
+    return content(one) == content(other)
+
+
+def _merged_text(base: str, visible: str, other: str) -> str | None:
+    """Both edits of one block, if they touch different lines."""
+    lines = base.rstrip().splitlines(keepends=True)
+    own, foreign = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
+    edits = _edits(lines, own)
+    others = _edits(lines, foreign)
+    if any(_collide(a, b) for a in edits for b in others):
+        return None
+    merged = list(lines)
+    for start, end, new in sorted([*edits, *others], reverse=True):
+        merged[start:end] = new
+    tail = visible[len(visible.rstrip()) :]
+    return "".join(merged).rstrip() + tail
+
+
+_Edit = tuple[int, int, list[str]]
+
+
+def _edits(before: list[str], after: list[str]) -> list[_Edit]:
+    closed = [line.rstrip("\r\n") for line in before], [line.rstrip("\r\n") for line in after]
+    codes = SequenceMatcher(None, *closed, autojunk=False).get_opcodes()
+    return [(i1, i2, after[j1:j2]) for tag, i1, i2, j1, j2 in codes if tag != "equal"]
+
+
+def _collide(one: _Edit, other: _Edit) -> bool:
+    (a, b, new), (c, d, _) = one, other
+    if a == b or c == d or len(new) != b - a:
+        return a <= d and c <= b
+    return max(a, c) < min(b, d)
+
+
+def _newline(document: Document) -> str:
+    text = document.preamble + "".join(block.text for block in document.blocks[:8])
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _closed(text: str, like: Document) -> str:
+    """`text` ending in a blank line, so that a heading may follow."""
+    newline = _newline(like)
+    if not text:
+        return text
+    ended = text if text.endswith("\n") else text + newline
+    return ended if ended.endswith(("\n\n", "\n\r\n")) else ended + newline
+
+
+def _joined(pieces: list[_Piece], visible: Document) -> str:
+    """The blocks' texts; where two meet that did not meet before, a blank line stands between them."""
+    parts: list[str] = []
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+        text = piece.block.text
+        if following is not None and not _neighbours(piece, following, visible):
+            text = _closed(text, visible)
+        parts.append(text)
+    return "".join(parts)
+
+
+def _neighbours(piece: _Piece, following: _Piece, visible: Document) -> bool:
+    if piece.visible is None or following.visible != piece.visible + 1:
+        return False
+    return piece.block is visible.blocks[piece.visible]
+
+
+def _changed_shape(data: bytes, pieces: list[_Piece]) -> str | None:
+    """Why the result would not read as the blocks it was made of; None if it does."""
+    again = parse(data)
+    if isinstance(again, Unreadable):
+        return again.reason
+    if [content(b) for b in again.blocks] != [content(p.block) for p in pieces]:
+        return "Put together, the two versions would no longer read as the same entries."
+    return None

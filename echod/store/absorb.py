@@ -1,0 +1,253 @@
+"""Late bytes: what reaches a file after it was displaced or claimed, through a descriptor somebody still held.
+
+Once the lease says that nobody can write to it any more, what came late is merged as a commit of its own. A
+displaced file may itself be a stale overwrite, so its own lineage is healed first. Late findings are offered again
+as a new findings file, for the consolidation to read like any other. A record is closed when its files are old
+enough, cannot be written to, and hold nothing new.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+import structlog
+
+from echod.memory.alignment import content
+from echod.memory.document import Document, Unreadable, parse
+from echod.memory.lineage import Crossed, Found, Stale, judge, shape
+from echod.memory.merge import Merged, Unmergeable, believe_removals, merge
+from echod.store.changeset import digest
+from echod.store.commit import commit, note_absorption
+from echod.store.desk import Desk
+from echod.store.faults import Busy, told
+from echod.store.fsops import read_all
+from echod.store.heal import brought_in_line, head_of, healed_memory, known_documents
+from echod.store.journal import KnownState
+from echod.store.layout import MEMORY
+from echod.store.lease import Writers, read_lease
+from echod.store.plan import Committed, Plan, PlannedWrite, open_gate
+from echod.store.records import Absorption, ConsumeRecord, Record, RecordState, WriteRecord
+from echod.store.removed import archived, leaving
+from echod.store.snapshot import MAX_FILE_BYTES
+from echod.store.steps import Step
+
+log = structlog.get_logger(__name__)
+
+_ROUNDS = 4
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A displaced or claimed file as it is now; `data` is None where it is gone."""
+
+    data: bytes | None
+    final: bool  # nobody can write to it any more, as far as can be known
+
+
+def settle(desk: Desk) -> tuple[int, ...]:
+    """Merge what came late in every open record and close what can be closed; the new commits' numbers.
+
+    Raises:
+        Busy: the memory file is being written; the rest waits.
+        StoreFault: the file system failed; the rest waits.
+    """
+    made: list[int] = []
+    for record in desk.journal.open_records():
+        if record.state is RecordState.APPLIED:
+            made += follow(desk, record)
+    for record in desk.journal.open_records():
+        if record.state is RecordState.APPLIED and _finished(desk, record):
+            _close(desk, record)
+    return tuple(made)
+
+
+def follow(desk: Desk, record: Record) -> tuple[int, ...]:
+    """Merge what came late into the files of one record; the new commits' numbers."""
+    made = [_absorb_write(desk, record, write) for write in record.writes]
+    made += [_offer_again(desk, record, consume) for consume in record.consumes]
+    return tuple(seq for seq in made if seq is not None)
+
+
+def due(desk: Desk) -> bool:
+    """Whether `settle` would find anything to do, without touching a thing."""
+    records = desk.journal.open_records()
+    if any(r.state is RecordState.INTENT or _finished(desk, r) or _has_late(desk, r) for r in records):
+        return True
+    newest = desk.journal.states()[-1:]
+    try:
+        return bool(records) and any(s.image != digest(desk.read(desk.ground.path_of(MEMORY)).text) for s in newest)
+    except Busy:
+        return False
+
+
+def _has_late(desk: Desk, record: Record) -> bool:
+    late = [(_late(desk, path, name), absorbed) for path, name, absorbed in _files(record)]
+    return any(a.data is not None and a.final and digest(a.data) != absorbed for a, absorbed in late)
+
+
+def _files(record: Record) -> list[tuple[str, str, str]]:
+    """Displaced and claimed files: the path they had, the name they have, what is merged of them."""
+    displaced = [(w.path, w.stage, w.absorbed) for w in record.writes]
+    return displaced + [(c.path, c.claim, c.absorbed) for c in record.consumes]
+
+
+def _absorb_write(desk: Desk, record: Record, write: WriteRecord) -> int | None:
+    for _ in range(_ROUNDS):
+        late = _late(desk, write.path, write.stage)
+        if late.data is None or not late.final or digest(late.data) == write.absorbed:
+            return None
+        outcome = _merge_late(desk, record, write, late.data)
+        if outcome is not None:
+            return outcome.seq
+    return None  # others keep writing; the displaced file waits on the disk
+
+
+def _merge_late(desk: Desk, record: Record, write: WriteRecord, late: bytes) -> Committed | None:
+    """One try; None where someone else was faster."""
+    note = Absorption(record.seq, write.stage, desk.journal.images.put(late))
+    is_memory = write.path == desk.ground.path_of(MEMORY)
+    visible = healed_memory(desk) if is_memory else desk.read(write.path)
+    base = desk.journal.images.get(write.absorbed)
+    now, before, then = (parse(data) for data in (visible.text, base, late))
+    if isinstance(now, Unreadable):
+        raise Busy(f"{write.path} cannot be read, so what came late waits. {now.reason}")
+    merged: Merged | Unmergeable
+    if isinstance(before, Unreadable) or isinstance(then, Unreadable):
+        merged = Unmergeable("what came late cannot be read")
+    else:
+        merged = _fold(desk, write, now, before, then, is_memory=is_memory)
+    if isinstance(merged, Unmergeable):
+        merged = Merged(visible.text, (), (late.decode(errors="replace"),))
+    old = archived(desk)
+    plan = Plan(
+        None,
+        "absorb",
+        "merged what another program wrote into the file that was just replaced",
+        () if merged.data == visible.text else (PlannedWrite(write.path, visible.data, merged.data),),
+        leaving(desk, (text for text in merged.lost if text.rstrip() not in old), "came late and gave way"),
+        absorbs=(note,),
+    )
+    if not plan.writes and not plan.appends:
+        desk.journal.images.sync()
+        note_absorption(desk, note)
+        return Committed(None)
+    outcome = commit(desk, plan, gate=open_gate, head=head_of(desk))
+    return outcome if isinstance(outcome, Committed) else None
+
+
+def _fold(
+    desk: Desk, write: WriteRecord, visible: Document, base: Document, late: Document, *, is_memory: bool
+) -> Merged | Unmergeable:
+    if len(late.blocks) * 2 < len(base.blocks):
+        # Half a file through a held descriptor is a torn write rather than a wish: take what it adds, no removals.
+        return merge(believe_removals(base, late, ()), visible, late)
+    if is_memory:
+        origin = _straightened(desk, write, late)
+        if isinstance(origin, Unmergeable):
+            return origin
+        late = origin
+    return merge(base, visible, late)
+
+
+def _straightened(desk: Desk, write: WriteRecord, late: Document) -> Document | Unmergeable:
+    """`late` with what its own writer overwrote: its newest possible ancestor is what was absorbed of it before."""
+    known = known_documents(desk)
+    ancestors = [i for i, k in enumerate(known) if k.known.image == write.absorbed]
+    if not ancestors:
+        return late
+    known = known[: ancestors[-1] + 1]
+    found = Found(digest(late.render()), None, shape(late))
+    descent = judge(found, [k.known for k in known], now=desk.clock(), young_seconds=desk.limits.young_seconds)
+    if not isinstance(descent, Stale | Crossed):
+        return late
+    merged = brought_in_line(descent, late, known, set(), archived(desk))
+    if isinstance(merged, Unmergeable):
+        return merged
+    straight = parse(merged.data)
+    return late if isinstance(straight, Unreadable) else straight
+
+
+def _offer_again(desk: Desk, record: Record, consume: ConsumeRecord) -> int | None:
+    late = _late(desk, consume.path, consume.claim)
+    if late.data is None or not late.final or digest(late.data) == consume.absorbed:
+        return None
+    text = _new_findings(desk.journal.images.get(consume.absorbed), late.data)
+    note = Absorption(record.seq, consume.claim, desk.journal.images.put(late.data))
+    if not text.strip():
+        desk.journal.images.sync()
+        note_absorption(desk, note)
+        return None
+    plan = Plan(
+        None,
+        "late-findings",
+        "offered again what an agent wrote into findings that were just consumed",
+        (PlannedWrite(_late_name(desk, consume), None, text),),
+        absorbs=(note,),
+    )
+    outcome = commit(desk, plan, gate=open_gate, head=None)
+    return outcome.seq if isinstance(outcome, Committed) else None
+
+
+def _late_name(desk: Desk, consume: ConsumeRecord) -> str:
+    """A name that only we use: an agent that rewrites its own file must not overwrite this one."""
+    path = PurePosixPath(consume.path)
+    agent = path.name.removesuffix("-findings.md")[:100]
+    number = desk.journal.next_seq()
+    return str(path.with_name(f"{agent}-late-{number}-findings.md"))
+
+
+def _new_findings(absorbed: bytes, late: bytes) -> bytes:
+    """The blocks that came or changed; all of it where it cannot be told."""
+    before, after = parse(absorbed), parse(late)
+    if isinstance(before, Unreadable) or isinstance(after, Unreadable):
+        return late
+    old = {content(block) for block in before.blocks}
+    new = [block.text for block in after.blocks if content(block) not in old]
+    preamble = "" if after.preamble.strip() == before.preamble.strip() else after.preamble
+    return (preamble + "".join(new)).encode()
+
+
+def _late(desk: Desk, path: str, name: str) -> _Late:
+    with told("look at the replaced file beside", desk.ground.role.store.root / path):
+        directory, _ = desk.ground.place(path)
+        try:
+            fd = directory.open(name, os.O_RDONLY)
+        except FileNotFoundError:
+            return _Late(None, final=True)
+        try:
+            with read_lease(fd) as writers:
+                data = read_all(fd, MAX_FILE_BYTES)
+                stat = os.fstat(fd)
+        finally:
+            os.close(fd)
+    still = desk.clock() - max(stat.st_mtime, stat.st_ctime) >= desk.limits.settle_seconds
+    return _Late(data, final=writers is Writers.NONE or (writers is Writers.UNKNOWN and still))
+
+
+def _finished(desk: Desk, record: Record) -> bool:
+    if desk.clock() - record.at <= desk.limits.displaced_hours * _HOUR:
+        return False
+    for path, name, absorbed in _files(record):
+        late = _late(desk, path, name)
+        if late.data is not None and not (late.final and digest(late.data) == absorbed):
+            return False
+    return True
+
+
+def _close(desk: Desk, record: Record) -> None:
+    desk.trace(Step.CLOSING)
+    with told("tidy up in", desk.ground.role.path):
+        for path, name, _ in _files(record):
+            directory, _ = desk.ground.place(path)
+            directory.unlink(name)
+        desk.trace(Step.FORGOTTEN)
+        desk.journal.enter_ledger(record)
+        for write in record.writes:
+            if write.path == desk.ground.path_of(MEMORY):
+                states = [KnownState(i, record.at, record.head) for i in (write.pre, write.post) if i]
+                desk.journal.note_states(states)
+        desk.journal.close(replace(record, state=RecordState.CLOSED))
+    desk.trace(Step.CLOSED)

@@ -1,0 +1,79 @@
+"""Everything a commit in one role works with: its open directories, its journal, the numbers, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from echod.memory.document import Document, Unreadable, parse
+from echod.store.changeset import digest
+from echod.store.faults import Busy, told
+from echod.store.ground import Ground
+from echod.store.images import ImageMissing
+from echod.store.journal import RoleJournal
+from echod.store.limits import EngineLimits
+from echod.store.rolelock import RoleLock
+from echod.store.snapshot import Snapshot, read
+from echod.store.steps import Tracer
+
+
+@dataclass(slots=True)
+class Readings:
+    """Documents of contents that were parsed before, by digest; a bounded memo, not a source of truth."""
+
+    limit: int = 256
+    _known: dict[str, Document] = field(default_factory=dict)
+
+    def document(self, journal: RoleJournal, image: str) -> Document | None:
+        """The document of an image of the journal; None where it is lost or cannot be read."""
+        if image not in self._known:
+            try:
+                return self.remember(journal.images.get(image))
+            except ImageMissing:
+                return None
+        return self._known[image]
+
+    def remember(self, data: bytes) -> Document | None:
+        """Parse a content, or recall how it was parsed."""
+        name = digest(data)
+        if name not in self._known:
+            read_as = parse(data)
+            if isinstance(read_as, Unreadable):
+                return None
+            if len(self._known) >= self.limit:
+                self._known.pop(next(iter(self._known)))
+            self._known[name] = read_as
+        return self._known[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a commit in one role works with."""
+
+    ground: Ground
+    journal: RoleJournal
+    limits: EngineLimits
+    clock: Callable[[], float]
+    trace: Tracer
+    lock: RoleLock
+    readings: Readings
+
+    def read(self, path: str) -> Snapshot:
+        """A file of the role as of one moment.
+
+        Raises:
+            Busy: someone is writing it.
+            StoreFault: it cannot be read.
+        """
+        with told("read", self.ground.role.store.root / path):
+            directory, name = self.ground.place(path)
+            found = read(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
+        if isinstance(found, Snapshot):
+            return found
+        raise Busy(found.reason)
+
+    def moment(self) -> float:
+        """Now, but later than anything this role has recorded: the clock may go back, history may not."""
+        states, records = self.journal.states(), self.journal.open_records()
+        last = max([s.since for s in states[-1:]] + [r.at for r in records[-1:]], default=0.0)
+        return max(self.clock(), last + 1e-4)

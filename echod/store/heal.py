@@ -1,0 +1,286 @@
+"""Bringing the memory file back in line with what is known of it, before anyone plans from it.
+
+A stale writer's overwrite is repaired by a commit of its own; what a person did is respected, remembered as the
+newest state, and, where it could have been a mistake, noted for review with the text kept in the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from echod.memory.alignment import Key, content, heading, numbered_keys
+from echod.memory.document import Block, Document
+from echod.memory.lineage import Crossed, Doubtful, Found, Known, Reverted, Stale, Successor, judge, shape
+from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.store.changeset import digest
+from echod.store.commit import commit
+from echod.store.desk import Desk
+from echod.store.faults import Busy
+from echod.store.journal import KnownState
+from echod.store.layout import MEMORY
+from echod.store.plan import Overtaken, Plan, PlannedWrite, open_gate
+from echod.store.records import RecordState
+from echod.store.removed import Archived, archived, leaving
+from echod.store.repository import Tracking, tracking
+from echod.store.reviews import Review, note
+from echod.store.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+_ROUNDS = 4
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """A known state with its document."""
+
+    known: Known
+    document: Document
+    head: str | None
+
+
+def healed_memory(desk: Desk) -> Snapshot:
+    """The memory file, repaired if a stale writer overwrote it. What is read becomes a known state.
+
+    Raises:
+        Busy: it is being written, or was emptied a moment ago.
+        StoreFault: it cannot be read or repaired.
+    """
+    path = desk.ground.path_of(MEMORY)
+    for _ in range(_ROUNDS):
+        found = desk.read(path)
+        plan = _repair(desk, found)
+        if plan is None:
+            return found
+        if isinstance(commit(desk, plan, gate=open_gate, head=head_of(desk)), Overtaken):
+            continue
+        log.info("memory_healed", role=str(desk.ground.role.path), reason=plan.summary, blocks=len(plan.reapplied))
+    raise Busy(f"{MEMORY} is overwritten again and again by another program.")
+
+
+def known_documents(desk: Desk) -> tuple[KnownDocument, ...]:
+    """Known states young enough to matter, oldest first; those whose content was lost are left out."""
+    oldest = desk.clock() - desk.limits.history_hours * _HOUR
+    states = desk.journal.states()
+    found = []
+    for state in (*(s for s in states[:-1] if s.since >= oldest), *states[-1:]):
+        document = desk.readings.document(desk.journal, state.image)
+        if document is not None:
+            found.append(KnownDocument(Known(state.image, state.since, shape(document)), document, state.head))
+    return tuple(found)
+
+
+def head_of(desk: Desk) -> str | None:
+    """Git HEAD where a repository tracks the memory file."""
+    followed = _tracking(desk)
+    return followed.head if followed else None
+
+
+def brought_in_line(
+    descent: Stale | Crossed, document: Document, known: tuple[KnownDocument, ...], kept_out: set[Key], old: Archived
+) -> Merged | Unmergeable:
+    """`document` with what the newest known state had and it does not know, less the blocks in `kept_out`."""
+    newest = known[-1].document
+    wanted = without(newest, kept_out)
+    if isinstance(descent, Crossed):
+        return merge(without(newest, set(descent.gone)), document, wanted)
+    return merge(believe_removals(known[descent.base].document, wanted, old), document, wanted)
+
+
+def reapplied_name(key: Key) -> str:
+    """How a block is named where it is counted how often it was put back."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+
+
+def worn_out(desk: Desk, keys: Iterable[Key]) -> set[Key]:
+    """Blocks that were put back so often that now a person decides."""
+    counted: dict[str, int] = {}
+    for record in desk.journal.open_records():
+        for name in record.reapplied:
+            counted[name] = counted.get(name, 0) + 1
+    return {key for key in keys if counted.get(reapplied_name(key), 0) >= desk.limits.max_reapply}
+
+
+def _repair(desk: Desk, found: Snapshot) -> Plan | None:
+    """The commit that repairs the memory file; None where it is as it should be (and then it is remembered)."""
+    known = known_documents(desk)
+    document = desk.readings.remember(found.text)
+    if document is None:
+        return None  # unreadable: left alone, and never a known state
+    if not known:
+        _remember(desk, found)
+        return None
+    newest = known[-1]
+    if digest(found.text) == newest.known.image:
+        return _put_back(desk, found, document, Successor(), known)
+    if not found.text.strip() and newest.document.blocks:
+        _wait_if_just_emptied(desk, found)
+        return _respect(desk, found, newest, tuple(newest.known.shape), "emptied", "somebody emptied the file")
+    tracked = _tracking(desk)
+    mtime = found.mtime_ns / 1e9 if found.mtime_ns else None
+    descent = judge(
+        Found(digest(found.text), mtime, shape(document)),
+        [k.known for k in known],
+        now=desk.clock(),
+        young_seconds=desk.limits.young_seconds,
+    )
+    if not isinstance(descent, Successor) and _moved_by_git(tracked, newest, found):
+        gone = tuple(k for k in newest.known.shape if k not in shape(document))
+        return _respect(desk, found, newest, gone, "git", "git put another version in place")
+    match descent:
+        case Reverted(gone):
+            return _respect(desk, found, newest, gone, "reverted", "somebody put an earlier version back")
+        case Doubtful(gone):
+            return _respect(desk, found, newest, gone, "doubtful", "an edit took out what echod had added")
+        case _:
+            return _put_back(desk, found, document, descent, known)
+
+
+def _put_back(
+    desk: Desk,
+    found: Snapshot,
+    document: Document,
+    descent: Successor | Stale | Crossed,
+    known: tuple[KnownDocument, ...],
+) -> Plan | None:
+    gone = set() if isinstance(descent, Successor) else set(descent.gone)
+    kept_out = worn_out(desk, gone)
+    if kept_out:
+        _note(desk, "reapplied-often", "was put back several times and overwritten again", known[-1], kept_out)
+    lost = [b.text for k, b in _named(known[-1].document) if k in kept_out]
+    ordinary = isinstance(descent, Successor) and not _recent(desk)
+    old = Archived("") if ordinary else archived(desk)
+    data = found.text
+    if not isinstance(descent, Successor):
+        merged = brought_in_line(descent, document, known, kept_out, old)
+        if isinstance(merged, Unmergeable):
+            return _give_to_person(desk, found, known[-1], gone, merged)
+        data, lost = merged.data, [*lost, *merged.lost]
+    owed = _owed(desk, data, old)
+    if owed:
+        healed = desk.readings.remember(data) or document
+        repaid = merge(Document(healed.preamble, ()), healed, Document(healed.preamble, tuple(owed.values())))
+        data = repaid.data if isinstance(repaid, Merged) else data
+    lost = [text for text in lost if text.rstrip() not in old]
+    if data == found.text:
+        return _keep(desk, found, lost)
+    names = tuple(reapplied_name(key) for key in (gone - kept_out) | set(owed))
+    why = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _why(descent)
+    return Plan(
+        None,
+        "heal",
+        f"put back what another program overwrote: {why}",
+        (PlannedWrite(desk.ground.path_of(MEMORY), found.data, data),),
+        leaving(desk, lost, "gave way to another edit"),
+        reapplied=names,
+    )
+
+
+def _why(descent: Stale | Crossed) -> str:
+    return descent.why.value if isinstance(descent, Stale) else "young blocks were gone"
+
+
+def _owed(desk: Desk, data: bytes, old: Archived) -> dict[Key, Block]:
+    """Blocks we took out of findings files moments ago that stand neither in the memory nor in an archive."""
+    document = desk.readings.remember(data)
+    if document is None:
+        return {}
+    standing = {content(b) for b in document.blocks}
+    keys = set(numbered_keys(document))
+    owed: dict[Key, Block] = {}
+    for pre, post in _recent(desk):
+        before = set(numbered_keys(pre))
+        new = [(key, block) for key, block in _named(post) if key not in before and key not in keys]
+        owed.update((k, b) for k, b in new if content(b) not in standing and content(b) not in old)
+    for key in worn_out(desk, owed):
+        del owed[key]
+    return owed
+
+
+def _recent(desk: Desk) -> list[tuple[Document, Document]]:
+    """Memory before and after each commit that consumed findings and is young."""
+    since = desk.clock() - desk.limits.young_seconds
+    found = []
+    for record in desk.journal.open_records():
+        if record.state is not RecordState.APPLIED or not record.consumes or record.at < since:
+            continue
+        for write in record.writes:
+            post = desk.readings.document(desk.journal, write.post)
+            pre = desk.readings.document(desk.journal, write.pre) if write.pre else Document("", ())
+            if write.path == desk.ground.path_of(MEMORY) and pre is not None and post is not None:
+                found.append((pre, post))
+    return found
+
+
+def _respect(
+    desk: Desk, found: Snapshot, newest: KnownDocument, gone: tuple[Key, ...], kind: str, what: str
+) -> Plan | None:
+    """A person's doing: keep the text of what went with it, tell, and take the file as it is."""
+    if not gone:
+        return _keep(desk, found, [])
+    old = archived(desk)
+    lost = [b.text for k, b in _named(newest.document) if k in set(gone) and content(b) not in old]
+    _note(desk, kind, f"left the memory because {what}; the text is in the archive", newest, gone)
+    return _keep(desk, found, lost)
+
+
+def _give_to_person(
+    desk: Desk, found: Snapshot, newest: KnownDocument, gone: set[Key], problem: Unmergeable
+) -> Plan | None:
+    _note(desk, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, gone)
+    return _keep(desk, found, [b.text for k, b in _named(newest.document) if k in gone])
+
+
+def _keep(desk: Desk, found: Snapshot, texts: list[str]) -> Plan | None:
+    _remember(desk, found)
+    added = leaving(desk, texts, "left the memory")
+    return Plan(None, "keep", "kept the text of entries that left the memory", appends=added) if added else None
+
+
+def _remember(desk: Desk, found: Snapshot) -> None:
+    """Make what stands there the newest known state."""
+    states = desk.journal.states()
+    image, head = digest(found.text), head_of(desk)
+    if states and (states[-1].image, states[-1].head) == (image, head):
+        return
+    desk.journal.images.put(found.text)
+    desk.journal.note_states([KnownState(image, desk.moment(), head)])
+
+
+def _wait_if_just_emptied(desk: Desk, found: Snapshot) -> None:
+    """A program that truncates or moves away before it writes looks like this for a moment; a person, for longer."""
+    changed = found.mtime_ns / 1e9 if found.data is not None else desk.ground.home.path.stat().st_mtime
+    if 0 <= desk.clock() - changed < desk.limits.settle_seconds:
+        raise Busy(f"{MEMORY} was emptied a moment ago; another program may be about to write it.")
+
+
+def _tracking(desk: Desk) -> Tracking | None:
+    return tracking(desk.ground.role.store.project, desk.ground.role.memory)
+
+
+def _moved_by_git(tracked: Tracking | None, newest: KnownDocument, found: Snapshot) -> bool:
+    if tracked is None:
+        return False
+    return tracked.head != newest.head or tracked.holds(found.text)
+
+
+def _named(document: Document) -> zip[tuple[Key, Block]]:
+    return zip(numbered_keys(document), document.blocks, strict=True)
+
+
+def _note(desk: Desk, kind: str, what: str, newest: KnownDocument, keys: Iterable[Key]) -> None:
+    wanted = set(keys)
+    titles = tuple(heading(b) for k, b in _named(newest.document) if k in wanted)
+    role = desk.ground.role.name
+    note(desk.journal.root, Review(desk.clock(), kind, role, f"{_some(titles)} {what}.", titles))
+    log.info("review_noted", role=str(desk.ground.role.path), kind=kind, blocks=len(titles))
+
+
+def _some(titles: tuple[str, ...]) -> str:
+    first, *others = titles or ("Something",)
+    return repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")

@@ -1,0 +1,66 @@
+"""What a commit is asked to do and how it ends: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from echod.store.records import Absorption
+
+Gate = Callable[[], str | None]
+"""Asked just before the point of no return: why the commit must wait, or None to go on."""
+
+
+def open_gate() -> str | None:
+    """Nothing holds."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """Replace `before` (None: no file) by `after`."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConsume:
+    """Take a findings file away and keep `kept` at the (free) archive path."""
+
+    path: str
+    before: bytes
+    kept: bytes
+    archive: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked change set, with contents in the place of digests; what `commit` carries out."""
+
+    job: int | None
+    kind: str
+    summary: str
+    writes: tuple[PlannedWrite, ...] = ()
+    appends: tuple[tuple[str, bytes], ...] = ()
+    consumes: tuple[PlannedConsume, ...] = ()
+    absorbs: tuple[Absorption, ...] = ()
+    reapplied: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    undoes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
+
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Someone else wrote `path` since it was read: read again and plan again."""
+
+    path: str

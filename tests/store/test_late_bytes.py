@@ -1,0 +1,132 @@
+"""What other programs write into files that echod just replaced or took away."""
+
+from __future__ import annotations
+
+import os
+
+from echod.store.commit import Committed
+from echod.store.steps import Step
+from tests.store.conftest import HEADER, Place, consolidation, entry
+
+BOTH = HEADER + entry("First") + entry("Second")
+
+
+def consolidate(place: Place) -> Committed:
+    with place.engine().open_role(place.role) as session:
+        outcome = session.commit(1, consolidation(session.read()))
+    assert isinstance(outcome, Committed)
+    return outcome
+
+
+def test_an_append_through_a_descriptor_held_over_the_exchange_is_merged(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    fds: list[int] = []
+
+    def writer_opens(step: Step) -> None:
+        if step is Step.COMPARED:
+            fds.append(os.open(place.memory, os.O_WRONLY | os.O_APPEND))
+
+    with place.engine(writer_opens).open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    os.write(fds[0], entry("Late"))
+    while_open = place.engine().settle_debts(place.store)
+    os.close(fds[0])
+    after = place.engine().settle_debts(place.store)
+
+    assert while_open == ()
+    assert len(after) == 1
+    assert place.memory.read_bytes() == BOTH + entry("Late") + entry("Third")
+
+
+def test_a_replacement_between_compare_and_exchange_is_merged_at_once(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+
+    def replaces(step: Step) -> None:
+        if step is Step.INTENDED:
+            place.memory.with_suffix(".new").write_bytes(BOTH + entry("Theirs"))
+            place.memory.with_suffix(".new").rename(place.memory)
+
+    with place.engine(replaces).open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+
+    assert place.memory.read_bytes() == BOTH + entry("Theirs") + entry("Third")
+
+
+def test_late_findings_are_offered_again_as_a_new_file(place: Place) -> None:
+    findings = place.findings("agent", entry("Third"))
+    fd = -1
+
+    def holds(step: Step) -> None:
+        nonlocal fd
+        if step is Step.COMPARED:
+            fd = os.open(findings, os.O_WRONLY | os.O_APPEND)
+
+    with place.engine(holds).open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    os.write(fd, entry("Fourth"))
+    os.close(fd)
+    place.engine().settle_debts(place.store)
+
+    late = list(place.role.path.glob("*-findings.md"))
+    assert [p.read_bytes() for p in late] == [entry("Fourth")]
+    consolidate(place)
+    assert place.memory.read_bytes() == BOTH + entry("Third") + entry("Fourth")
+
+
+def test_settled_debts_close_the_record_and_leave_no_hidden_file(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    consolidate(place)
+    kept = place.hidden()
+    place.now = 25 * 3600.0
+
+    place.engine().settle_debts(place.store)
+
+    assert len(kept) == 2
+    assert place.hidden() == []
+    assert place.engine().settle_debts(place.store) == ()
+
+
+def test_the_ledger_outlives_the_record(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    consolidate(place)
+    with place.engine().open_role(place.role) as session:
+        before = session.read().known_keys
+    place.now = 25 * 3600.0
+
+    place.engine().settle_debts(place.store)
+
+    with place.engine().open_role(place.role) as session:
+        assert session.read().known_keys == before != frozenset()
+
+
+def test_a_file_that_is_held_open_is_followed_beyond_the_time(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    fd = os.open(place.memory, os.O_WRONLY | os.O_APPEND)
+    os.close(fd)
+
+    def holds(step: Step) -> None:
+        nonlocal fd
+        if step is Step.COMPARED:
+            fd = os.open(place.memory, os.O_WRONLY | os.O_APPEND)
+
+    with place.engine(holds).open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    place.now = 48 * 3600.0
+    place.engine().settle_debts(place.store)
+    os.write(fd, entry("Late"))
+    os.close(fd)
+    place.engine().settle_debts(place.store)
+
+    assert entry("Late") in place.memory.read_bytes()
+
+
+def test_nothing_to_do_writes_nothing_and_takes_no_lock(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    consolidate(place)
+    tmp = (place.project / "tmp").stat().st_mtime_ns
+    journal = {p: p.stat().st_mtime_ns for p in place.journal.rglob("*")}
+
+    place.engine().settle_debts(place.store)
+
+    assert (place.project / "tmp").stat().st_mtime_ns == tmp
+    assert {p: p.stat().st_mtime_ns for p in place.journal.rglob("*")} == journal
