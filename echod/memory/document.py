@@ -13,6 +13,8 @@ import re
 from itertools import pairwise
 
 from echod.memory import forms, scan
+from echod.memory.commonmark import HEADING
+from echod.memory.conflict import conflict_line
 from echod.memory.model import Block, Document, Entry, Fault, Field, Form, Layer, Span, Unreadable
 
 __all__ = [
@@ -58,7 +60,7 @@ def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
         return Unreadable(Fault.INVALID_UTF8, reason, data)
 
     structure = scan.structure(text)
-    conflict = scan.conflict_line(text, structure)
+    conflict = conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
         return Unreadable(Fault.CONFLICT_MARKERS, reason, data)
@@ -82,5 +84,5 @@ def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
 
 def parse_block(text: str) -> Block:
     """Read one block from its own text, as `parse` would have read it in its file."""
-    shape = forms.recognise(text, 0) if scan.HEADING.match(text) else None
+    shape = forms.recognise(text, 0) if HEADING.match(text) else None
     return Block(text, forms.finish(shape, text) if shape else None)

@@ -11,62 +11,32 @@ follows a blank line, because else one careless agent would swallow the rest of 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from echod.memory import forms
-
-HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
-"""A line that is a heading of level 2 or 3 where it is not content."""
-
-_DEPTH_LIMIT = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
-
-_ATX = re.compile(r"#{1,6}(?:[ \r\n]|\Z)")
-_SETEXT = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
-_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
-_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
-_PLAIN_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
-_FENCE = re.compile(r"(?P<run>`{3,}+)[^`]*+\Z|(?P<tildes>~{3,}+)")
-_FENCE_CLOSE = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
-_FENCE_CLOSE_LINE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
-_SPACES = re.compile(r" *+")
-_CONFLICT_START = re.compile(r"^<{7}(?=[ \r\n]|\Z)", re.MULTILINE)
-_CONFLICT_END = re.compile(r"^>{7}(?=[ \r\n]|\Z)", re.MULTILINE)
+from echod.memory.commonmark import (
+    ATX,
+    BREAK,
+    FENCE,
+    FENCE_ENDS,
+    HEADING,
+    HTML,
+    ITEM,
+    OTHER_TAG,
+    PLAIN_ITEM,
+    SETEXT,
+    Fence,
+    Html,
+)
 
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 """What a line that is not plain text can begin with."""
 
 _QUOTE = -1
-
 _INDENT_LIMIT = 3  # columns; what stands further in is indented code
-
-_TAGS = (
-    "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
-    "fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|header|hr|html|iframe|legend|li|"
-    "link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|"
-    "thead|title|tr|track|ul"
-)
-_VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
-_ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Html:
-    """A kind of HTML block: how it begins, and what its last line holds (None: a blank line ends it)."""
-
-    begins: re.Pattern[str]
-    ends: re.Pattern[str] | None
-    closing: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    mark: str
-    length: int
-
-    def closed_by(self, text: str, position: int) -> bool:
-        close = _FENCE_CLOSE.match(text, position)
-        return close is not None and close[1][0] == self.mark and len(close[1]) >= self.length
+_DEPTH_LIMIT = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
+_SPACES = re.compile(r" *+")
 
 
 class _Paragraph:
@@ -74,25 +44,7 @@ class _Paragraph:
 
 
 _PARAGRAPH = _Paragraph()
-_Leaf = _Html | _Fence | _Paragraph | None
-
-_HTML = (
-    _Html(
-        re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
-        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
-        "</pre>",
-    ),
-    _Html(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
-    _Html(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
-    _Html(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
-    _Html(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
-    _Html(re.compile(rf"</?(?:{_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE), None),
-)
-# Any other complete tag alone on its line; it cannot interrupt a paragraph.
-_OTHER_TAG = _Html(
-    re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*+{_ATTRIBUTE}*+[ \t]*+/?>|</[A-Za-z][A-Za-z0-9-]*+[ \t]*+>)[ \t\r\n]*+\Z"),
-    None,
-)
+_Leaf = Html | Fence | _Paragraph | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +77,6 @@ def structure(text: str) -> Structure:
     return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
 
-def conflict_line(text: str, found: Structure) -> int | None:
-    """The number (from 1) of the line where a merge conflict begins, or None.
-
-    A start and an end marker count unless both stand in fenced code: there they are an example.
-    """
-    starts = [match.start() for match in _CONFLICT_START.finditer(text)]
-    ends = [match.start() for match in _CONFLICT_END.finditer(text)] if starts else []
-    if not ends:
-        return None
-    fence_starts = [start for start, _ in found.fences]
-
-    def fenced(offset: int) -> bool:
-        fence = bisect_right(fence_starts, offset) - 1
-        return fence >= 0 and offset < found.fences[fence][1]
-
-    last_end = ends[-1]
-    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
-    for start in starts:
-        if start < (last_open_end if fenced(start) else last_end):
-            return text.count("\n", 0, start) + 1
-    return None
-
-
 class _Scanner:
     """One pass over a text, line by line. `_containers` and `_leaf` say what the next line may continue.
 
@@ -172,24 +101,31 @@ class _Scanner:
         while position < len(text):
             end = find("\n", position) + 1 or len(text)
             first = text[position]
-            # Three kinds of line make up nearly all of a real file; the general case costs five times as much.
+            # Four kinds of line make up nearly all of a real file; the general case costs five times as much.
             if first not in _SPECIAL:
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
                     self._leaf = _PARAGRAPH
-            elif first == "\n" and not self._containers:
-                self._leaf = None
-            elif first == "-" and (item := _PLAIN_ITEM.match(text, position)):
+            elif first == "-" and (item := PLAIN_ITEM.match(text, position)):
                 self._containers = [item.end() - position]
                 self._leaf = _PARAGRAPH
                 self._item_is_empty = False
+            elif first == "#" and ATX.match(text, position):
+                self._containers = []
+                self._leaf = None
+                self._heading(position)
+            elif first == "\n" and (not self._containers or self._in_plain_item()):
+                self._leaf = None
             else:
                 self._read_line(text[position:end], position)
                 leaf = self._leaf
-                if isinstance(leaf, _Fence | _Html) and not self._containers:
+                if isinstance(leaf, Fence | Html) and not self._containers:
                     end = self._skip(leaf, position, end)
                     self._leaf = None
             position = end
+
+    def _in_plain_item(self) -> bool:
+        return self._leaf is _PARAGRAPH and len(self._containers) == 1 and self._containers[0] != _QUOTE
 
     def _read_line(self, line: str, offset: int) -> None:
         """CommonMark's step for one line: continue containers, then the open leaf, then open what begins here."""
@@ -201,15 +137,15 @@ class _Scanner:
         first = _after_spaces(line, position)
         if first >= end:
             del self._containers[matched:]
-            if not all_matched or self._leaf is _PARAGRAPH or (isinstance(self._leaf, _Html) and not self._leaf.ends):
+            if not all_matched or self._leaf is _PARAGRAPH or (isinstance(self._leaf, Html) and not self._leaf.ends):
                 self._leaf = None
             self._item_is_empty = False
             return
-        if all_matched and isinstance(self._leaf, _Fence):
-            if self._leaf.closed_by(line, position):
+        if all_matched and isinstance(self._leaf, Fence):
+            if self._leaf.ends_at(line, position):
                 self._leaf = None
             return
-        if all_matched and isinstance(self._leaf, _Html):
+        if all_matched and isinstance(self._leaf, Html):
             if self._leaf.ends and self._leaf.ends.search(line, position):
                 self._leaf = None
             return
@@ -250,7 +186,7 @@ class _Scanner:
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and _SETEXT.match(line, first):
+            if in_paragraph and mark in "=-" and SETEXT.match(line, first):
                 self._leaf = None
                 return
             opened, leaf = self._leaf_at(line, first, in_paragraph or may_be_lazy)
@@ -264,7 +200,7 @@ class _Scanner:
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := _ITEM.match(line, first):
+            elif item := ITEM.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
@@ -284,14 +220,14 @@ class _Scanner:
         """Whether a leaf block begins here, and what of it stays open after this line."""
         mark = line[first]
         if mark == "#":
-            return _ATX.match(line, first) is not None, None
+            return ATX.match(line, first) is not None, None
         if mark in "`~":
-            fence = _FENCE.match(line, first)
-            return (True, _Fence(mark, fence.end(fence.lastgroup or 0) - first)) if fence else (False, None)
+            fence = FENCE.match(line, first)
+            return (True, Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
-            return _BREAK.match(line, first) is not None, None
+            return BREAK.match(line, first) is not None, None
         if mark == "<":
-            for kind in _HTML if in_paragraph else (*_HTML, _OTHER_TAG):
+            for kind in HTML if in_paragraph else (*HTML, OTHER_TAG):
                 if kind.begins.match(line, first):
                     return True, None if kind.ends and kind.ends.search(line, first) else kind
         return False, None
@@ -300,13 +236,13 @@ class _Scanner:
         heading = HEADING.match(self._text, offset)
         if heading:
             shape = forms.recognise(self._text, offset)
-            if shape or not heading[0].endswith("###"):
+            if shape or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
                 self.starts.append(Start(offset, shape))
 
-    def _skip(self, leaf: _Fence | _Html, begin: int, position: int) -> int:
+    def _skip(self, leaf: Fence | Html, begin: int, position: int) -> int:
         """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
-        ends = leaf.ends if isinstance(leaf, _Html) else None
+        ends = leaf.ends if isinstance(leaf, Html) else None
         closed = self._is_closed(leaf, position)
         after_blank = False
         found = False
@@ -315,8 +251,8 @@ class _Scanner:
             if after_blank and not closed and HEADING.match(text, position) and forms.recognise(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
-            if isinstance(leaf, _Fence):
-                found = text[position] in " `~" and leaf.closed_by(text, position)
+            if isinstance(leaf, Fence):
+                found = text[position] in " `~" and leaf.ends_at(text, position)
             elif ends is None:
                 found = after_blank
             else:
@@ -324,14 +260,14 @@ class _Scanner:
             position = end
         else:
             if not closed:
-                self.closing = leaf.mark * leaf.length if isinstance(leaf, _Fence) else leaf.closing
-        if isinstance(leaf, _Fence):
+                self.closing = leaf.closing
+        if isinstance(leaf, Fence):
             self.fences.append((begin, position))
         return position
 
-    def _is_closed(self, leaf: _Fence | _Html, position: int) -> bool:
+    def _is_closed(self, leaf: Fence | Html, position: int) -> bool:
         """Whether the line that closes `leaf` stands anywhere from `position` on. Looked up, never searched twice."""
-        if isinstance(leaf, _Fence):
+        if isinstance(leaf, Fence):
             offsets, longest_from = self._fence_closers()[leaf.mark]
             index = bisect_left(offsets, position)
             return index < len(offsets) and longest_from[index] >= leaf.length
@@ -348,7 +284,7 @@ class _Scanner:
         """For each mark the offsets of all lines that could close a fence, and the longest run from each on."""
         if self._closers is None:
             closers: dict[str, tuple[list[int], list[int]]] = {"`": ([], []), "~": ([], [])}
-            for match in _FENCE_CLOSE_LINE.finditer(self._text):
+            for match in FENCE_ENDS.finditer(self._text):
                 offsets, lengths = closers[match[1][0]]
                 offsets.append(match.start())
                 lengths.append(len(match[1]))

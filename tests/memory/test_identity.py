@@ -1,0 +1,251 @@
+"""An entry keeps its id while everything around and inside it changes."""
+
+from __future__ import annotations
+
+from datetime import date
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from echod.memory.document import Block, Document, Layer, parse, parse_block
+from echod.memory.edit import with_confidence, with_layer, with_verified
+from echod.memory.identity import (
+    ID_LENGTH,
+    AmbiguousEntryError,
+    UnknownEntryError,
+    entry_ids,
+    normalise_title,
+    renumbered,
+    resolve,
+)
+from tests.memory import strategies
+
+law = settings(max_examples=100, deadline=None)
+
+
+def entry(title: str = "a", body: str = "b", day: str = "2026-01-01", source: str = "c") -> Block:
+    return parse_block(f"## Inscribed \u2014 {title} ({day})\n\n**Source**: `{source}`\n\n{body}\n\n")
+
+
+def document(*blocks: Block) -> Document:
+    return Document("", blocks)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    """Documents in which exact repeats are frequent."""
+    blocks = draw(
+        st.lists(
+            st.builds(
+                entry, st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from(["2026-01-01", "2026-01-02"])
+            ),
+            max_size=8,
+        )
+    )
+    return document(*blocks)
+
+
+@law
+@given(st.one_of(documents(), strategies.tidy_files().map(lambda text: _read(text.encode()))))
+def test_every_entry_has_an_id_of_its_own_and_no_opaque_block_has_one(read: Document) -> None:
+    ids = entry_ids("reviewer", read)
+
+    assert [identity is None for identity in ids] == [block.entry is None for block in read.blocks]
+    given_out = [identity for identity in ids if identity]
+    assert len(given_out) == len(set(given_out))
+    assert all(len(identity) == ID_LENGTH and int(identity, 16) >= 0 for identity in given_out)
+
+
+@law
+@given(strategies.tidy_files(), st.randoms(use_true_random=False))
+def test_moving_entries_that_differ_changes_no_id(text: str, random: Random) -> None:
+    read = _read(text.encode())
+    ids = entry_ids("reviewer", read)
+    plain = [entry_ids("reviewer", document(block))[0] for block in read.blocks]
+    assume(ids == tuple(plain))  # no repeats
+    order = list(range(len(read.blocks)))
+    random.shuffle(order)
+
+    moved = document(*(read.blocks[place] for place in order))
+
+    assert entry_ids("reviewer", moved) == tuple(ids[place] for place in order)
+
+
+@law
+@given(strategies.entries(), strategies.DATES, st.floats(0, 1), st.sampled_from(list(Layer)))
+def test_editing_metadata_changes_no_id(text: str, day: date, confidence: float, layer: Layer) -> None:
+    read = _read(text.encode())
+    assume(len(read.blocks) == 1)
+    assert read.blocks[0].entry
+
+    edited = with_layer(with_confidence(with_verified(read.blocks[0], day), confidence), layer)
+
+    assert entry_ids("planner", document(edited)) == entry_ids("planner", read)
+
+
+def test_editing_the_body_changes_no_plain_id() -> None:
+    before = entry_ids("planner", document(entry(body="old words"), entry("other")))
+
+    assert entry_ids("planner", document(entry(body="new words"), entry("other"))) == before
+
+
+@pytest.mark.parametrize(
+    "other",
+    [entry("z"), entry(day="2026-01-02"), entry(source="z")],
+    ids=["title", "date", "source"],
+)
+def test_another_title_date_or_source_is_another_entry(other: Block) -> None:
+    assert entry_ids("planner", document(entry())) != entry_ids("planner", document(other))
+
+
+def test_the_same_entry_of_another_role_has_another_id() -> None:
+    assert entry_ids("planner", document(entry())) != entry_ids("reviewer", document(entry()))
+
+
+def test_the_first_of_exact_repeats_keeps_the_plain_id() -> None:
+    plain = entry_ids("planner", document(entry(body="x")))[0]
+
+    ids = entry_ids("planner", document(entry(body="x"), entry(body="y"), entry(body="y"), entry(body="y")))
+
+    assert ids[0] == plain
+    assert len(set(ids)) == 4
+
+
+def test_a_repeat_keeps_its_id_whatever_stands_between() -> None:
+    before = entry_ids("planner", document(entry(body="x"), entry(body="y")))
+
+    after = entry_ids("planner", document(entry(body="x"), entry("other"), entry(body="z"), entry(body="y")))
+
+    assert (after[0], after[3]) == before
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Use `foo`", "use foo"),
+        ("Use  **foo**.", "Use foo"),
+        ("Use\u200b f\u00adoo", "Use foo"),
+        ("\uff35\uff53\uff45 foo", "Use foo"),
+        ("STRASSE", "straße"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("\u202eUse foo\u202c", "Use foo"),
+        ("Use foo \u2026", "Use foo"),
+    ],
+)
+def test_titles_that_read_alike_are_alike(one: str, other: str) -> None:
+    assert normalise_title(one) == normalise_title(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Retry 3 times", "Retry 5 times"), ("a-b", "ab"), ("get_user", "getuser"), ("Use it?", "Use it"), ("C", "C++")],
+)
+def test_titles_that_read_differently_are_different(one: str, other: str) -> None:
+    assert normalise_title(one) != normalise_title(other)
+
+
+class TestRenumbered:
+    """References and pins move along with the entry they belong to."""
+
+    def test_nothing_moves_where_no_id_changed(self) -> None:
+        read = document(entry(), entry("z"))
+
+        assert renumbered("planner", read, read) == {}
+
+    def test_the_next_repeat_takes_the_plain_id_when_the_first_goes(self) -> None:
+        before = document(entry(body="x"), entry(body="y"))
+        after = document(entry(body="y"))
+
+        assert renumbered("planner", before, after) == {_id(before, 1): _id(after, 0)}
+        assert _id(after, 0) == _id(before, 0)
+
+    def test_two_repeats_that_change_places_exchange_ids(self) -> None:
+        before = document(entry(body="x"), entry(body="y"))
+        after = document(entry(body="y"), entry(body="x"))
+
+        moved = renumbered("planner", before, after)
+
+        assert moved == {_id(before, 0): _id(after, 1), _id(before, 1): _id(after, 0)}
+
+    def test_a_repeat_whose_body_is_edited_is_still_that_entry(self) -> None:
+        before = document(entry(body="x"), entry(body="y"))
+        after = document(entry(body="x"), entry(body="y, edited"))
+
+        assert renumbered("planner", before, after) == {_id(before, 1): _id(after, 1)}
+
+    def test_a_corrected_title_is_still_that_entry(self) -> None:
+        before = document(entry("teh lock", body="x"), entry())
+        after = document(entry(), entry("the lock", body="x"))
+
+        assert renumbered("planner", before, after) == {_id(before, 0): _id(after, 1)}
+
+    def test_two_bodies_alike_prove_nothing(self) -> None:
+        before = document(entry("one", body="x"), entry("two", body="x"))
+        after = document(entry("three", body="x"))
+
+        assert renumbered("planner", before, after) == {}
+
+    def test_an_entry_that_comes_or_goes_moves_nothing(self) -> None:
+        assert renumbered("planner", document(entry()), document(entry(), entry("new"))) == {}
+        assert renumbered("planner", document(entry(), entry("old")), document(entry())) == {}
+
+    @law
+    @given(documents(), documents())
+    def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(self, before: Document, after: Document) -> None:
+        moved = renumbered("planner", before, after)
+
+        assert len(set(moved.values())) == len(moved)
+        assert set(moved) <= set(entry_ids("planner", before))
+        assert set(moved.values()) <= set(entry_ids("planner", after))
+
+    @law
+    @given(documents(), st.randoms(use_true_random=False))
+    def test_after_a_move_every_body_is_found_under_its_new_id(self, before: Document, random: Random) -> None:
+        blocks = list(before.blocks)
+        random.shuffle(blocks)
+        after = document(*blocks)
+        bodies = dict(zip(entry_ids("planner", after), after.blocks, strict=True))
+
+        moved = renumbered("planner", before, after)
+
+        for identity, block in zip(entry_ids("planner", before), before.blocks, strict=True):
+            assert identity
+            assert bodies[moved.get(identity, identity)] == block
+
+
+class TestResolve:
+    """A person types the beginning of an id."""
+
+    def test_any_unique_prefix_in_any_case_will_do(self) -> None:
+        assert resolve(" AB", ["abc123", "b00000"]) == "abc123"
+
+    def test_an_id_that_stands_in_two_places_is_one_id(self) -> None:
+        assert resolve("abc", ["abc123", "abc123"]) == "abc123"
+
+    def test_a_whole_id_wins_over_a_longer_one(self) -> None:
+        assert resolve("abc", ["abc", "abcd"]) == "abc"
+
+    @pytest.mark.parametrize("prefix", ["f", "", " "])
+    def test_an_unknown_prefix_is_an_error(self, prefix: str) -> None:
+        with pytest.raises(UnknownEntryError, match="list the entries"):
+            resolve(prefix, ["abc123"])
+
+    def test_an_ambiguous_prefix_names_the_candidates(self) -> None:
+        with pytest.raises(AmbiguousEntryError, match="could be ab1, ab2 or ab3") as caught:
+            resolve("ab", ["ab3", "ab1", "c", "ab2"])
+
+        assert caught.value.candidates == ("ab1", "ab2", "ab3")
+
+
+def _id(read: Document, place: int) -> str:
+    identity = entry_ids("planner", read)[place]
+    assert identity
+    return identity
+
+
+def _read(data: bytes) -> Document:
+    read = parse(data)
+    assert isinstance(read, Document)
+    return read
