@@ -143,7 +143,7 @@ class WorkflowLog:
             return ended.rowcount > 0
 
     def current(self, project: str, now: float) -> tuple[Declared, ...]:
-        """The announced workflows that were neither ended nor have run out; the gate sees whether their processes live."""
+        """The announced workflows that were not ended and have not run out. Their processes are not looked at."""
         with self._database.reading() as link:
             found = link.execute(
                 "SELECT name, pid, pid_started, started_at, until FROM workflow "
