@@ -1,0 +1,242 @@
+"""Writes findings as entries, and appends entries to a memory file without touching a byte of it.
+
+What is written reads back as exactly one entry with the same values, whatever the finding holds: its learning is the
+last bullet of the entry, and everything in it is indented, so that headings, fences and metadata inside it stay
+content. How an entry is written depends on the file: in its own form if it keeps to one, else in the bullet form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from echod.memory import scan, values
+from echod.memory.document import Block, Document, Entry, Form, Unreadable, parse
+from echod.memory.findings import Finding
+from echod.memory.findings.titles import canonical_title
+
+_LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
+_INDENT = 2
+_DEEP_INDENT = 4  # a fence indented this far closes none that was opened at the margin
+_NOTHING = "none"
+_SEPARATOR = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+
+Metadata = Sequence[tuple[str, str]]
+
+
+class ComposeError(ValueError):
+    """A finding that cannot be written as one entry. There should be none; it is better kept than written wrongly."""
+
+
+def form_for(document: Document) -> Form:
+    """The form of new entries in this file: `BULLET` unless all its entries keep to another one.
+
+    The forms with the layer in the heading are one family: their entries stand side by side in real files.
+    """
+    forms = {block.entry.form for block in document.blocks if block.entry}
+    if forms and forms <= _LAYER_FORMS:
+        return Form.LAYER_HEADING
+    return Form.WRITER if forms == {Form.WRITER} else Form.BULLET
+
+
+def with_entries(document: Document, findings: Sequence[Finding]) -> Document:
+    """The document with an entry for each finding at its end; all that was in it reads as before.
+
+    Raises:
+        ComposeError: the file cannot take one of them.
+    """
+    form, newline = form_for(document), newline_of(document)
+    for indent in (_INDENT, _DEEP_INDENT):
+        texts = [compose_entry(finding, form, newline, indent) for finding in findings]
+        after = parse(append_entries(document, texts))
+        if isinstance(after, Unreadable):
+            raise ComposeError(after.reason)
+        if _continues(document, after, len(findings)):
+            return after
+    raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
+
+
+def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _INDENT) -> str:
+    """The text of a new entry, ending with one newline.
+
+    Args:
+        finding: what to write; its text is redacted already.
+        form: `BULLET`, `WRITER`, or one of the forms with the layer in the heading.
+        newline: the file's line ending.
+        indent: spaces before the lines of the learning; 4 keep a fence in it from closing one outside.
+
+    Raises:
+        ComposeError: no way of writing it reads back.
+    """
+    finding = tidied(finding)
+    ways = [
+        (f"{chr(10).join([*head, *body])}\n", " ".join(body).split()) for head, body in _ways(finding, form, indent)
+    ]
+    for reads_back in (_says_the_same, _is_one_entry):
+        for text, learning in ways:
+            block = _only_block(text)
+            if block and block.entry and reads_back(block, block.entry, finding, learning):
+                return text.replace("\n", newline)
+    raise ComposeError(f"The finding {finding.key} cannot be written as one entry.")
+
+
+def tidied(finding: Finding) -> Finding:
+    """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
+    kind, title = canonical_title(one_line(f"{finding.kind}: {finding.title}" if finding.kind else finding.title))
+    return replace(
+        finding,
+        kind=kind,
+        title=title,
+        source=one_line(finding.source),
+        evidence=one_line(finding.evidence or "") or None,
+        supersedes=one_line(finding.supersedes or "") or None,
+        fields=tuple((name, one_line(value)) for name, value in finding.fields if value.strip()),
+        text=_closed(finding.text),
+    )
+
+
+def one_line(text: str) -> str:
+    """The text on one line, white space collapsed."""
+    return " ".join(text.split())
+
+
+def new_memory_file(role: str) -> bytes:
+    """What a memory file holds before its first entry."""
+    return f"<!-- echo-schema: v1 -->\n# {role[:1].upper()}{role[1:]} Memory\n".encode()
+
+
+def append_entries(document: Document, texts: Sequence[str]) -> bytes:
+    """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
+    data = document.render().decode()
+    if not texts:
+        return data.encode()
+    newline = newline_of(document)
+    if data.strip("\ufeff \t\r\n"):
+        if not data.endswith("\n"):
+            data += newline
+        if data.rstrip("\n").rpartition("\n")[2].strip(" \t\r") and not data.endswith(("\n\n", "\n\r\n")):
+            data += newline
+    return (data + newline.join(texts)).encode()
+
+
+def newline_of(document: Document) -> str:
+    """The line ending that most lines of the file have."""
+    data = document.render()
+    windows = data.count(b"\r\n")
+    return "\r\n" if windows * 2 > data.count(b"\n") else "\n"
+
+
+def _ways(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
+    bodies = list(_bodies(finding.text, indent))
+    return ((head, body) for head in _heads(finding, form) for body in bodies)
+
+
+def _heads(finding: Finding, form: Form) -> Iterator[list[str]]:
+    title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    day = finding.heading_date.isoformat()
+    if form in _LAYER_FORMS:
+        heading = f"## {finding.layer.value.title()} \u2014 {title} ({day})"
+        metadata = [(name, value) for name, value in _metadata(finding) if name != "layer" and value != _NOTHING]
+        source = finding.source if "`" in finding.source else f"`{finding.source}`"
+        shown = [(name, source if name == "source" else value) for name, value in metadata]
+        yield [heading, "", *(f"**{name.title()}**: {value}" for name, value in shown), ""]
+        yield [heading, "", *_bullets(shown)]
+    marks = "##" if form is Form.WRITER else "###"
+    yield [f"{marks} [{day}] {title}", *_bullets(_metadata(finding))]
+
+
+def _metadata(finding: Finding) -> Metadata:
+    evidence = [("evidence", finding.evidence)] if finding.evidence else []
+    # Fields that readers of these files do not know are read as metadata only if one that they know follows.
+    return [
+        ("layer", finding.layer.value),
+        ("source", finding.source),
+        ("confidence", _number(finding.confidence)),
+        *evidence,
+        *finding.fields,
+        ("verified", finding.verified.isoformat()),
+        ("supersedes", finding.supersedes or _NOTHING),
+    ]
+
+
+def _bullets(metadata: Metadata) -> list[str]:
+    return [f"- **{name}**: {value}" for name, value in metadata]
+
+
+def _number(confidence: float) -> str:
+    return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
+
+
+def _bodies(text: str, indent: int) -> Iterator[list[str]]:
+    if not text:
+        yield []
+        return
+    first, *rest = text.split("\n")
+    margin = " " * indent
+    nested = [margin + line if line.strip() else "" for line in rest]
+    if first.startswith(("- ", "* ", "+ ")) and indent == _INDENT:
+        yield [first, *(line if line.strip() else "" for line in rest)]
+    yield [f"-{margin[1:]}{first}", *nested]
+    # A learning that begins like a metadata line starts on its own line.
+    yield ["-", margin + first, *nested]
+
+
+def _closed(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+    closing = scan.structure(text).closing
+    lines = [*text.split("\n"), *([closing] if closing else [])]
+    # A separator at the end belongs to the file, not to the learning.
+    while lines and (not lines[-1].strip() or _SEPARATOR.fullmatch(lines[-1])):
+        lines.pop()
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    return "\n".join(lines[first:]).rstrip()
+
+
+def _continues(before: Document, after: Document, added: int) -> bool:
+    """Whether `after` holds every block of `before` as it was, and as many entries more."""
+    old = [before.preamble, *(block.text for block in before.blocks)]
+    new = [after.preamble, *(block.text for block in after.blocks)]
+    return (
+        len(new) == len(old) + added
+        and new[: len(old) - 1] == old[:-1]
+        and new[len(old) - 1].startswith(old[-1])
+        and all(block.entry for block in after.blocks[len(before.blocks) :])
+    )
+
+
+def _only_block(text: str) -> Block | None:
+    document = parse(text.encode())
+    if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
+        return None
+    return document.blocks[0]
+
+
+def _is_one_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
+    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
+    wanted = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    body = block.text[entry.body.start : entry.body.end]
+    return (title, entry.layer, entry.heading_date, body.split()) == (
+        wanted,
+        finding.layer,
+        finding.heading_date,
+        learning,
+    )
+
+
+def _says_the_same(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """Every value of the finding is found again, and no metadata that it does not have."""
+    written = [name for name, _ in _metadata(finding)]
+    read = {field.name: field.value for field in reversed(entry.fields)}
+    return (
+        _is_one_entry(block, entry, finding, learning)
+        and entry.verified == finding.verified
+        and entry.confidence == round(finding.confidence, 4)
+        and entry.source == values.source(finding.source)
+        and entry.evidence == finding.evidence
+        and entry.supersedes == finding.supersedes
+        and read.keys() <= set(written)
+        and all(read.get(name) == value for name, value in finding.fields if written.count(name) == 1)
+    )
