@@ -27,6 +27,9 @@ ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 PLAIN_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
 """A list item that holds a paragraph, as most lines of memory files do."""
 
+BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
+"""Text that begins in bold, as metadata does; neither a list item nor a break."""
+
 FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
 """The marks that open fenced code."""
 

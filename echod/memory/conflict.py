@@ -7,8 +7,9 @@ from bisect import bisect_right
 
 from echod.memory.scan import Structure
 
-_START = re.compile(r"^<{7}(?=[ \r\n]|\Z)", re.MULTILINE)
-_END = re.compile(r"^>{7}(?=[ \r\n]|\Z)", re.MULTILINE)
+_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
+_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 def conflict_line(text: str, structure: Structure) -> int | None:
@@ -17,9 +18,11 @@ def conflict_line(text: str, structure: Structure) -> int | None:
     A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
     of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
     """
+    if _START_MARKS not in text or _END_MARKS not in text:
+        return None
     starts = [marker.start() for marker in _START.finditer(text)]
-    ends = [marker.start() for marker in _END.finditer(text)] if starts else []
-    if not ends:
+    ends = [marker.start() for marker in _END.finditer(text)]
+    if not starts or not ends:
         return None
     fence_starts = [begin for begin, _ in structure.fences]
 

@@ -31,6 +31,7 @@ _BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
 _DATE_IN_PARENTHESES = re.compile(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
 _KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
 _TASK = re.compile(r"(Task):[ \t]*", re.IGNORECASE)
+_SPACE = " \t\r\n"
 _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
@@ -81,7 +82,7 @@ def read_heading(line: str) -> Heading | None:
     marks = _MARKS.match(line)
     if marks is None:
         return None
-    content = _without_closing_marks(line[marks.end() :].rstrip(" \t\r\n"))
+    content = _without_closing_marks(line[marks.end() :].rstrip(_SPACE))
     if marks[1] == "###":
         return _bullet_heading(content)
     word = _LAYER_WORD.match(content)
@@ -165,15 +166,21 @@ def _confirms(head: Head, form: Form) -> bool:
 
 def _body(text: str, head_end: int) -> Span:
     """The learning, without blank lines and separators around it."""
-    end = len(text)
-    while end > head_end:
+    end = _end_of_learning(text, head_end)
+    if end <= head_end:
+        return Span(head_end, head_end)
+    first_character = end - len(text[head_end:end].lstrip(_SPACE))
+    return Span(max(text.rfind("\n", head_end, first_character) + 1, head_end), end)
+
+
+def _end_of_learning(text: str, head_end: int) -> int:
+    end = len(text.rstrip(_SPACE))
+    if end <= head_end or text[end - 1] not in "-*_":
+        return end
+    last_line = end = len(text)
+    while last_line > head_end:
         last_line = max(text.rfind("\n", head_end, end - 1) + 1, head_end)
         if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
-            break
+            return last_line + len(text[last_line:end].rstrip(_SPACE))
         end = last_line
-    else:
-        return Span(head_end, head_end)
-    end = last_line + len(text[last_line:end].rstrip(" \t\r\n"))
-    learning = text[head_end:end].lstrip(" \t\r\n")
-    first_line = end - len(learning)
-    return Span(max(text.rfind("\n", head_end, first_line) + 1, head_end), end)
+    return head_end

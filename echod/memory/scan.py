@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from echod.memory import forms
 from echod.memory.commonmark import (
     ATX,
+    BOLD_TEXT,
     BREAK,
     FENCE,
     FENCE_ENDS,
@@ -96,13 +97,12 @@ class _Scanner:
 
     def run(self) -> None:
         text = self._text
-        find = text.find
         position = 1 if text.startswith("\ufeff") else 0
         while position < len(text):
-            end = find("\n", position) + 1 or len(text)
+            end = text.find("\n", position) + 1 or len(text)
             first = text[position]
             # Four kinds of line make up nearly all of a real file; the general case costs five times as much.
-            if first not in _SPECIAL:
+            if first not in _SPECIAL or (first == "*" and BOLD_TEXT.match(text, position)):
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
                     self._leaf = _PARAGRAPH
