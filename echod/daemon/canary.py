@@ -70,22 +70,33 @@ class Canary:
         self._awaited = self._sent_at = None
 
     def rest(self) -> None:
-        """Nothing can be proven for now; start afresh with the next `beat`."""
+        """Nothing can be proven for now: make sure there is a directory to watch, and start afresh with `beat`."""
         self._silent = False
         self._awaited = self._sent_at = None
+        try:
+            self._make_directory()
+        except OSError as error:
+            self._unwritten = _sentence(error)
 
     def _send(self, now: float) -> None:
         self._number += 1
         self._sent_at = now
         pulse = self._directory / f"{_PREFIX}{self._number}"
         try:
-            self._directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            self._make_directory()
             for old in self._directory.glob(f"{_PREFIX}*"):
                 old.unlink(missing_ok=True)
             with os.fdopen(os.open(pulse, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
                 file.write(str(self._number))
         except OSError as error:
-            self._unwritten = f"the canary file could not be written ({error.strerror})"
+            self._unwritten = _sentence(error)
         else:
             self._unwritten = ""
             self._awaited = pulse
+
+    def _make_directory(self) -> None:
+        self._directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+
+
+def _sentence(error: OSError) -> str:
+    return f"the canary file could not be written ({error.strerror})"

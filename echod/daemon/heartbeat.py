@@ -16,7 +16,7 @@ from pathlib import Path
 
 from echod.daemon.holder import LockState
 from echod.daemon.process import Process
-from echod.paths import PRIVATE_FILE
+from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 
 BEAT_SECONDS = 5.0
 """How often the daemon beats."""
@@ -84,28 +84,39 @@ class Heart:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: Heartbeat | None = None
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the last beat could not be written, in words, or ""; `echod status` then takes the daemon for hung."""
+        return self._trouble
 
     def beat(self, now: Heartbeat) -> bool:
-        """Write a beat; False if there was no progress, and the stamp was therefore left as it was.
+        """Leave a sign of life; False if there was no progress, and the stamp was therefore left as it was.
 
-        Raises:
-            OSError: the runtime directory is gone or full.
+        Never raises: a daemon that works but cannot say so is still better than none.
         """
         stalled = _stall(now)
-        if stalled:
-            at = self._last or now
-            stale = replace(now, beat_at=at.beat_at, beat_monotonic=at.beat_monotonic, stalled=stalled)
-            if self._last is None or self._last.stalled != stalled:
-                _write(self._path, stale)
-            self._last = stale
-            return False
-        _write(self._path, now)
-        self._last = now
-        return True
+        if not stalled:
+            self._write(now)
+            return True
+        at = self._last or now
+        stale = replace(now, beat_at=at.beat_at, beat_monotonic=at.beat_monotonic, stalled=stalled)
+        if self._last is None or self._last.stalled != stalled:
+            self._write(stale)
+        return False
 
     def clear(self) -> None:
         """Remove the file at a clean end. Nobody needs it gone: the lock says who runs."""
         self._path.unlink(missing_ok=True)
+
+    def _write(self, beat: Heartbeat) -> None:
+        self._last = beat
+        try:
+            _write(self._path, beat)
+            self._trouble = ""
+        except OSError as error:
+            self._trouble = f"the heartbeat could not be written ({error.strerror})"
 
 
 class State(StrEnum):
@@ -200,6 +211,7 @@ def _stall(now: Heartbeat) -> str:
 
 def _write(path: Path, beat: Heartbeat) -> None:
     # Not synced: a heartbeat that a crash loses was worth nothing.
+    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)  # some sweep runtime directories
     stage = path.with_name(f".{path.name}.{beat.pid}")
     descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
     try:

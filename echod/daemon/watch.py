@@ -226,13 +226,19 @@ class Watcher:
         return tuple(self._observer.emitters) if self._observer is not None else ()
 
     def _unseen_below(self, place: Place, armed: _Armed) -> int:
-        if not place.recursive:
-            return 0
+        """How many directories the kernel does not watch for us, the place itself included.
+
+        Beyond the limit, that happens to a place that was unmounted and is back: its identity is the old one.
+        """
         emitter = next((e for e in self._emitters() if e.watch == armed.watch), None)
-        seen = _seen_by(emitter)
-        if seen is None:
+        if (seen := _seen_by(emitter)) is None:
             return 0
-        return sum(below not in seen for below in _directories(place.path))
+        below = _directories(place.path) if place.recursive else (place.path,)
+        unseen = [directory for directory in below if directory not in seen]
+        if not unseen:
+            return 0
+        again = _seen_by(emitter) or frozenset()  # some came or went while we looked
+        return sum(directory not in again and Path(directory).is_dir() for directory in unseen)
 
     def _fail(self, failures: Mapping[Place, str]) -> None:
         for place, why in failures.items():

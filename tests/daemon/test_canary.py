@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -136,6 +137,23 @@ def test_a_dead_dispatcher_is_told_and_the_pipe_heals(watching: Watching, canary
 
     wait_until(healed, "the canary after the restart")
     assert SILENT in reasons
+
+
+def test_a_swept_runtime_directory_needs_no_hand(watching: Watching, canary: Canary) -> None:
+    """Some systems sweep there; without the directory the canary would be silent for ever without a word."""
+    canary.directory.mkdir(parents=True)
+    pipe = EventPipe(watching.watcher, canary)
+    pipe.arm(Targets())
+    pipe.look(0)
+    shutil.rmtree(canary.directory.parent)
+    wait_until(lambda: pipe.look(0) and not watching.watcher.watches(canary.directory), "the loss")
+    now = 100.0
+
+    def proven() -> bool:
+        pipe.look(now)
+        return any(canary.directory.glob("pulse-*")) and pipe.alive(now + PATIENCE_SECONDS + 1)
+
+    wait_until(proven, "the canary in its new directory")
 
 
 def test_a_pipe_that_cannot_exist_here_is_not_hung(watching: Watching, canary: Canary) -> None:

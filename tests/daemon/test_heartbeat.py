@@ -98,6 +98,26 @@ def test_progress_after_a_stall_is_a_sign_of_life_again(path: Path) -> None:
     assert read(path) == BEAT
 
 
+def test_a_swept_runtime_directory_needs_no_hand(path: Path) -> None:
+    heart = Heart(path.parent / "run" / path.name)
+
+    assert heart.beat(BEAT)
+
+    assert read(path.parent / "run" / path.name) == BEAT
+
+
+def test_a_heartbeat_that_cannot_be_written_is_told_and_ends_nothing(path: Path) -> None:
+    (path.parent / "run").write_text("in the way")
+    heart = Heart(path.parent / "run" / path.name)
+
+    assert heart.beat(BEAT)
+    assert "could not be written" in heart.trouble
+
+    (path.parent / "run").unlink()
+    assert heart.beat(BEAT)
+    assert heart.trouble == ""
+
+
 def test_a_clean_end_leaves_nothing(path: Path) -> None:
     heart = Heart(path)
     heart.beat(BEAT)

@@ -336,6 +336,27 @@ def test_a_renamed_root_is_noticed_by_its_identity(watching: Watching, store: Pa
     assert store / "reviewer" / "MEMORY.md" not in watching.paths
 
 
+@linux
+@pytest.mark.parametrize("kind", ["root", "hint"])
+def test_a_watch_that_the_kernel_dropped_is_set_again_though_the_directory_is_the_same(
+    watching: Watching, store: Path, kind: str
+) -> None:
+    """So it is with a file system that was unmounted and is back: same device and inode, live threads, no watch."""
+    import watchdog.observers.inotify_c as native
+
+    watching.arm(*([store] if kind == "root" else []), hints=() if kind == "root" else (store,))
+    [emitter] = _observer(watching.watcher).emitters
+    group = emitter._inotify  # type: ignore[attr-defined]
+    for descriptor in list(group._active_callbacks_by_watch):
+        native.inotify_rm_watch(group._inotify_fd._inotify_fd, descriptor)
+    wait_until(lambda: not group._active_callbacks_by_watch, "the end of the watch")
+    assert emitter.is_alive()
+
+    watching.arm(*([store] if kind == "root" else []), hints=() if kind == "root" else (store,))
+
+    watching.until_seen(store / "MEMORY.md")
+
+
 def test_a_root_behind_a_symlink_is_watched_and_reported_under_its_given_name(
     watching: Watching, store: Path, tmp_path: Path
 ) -> None:
