@@ -171,6 +171,24 @@ class JobsReport:
     schema: int = SCHEMA
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectInfo:
+    """A row of `echod projects`; not `registered` means that a glob in the settings matches it."""
+
+    path: str
+    registered: bool
+    missing: bool
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsReport:
+    """`echod projects`."""
+
+    projects: tuple[ProjectInfo, ...] = ()
+    schema: int = SCHEMA
+
+
 def to_json(report: Any) -> str:
     """One JSON object, `schema` first, for machines and people alike."""
     values = dataclasses.asdict(report)

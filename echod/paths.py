@@ -7,6 +7,7 @@ snapshot), so that an idle daemon writes nothing to the disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from echod.errors import ConfigurationError
 APP = "echod"
 PRIVATE_DIR = 0o700
 PRIVATE_FILE = 0o600
+RUN_USER = Path("/run/user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,13 @@ def claude_home(environ: Mapping[str, str]) -> Path:
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
-    # Without a login session there is no XDG_RUNTIME_DIR, and platformdirs would answer with a shared /tmp path.
-    base = environ.get("XDG_RUNTIME_DIR", "")
-    return Path(base) / APP if Path(base).is_absolute() else state / "run"
+    # A shell without a login session (cron, ssh to another user) lacks the variable, but must find what the daemon
+    # that has one left there. platformdirs would answer with a path in the shared /tmp.
+    named = environ.get("XDG_RUNTIME_DIR", "")
+    if Path(named).is_absolute():
+        return Path(named) / APP
+    usual = RUN_USER / str(os.getuid())
+    return usual / APP if usual.is_dir() else state / "run"
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> Path | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,25 @@ def test_variables_decide_where_state_runtime_and_settings_are(tmp_path: Path) -
     assert (found.state, found.runtime, found.config_file) == (tmp_path / "s", tmp_path / "r", tmp_path / "c")
 
 
-def test_without_a_login_session_the_runtime_directory_is_private_to_the_user(tmp_path: Path) -> None:
+def test_without_a_login_session_the_runtime_directory_is_private_to_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUN_USER", tmp_path / "absent")
+
     found = paths.from_environment({"ECHOD_STATE_DIR": str(tmp_path)})
 
     assert found.runtime == tmp_path / "run"
+
+
+def test_a_shell_without_the_variable_finds_what_the_session_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUN_USER", tmp_path)
+    session = tmp_path / str(os.getuid())
+    session.mkdir()
+
+    assert paths.from_environment({}).runtime == session / "echod"
+    assert paths.from_environment({"XDG_RUNTIME_DIR": str(session)}).runtime == session / "echod"
 
 
 def test_a_relative_directory_is_refused() -> None:

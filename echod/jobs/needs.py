@@ -21,10 +21,14 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class NeedRules:
-    """What decides whether something found on the disk is work: opt-outs and how long a file must be still."""
+    """What decides whether something found on the disk is work: opt-outs and how long a file must be still.
+
+    `mode` is part of an input's name: what was only reported has not been done when the mode changes.
+    """
 
     quiet_seconds: float
     consolidate: bool
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def look(store: Store, rules: NeedRules, now: float) -> Look:
         return Look((), (_trouble(store.root, error),))
     for role in roles:
         try:
-            if rules.consolidate and (need := _consolidation(role, rules.quiet_seconds, now)):
+            if rules.consolidate and (need := _consolidation(role, rules, now)):
                 needs.append(need)
         except OSError as error:
             troubles.append(_trouble(role.path, error))
@@ -70,25 +74,25 @@ def still_since(status: stat_result, now: float) -> float:
     return status.st_ctime if status.st_ctime <= now else 0.0
 
 
-def _consolidation(role: Role, quiet_seconds: float, now: float) -> Need | None:
+def _consolidation(role: Role, rules: NeedRules, now: float) -> Need | None:
     findings = [(path, status) for path in layout.findings_of(role) if (status := _stat(path)) is not None]
     if not findings:
         return None
-    due = min(still_since(status, now) for _, status in findings) + quiet_seconds
+    due = min(still_since(status, now) for _, status in findings) + rules.quiet_seconds
     agents = ", ".join(layout.agent_of(path) for path, _ in findings[:_NAMED])
     agents += ", ..." if len(findings) > _NAMED else ""
     return Need(
         kind=JobKind.CONSOLIDATE,
         store=role.store.key,
         role=role.name,
-        fingerprint=_fingerprint([*findings, (role.memory, _stat(role.memory))]),
+        fingerprint=_fingerprint(rules.mode, [*findings, (role.memory, _stat(role.memory))]),
         reason=f"{len(findings)} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
         due=due,
     )
 
 
-def _fingerprint(files: Iterable[tuple[Path, stat_result | None]]) -> str:
-    parts = [
+def _fingerprint(mode: str, files: Iterable[tuple[Path, stat_result | None]]) -> str:
+    parts = [mode] + [
         f"{path.name}\0absent"
         if status is None
         else f"{path.name}\0{status.st_ino}\0{status.st_size}\0{status.st_mtime_ns}"

@@ -10,13 +10,16 @@ import os
 import re
 import stat
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
 MEMORY = "MEMORY.md"
 KNOWLEDGE = "knowledge.md"
+FINDINGS_ARCHIVE = "archive/findings"
+QUARANTINE = "quarantine"
+REASONS = "REASONS.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def findings_of(role: Role) -> tuple[Path, ...]:
     return tuple(role.path / name for name in names)
 
 
-def agent_of(findings: Path) -> str:
+def agent_of(findings: PurePath) -> str:
     """The agent's name in a findings file's name."""
     match = AGENT_FINDINGS.fullmatch(findings.name)
     return match["agent"] if match else findings.stem

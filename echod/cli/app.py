@@ -1,0 +1,280 @@
+"""The command line as a tree: every command with its help and an example. Thin: parse, call, print.
+
+Each command's work is in a module of its own, imported when the command runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echod import __version__
+from echod.cli.shell import Shell
+
+app = typer.Typer(
+    name="echod",
+    help="Keeps the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts (docs/json.md).")]
+Project = Annotated[Path, typer.Argument(metavar="PATH", help="A project, or any directory in one.")]
+
+
+def _example(command: str) -> str:
+    return f"Example: {command}"
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"echod {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Read the settings from FILE.", show_default=False)
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+    cwd = Path.cwd()
+    environ = dict(os.environ)
+    if config is not None:
+        environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
+    context.obj = Shell(environ, cwd)
+
+
+def _shell(context: typer.Context) -> Shell:
+    shell = context.obj
+    assert isinstance(shell, Shell)  # noqa: S101  (set above for every command)
+    return shell
+
+
+@app.command(epilog=_example("echod add ~/src/my-project"))
+def add(context: typer.Context, path: Project) -> None:
+    """Maintain the memory of a project from now on."""
+    from echod.cli.projects import add
+
+    add(_shell(context), path)
+
+
+@app.command(epilog=_example("echod remove ~/src/my-project"))
+def remove(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A registered project, which may be gone.")],
+) -> None:
+    """Stop maintaining a project. Its memory stays as it is."""
+    from echod.cli.projects import remove
+
+    remove(_shell(context), path)
+
+
+@app.command(epilog=_example("echod projects --json"))
+def projects(context: typer.Context, json: Json = False) -> None:
+    """List the projects that are maintained."""
+    from echod.cli.projects import list_projects
+
+    list_projects(_shell(context), as_json=json)
+
+
+@app.command(epilog=_example("echod run --once ~/src/my-project --wait 60"))
+def run(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="With --once: only these projects.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="With --once: wait so long for what must wait.")
+    ] = 0.0,
+) -> None:
+    """Be the service, in the foreground; or do once what is due.
+
+    With --once, a running service is handed the work and its outcome is shown. Ends with 1 only if a job failed.
+    """
+    if once:
+        from echod.cli.once import run_once
+
+        run_once(_shell(context), paths or [], wait)
+    elif paths or wait:
+        raise typer.BadParameter("paths and --wait go with --once; the service maintains what `echod add` registered.")
+    else:
+        from echod.cli.serve import serve
+
+        serve(_shell(context))
+
+
+@app.command(epilog=_example("echod status --json"))
+def status(context: typer.Context, json: Json = False) -> None:
+    """How is it? What waits, and why? What needs a person?
+
+    Ends with 0 (healthy), 1 (needs a look), 3 (not running) or 4 (running, but not answering).
+    """
+    from echod.cli.status import show_status
+
+    show_status(_shell(context), as_json=json)
+
+
+@app.command(epilog=_example("echod gate ~/src/my-project"))
+def gate(context: typer.Context, path: Project = Path(), json: Json = False) -> None:
+    """May the project's memory be written now, and if not, why and until when?"""
+    from echod.cli.gate import show_gate
+
+    show_gate(_shell(context), path, as_json=json)
+
+
+jobs_app = typer.Typer(help="List jobs; try one again.", invoke_without_command=True, rich_markup_mode=None)
+app.add_typer(jobs_app, name="jobs", epilog=_example("echod jobs --json"))
+
+
+@jobs_app.callback()
+def jobs(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many to show, the newest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """List what was done, what waits, and what failed."""
+    if context.invoked_subcommand is None:
+        from echod.cli.jobs import list_jobs
+
+        list_jobs(_shell(context), limit, as_json=json)
+
+
+@jobs_app.command(epilog=_example("echod jobs retry 17"))
+def retry(context: typer.Context, job: Annotated[int, typer.Argument(metavar="ID", help="The job's number.")]) -> None:
+    """Try a job again that failed or was given up."""
+    from echod.cli.jobs import retry_job
+
+    retry_job(_shell(context), job)
+
+
+@app.command(epilog=_example("echod pause ~/src/my-project"))
+def pause(
+    context: typer.Context,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)
+    ] = None,
+) -> None:
+    """Write no memory until `echod resume`; what comes up meanwhile waits."""
+    from echod.cli.projects import pause
+
+    pause(_shell(context), path)
+
+
+@app.command(epilog=_example("echod resume ~/src/my-project"))
+def resume(
+    context: typer.Context,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)
+    ] = None,
+) -> None:
+    """Go on after `echod pause`."""
+    from echod.cli.projects import resume
+
+    resume(_shell(context), path)
+
+
+workflow_app = typer.Typer(
+    help="Tell echod that a tool is at work, or done.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(workflow_app, name="workflow")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Any name; `end` takes the same.")]
+In = Annotated[Path, typer.Option("--project", metavar="PATH", help="The project; default: the current directory.")]
+
+
+@workflow_app.command(epilog=_example("echod workflow begin nightly-refactoring --ttl 90"))
+def begin(
+    context: typer.Context,
+    name: Name,
+    project: In = Path(),
+    pid: Annotated[
+        int | None,
+        typer.Option("--pid", min=1, help="It ends with this process; default: CLAUDE_PID.", show_default=False),
+    ] = None,
+    ttl: Annotated[float, typer.Option("--ttl", metavar="MINUTES", min=0.01, help="It ends by itself then.")] = 240.0,
+) -> None:
+    """Keep echod from writing the project's memory until the workflow ends."""
+    from echod.cli.workflow import begin
+
+    begin(_shell(context), name, project, pid, ttl)
+
+
+@workflow_app.command(epilog=_example("echod workflow end nightly-refactoring"))
+def end(context: typer.Context, name: Name, project: In = Path()) -> None:
+    """The workflow is over."""
+    from echod.cli.workflow import end
+
+    end(_shell(context), name, project)
+
+
+service_app = typer.Typer(
+    help="Hand the service to systemd or launchd, and take it back.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(service_app, name="service")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Also replace or remove a service file that echod did not write.")]
+
+
+@service_app.command(epilog=_example("echod service install"))
+def install(context: typer.Context, force: Force = False, dry_run: DryRun = False) -> None:
+    """Install, enable and start the service for this user, and see that it answers."""
+    from echod.cli.service import install
+
+    install(_shell(context), force=force, dry_run=dry_run)
+
+
+@service_app.command(epilog=_example("echod service uninstall"))
+def uninstall(context: typer.Context, force: Force = False, dry_run: DryRun = False) -> None:
+    """Stop the service and remove it. Memories, state and settings stay."""
+    from echod.cli.service import uninstall
+
+    uninstall(_shell(context), force=force, dry_run=dry_run)
+
+
+@service_app.command(epilog=_example("echod service start"))
+def start(context: typer.Context) -> None:
+    """Start the installed service, and see that it answers."""
+    from echod.cli.service import start
+
+    start(_shell(context))
+
+
+@service_app.command(epilog=_example("echod service stop"))
+def stop(context: typer.Context) -> None:
+    """Stop the service; it comes back with the next login."""
+    from echod.cli.service import stop
+
+    stop(_shell(context))
+
+
+@service_app.command(epilog=_example("echod service restart"))
+def restart(context: typer.Context) -> None:
+    """Stop and start the service, and see that it answers."""
+    from echod.cli.service import restart
+
+    restart(_shell(context))
+
+
+@service_app.command(epilog=_example("echod service logs --lines 50 --follow"))
+def logs(
+    context: typer.Context,
+    lines: Annotated[int, typer.Option("--lines", min=1, help="How many.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on showing new lines.")] = False,
+) -> None:
+    """Show what the service logged."""
+    from echod.cli.service import logs
+
+    logs(_shell(context), lines, follow=follow)

@@ -1,0 +1,39 @@
+"""`echod gate`: the verdict on a project, with every marker that was looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.text import moment, paragraph, short_path
+from echod.contract import GateReport, to_json
+
+_WORDS = {
+    "idle": "idle: its memory may be written now",
+    "quiet": "quiet: it was just at work, so its memory is left alone for a moment",
+    "active": "active: a workflow runs, so its memory is left alone",
+}
+
+
+def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
+    """Print the verdict. The exit code is 0 whatever it is."""
+    from echod.daemon.board import gate_report
+    from echod.daemon.wiring import look_out
+
+    project = shell.project(path)
+    now = shell.now()
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        report = gate_report(lookout.gatekeeper.ask(project, shell.stores(project), now))
+    typer.echo(to_json(report) if as_json else _render(project, report, now))
+
+
+def _render(project: Path, report: GateReport, now: float) -> str:
+    lines = [f"{short_path(str(project))} is {_WORDS[report.state]}"]
+    for reason in report.reasons:
+        lines.append(f"\n{'-' if reason.holds else '!'} {reason.marker}")
+        lines.append(paragraph(reason.text, indent="  "))
+    if report.until is not None:
+        lines.append(f"\nAsk again at {moment(report.until, now)}.")
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+"""`echod jobs`: the queue and its past; and trying a job again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.text import moment, paragraph, short_path
+from echod.contract import JobReport, JobsReport, to_json
+from echod.state.job import Job
+
+
+def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
+    """Print the newest jobs, the newest first."""
+    from echod.state.database import Database
+    from echod.state.queue_view import QueueView
+
+    database = Database.open_reading(shell.paths.database)
+    if database is None:
+        jobs: tuple[Job, ...] = ()
+    else:
+        with database:
+            jobs = QueueView(database).jobs(limit=limit)
+    if as_json:
+        typer.echo(to_json(JobsReport(tuple(map(_report, jobs)))))
+    elif jobs:
+        typer.echo("\n".join(line for job in jobs for line in _lines(job, shell.now())))
+    else:
+        typer.echo("There are no jobs yet.")
+
+
+def retry_job(shell: Shell, number: int) -> None:
+    """Queue a job again, and wake the service for it."""
+    from echod.cli.wake import wake_daemon
+    from echod.daemon.wiring import furnish
+
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        goes_on = house.queue.retry(number, shell.now())
+    wake_daemon(shell)
+    as_other = "" if goes_on == number else f" as job {goes_on}"
+    typer.echo(f"Job {number} is queued again{as_other}.")
+
+
+def _report(job: Job) -> JobReport:
+    return JobReport(
+        job=job.id,
+        kind=job.kind.value,
+        store=job.store,
+        role=job.role,
+        state=job.state.value,
+        attempts=job.attempts,
+        reason=job.reason,
+        result=job.result,
+        due=job.due,
+        queued_at=job.queued_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+    )
+
+
+def _lines(job: Job, now: float) -> Iterator[str]:
+    at = moment(job.finished_at or job.started_at or job.queued_at, now)
+    yield f"{job.id:>5}  {job.state.value:<9}{at:<17} {job.kind.value} {job.role}  {short_path(job.store)}"
+    if said := job.result or job.reason:
+        yield paragraph(said, indent=" " * 7)

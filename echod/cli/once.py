@@ -1,0 +1,169 @@
+"""`echod run --once`: do what is due now, until nothing more is; or hand it to the daemon and show the outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.status import daemon_liveness
+from echod.cli.text import moment, paragraph, short_path
+from echod.cli.wake import wake_daemon
+from echod.daemon.lifetime import worker_lock
+from echod.daemon.service import me
+from echod.daemon.wiring import House, furnish, still_runs
+from echod.errors import EchodError, Exit, UsageError
+from echod.jobs.outcome import Blocked, Deferred, Done, Failed
+from echod.jobs.reconcile import reconcile
+from echod.jobs.roster import call
+from echod.jobs.work import Finished
+from echod.state.job import PENDING, Job, JobState
+from echod.store.layout import Store
+
+_LOCK_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
+_TAKEN_SECONDS = 30.0
+
+
+class NotTakenError(EchodError):
+    """The daemon runs but did not take the work."""
+
+    exit_code = Exit.NOT_ANSWERING
+
+
+def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
+    """Print one line a job and what must wait; exit with 1 only if a job failed."""
+    projects = [shell.project(path) for path in paths]
+    by_daemon = daemon_liveness(shell).answers
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        stores = call(projects).stores if projects else house.lookout.roster().stores
+        if not stores:
+            raise UsageError("No project is registered; name one, or add it with: echod add PATH")
+        keys = {store.key for store in stores}
+        if by_daemon:
+            failed = _hand_over(shell, house, stores, wait)
+        else:
+            with _worker(shell):
+                house.engine.recover(stores)
+                house.queue.recover(still_runs, shell.now())
+            failed = _do_here(shell, house, stores, wait)
+        _say_what_waits(shell, house, keys)
+    raise typer.Exit(Exit.FAILED if failed else Exit.OK)
+
+
+def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
+    """Work until nothing is due; whether a job failed."""
+    deadline = time.monotonic() + wait
+    keys = {store.key for store in stores}
+    failed = False
+    while True:
+        for store in stores:
+            reconcile(store, house.lookout.rules(store.project), house.queue, shell.now())
+            # A deferral of an earlier run is an answer of then; this one asks anew.
+            house.queue.wake_deferred(store.key, shell.now())
+        for finished in _work_off(shell, house, keys):
+            typer.echo(_line(finished))
+            failed |= isinstance(finished.outcome, Failed | Blocked)
+        if time.monotonic() >= deadline or not _pending(house, keys):
+            return failed
+        time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+
+
+def _work_off(shell: Shell, house: House, keys: Collection[str]) -> Iterator[Finished]:
+    """Run due jobs; a deferred one may come due again at once, so each waits for its second turn."""
+    waited: set[int] = set()
+    while True:
+        with _worker(shell):
+            finished = house.worker.turn(keys)
+        if finished is None or finished.job.id in waited:
+            return
+        if isinstance(finished.outcome, Deferred):
+            waited.add(finished.job.id)
+        else:
+            yield finished
+
+
+def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
+    """Queue the work, wake the daemon and watch; whether a job failed."""
+    for store in stores:
+        reconcile(store, house.lookout.rules(store.project), house.queue, shell.now())
+        house.queue.wake_deferred(store.key, shell.now())
+    keys = {store.key for store in stores}
+    watched = {job.id for job in _pending(house, keys)}
+    wake_daemon(shell)
+    typer.echo("The service does the work.")
+    deadline = time.monotonic() + max(wait, 0.0)
+    taken_by = time.monotonic() + _TAKEN_SECONDS
+    failed = False
+    while watched:
+        for number in sorted(watched):
+            job = house.view.get(number)
+            if job is None or job.merged_into is not None:
+                watched.discard(number)
+                watched |= {job.merged_into} - {None} if job is not None and job.merged_into else set()
+            elif job.state in (JobState.DONE, JobState.DEAD):
+                typer.echo(_row(job))
+                failed |= job.state is JobState.DEAD
+                watched.discard(number)
+            elif _rests(job, shell.now()) and time.monotonic() >= deadline:
+                failed |= job.attempts > 0
+                watched.discard(number)
+        if watched and time.monotonic() > max(taken_by, deadline):
+            raise NotTakenError("The service did not take the work within 30 s; `echod status` says how it is.")
+        time.sleep(0.1)
+    return failed
+
+
+def _rests(job: Job, now: float) -> bool:
+    """Whether it waits for something else than its turn."""
+    return job.state is JobState.DEFERRED or (job.state is JobState.QUEUED and job.due > now)
+
+
+def _pending(house: House, keys: Collection[str]) -> tuple[Job, ...]:
+    return tuple(job for job in house.view.jobs(PENDING, limit=10_000) if job.store in keys)
+
+
+def _say_what_waits(shell: Shell, house: House, keys: Collection[str]) -> None:
+    now = shell.now()
+    for job in reversed(_pending(house, keys)):
+        when = f" Again at {moment(job.due, now)}." if job.due > now else ""
+        typer.echo(f"waits   {_name(job)}")
+        typer.echo(paragraph(f"{job.result or job.reason}.{when}", indent=" " * 8))
+    given_up = [job for job in house.view.jobs({JobState.DEAD}, limit=10_000) if job.store in keys]
+    for job in reversed(given_up):
+        typer.echo(_said("gave up", job, f"{job.result} (job {job.id})"))
+    if not _pending(house, keys) and not given_up:
+        typer.echo("Nothing is left to do.")
+
+
+def _line(finished: Finished) -> str:
+    match finished.outcome:
+        case Done(summary):
+            return _said("done", finished.job, summary)
+        case Blocked(reason):
+            return _said("failed", finished.job, reason)
+        case Failed(error):
+            return _said("failed", finished.job, error)
+        case Deferred(reason):
+            return _said("waits", finished.job, reason)
+
+
+def _row(job: Job) -> str:
+    return _said("done" if job.state is JobState.DONE else "failed", job, job.result)
+
+
+def _said(word: str, job: Job, text: str) -> str:
+    return f"{word:<7} {_name(job)}\n{paragraph(text, indent=' ' * 8)}"
+
+
+def _name(job: Job) -> str:
+    return f"{job.kind.value} {job.role}  {short_path(job.store)}"
+
+
+def _worker(shell: Shell) -> AbstractContextManager[object]:
+    return worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS)

@@ -1,0 +1,105 @@
+"""Commands about the list of projects: add, remove, projects, pause, resume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.text import count, paragraph, short_path
+from echod.contract import ProjectInfo, ProjectsReport, to_json
+from echod.errors import UsageError
+from echod.projects import Projects, expand
+
+
+def add(shell: Shell, path: Path) -> None:
+    """Register a project and say what is in it."""
+    from echod.cli.wake import wake_daemon
+    from echod.daemon.wiring import look_out
+
+    project = shell.project(path)
+    shell.paths.create()
+    new = _projects(shell).add(project)
+    wake_daemon(shell)
+    shown = short_path(str(project))
+    typer.echo(f"{shown} is maintained from now on." if new else f"{shown} was registered already.")
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        for store in shell.stores(project):
+            info = lookout.survey.of(store, lookout.line_limit(project), None)
+            findings = sum(role.findings for role in info.roles)
+            typer.echo(
+                f"  {store.root.relative_to(project)}: {count(len(info.roles), 'role')}, "
+                f"{count(findings, 'findings file')} waiting"
+            )
+            for role in info.roles:
+                if role.problem:
+                    typer.echo(paragraph(f"{role.name}: {role.problem}", indent="    ! "))
+
+
+def remove(shell: Shell, path: Path) -> None:
+    """Take a project off the list; it may be gone from the disk."""
+    from echod.cli.wake import wake_daemon
+
+    root = shell.cwd / path.expanduser()
+    if not _projects(shell).remove(root):
+        raise UsageError(f"{short_path(str(root))} is not registered; `echod projects` lists what is.")
+    wake_daemon(shell)
+    typer.echo(f"{short_path(str(root))} is not maintained any more. Its memory stays as it is.")
+
+
+def list_projects(shell: Shell, *, as_json: bool) -> None:
+    """Print every project, registered or matched by the settings."""
+    projects = _projects(shell)
+    listing, pauses = projects.listed(), projects.pauses()
+    registered = {project.root: project.missing for project in listing.projects}
+    matched = {root: False for root in expand(shell.settings.projects) if root not in registered}
+    infos = tuple(
+        ProjectInfo(str(root), registered=root in registered, missing=missing, paused=pauses.hold(root))
+        for root, missing in (*registered.items(), *matched.items())
+    )
+    if as_json:
+        typer.echo(to_json(ProjectsReport(infos)))
+        return
+    for info in infos:
+        marks = [
+            "missing" if info.missing else "",
+            "paused" if info.paused else "",
+            "" if info.registered else "from the settings",
+        ]
+        said = ", ".join(mark for mark in marks if mark)
+        typer.echo(f"{short_path(info.path)}{f'  ({said})' if said else ''}")
+    for warning in listing.warnings:
+        typer.echo(f"! {warning}", err=True)
+    if not infos:
+        typer.echo("No project is registered; add one with: echod add PATH")
+
+
+def pause(shell: Shell, path: Path | None) -> None:
+    """Hold the jobs of a project, or of all."""
+    root = None if path is None else shell.project(path)
+    shell.paths.create()
+    held = _projects(shell).pause(root)
+    name = "Everything" if root is None else short_path(str(root))
+    typer.echo(f"{name} is paused until `echod resume`." if held else f"{name} was paused already.")
+
+
+def resume(shell: Shell, path: Path | None) -> None:
+    """End a pause, and let the daemon go on at once."""
+    from echod.cli.wake import wake_daemon
+    from echod.daemon.wiring import furnish
+
+    root = None if path is None else shell.project(path)
+    if not _projects(shell).resume(root):
+        typer.echo("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
+        return
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        roster = house.lookout.roster()
+        for store in roster.stores if root is None else roster.stores_in(root):
+            house.queue.wake_deferred(store.key, shell.now())
+    wake_daemon(shell)
+    typer.echo("Work goes on." if root is None else f"Work on {short_path(str(root))} goes on.")
+
+
+def _projects(shell: Shell) -> Projects:
+    return Projects(shell.paths.projects)

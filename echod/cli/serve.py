@@ -1,0 +1,53 @@
+"""`echod run`: the service in the foreground, for a terminal, systemd and launchd alike."""
+
+from __future__ import annotations
+
+import sys
+
+import structlog
+import typer
+
+from echod import config, log
+from echod.cli.shell import Shell
+from echod.config import Settings
+from echod.daemon.lifetime import AlreadyRunningError
+from echod.errors import ConfigurationError, StateError
+
+_LAUNCHD_LABEL = "local.echod"
+
+
+def serve(shell: Shell) -> None:
+    """Run until a signal comes. A second service is a friendly message and no error."""
+    from echod.daemon.service import run
+
+    try:
+        settings = shell.settings
+    except ConfigurationError as error:
+        if not _under_launchd(shell):
+            raise
+        # launchd starts again after every failure and cannot be told that this one is final.
+        _log_to(shell, "error")
+        structlog.get_logger(__name__).error("configuration_unusable", error=str(error))
+        return
+    _log_to(shell, settings.log_level)
+
+    def load() -> Settings:
+        return config.load(shell.paths.config_file, shell.environ)
+
+    try:
+        run(shell.paths, load, shell.environ)
+    except AlreadyRunningError as already:
+        typer.echo(f"{already} Nothing to do.")
+    except StateError as error:
+        structlog.get_logger(__name__).error("stopped_by_error", error=str(error), cause=repr(error.__cause__))
+        raise
+
+
+def _log_to(shell: Shell, level: str) -> None:
+    # launchd does not rotate what it collects, so there the log is a file of our own.
+    file = shell.paths.log_file if _under_launchd(shell) else None
+    log.configure(level, sys.stderr, shell.environ, file=file)
+
+
+def _under_launchd(shell: Shell) -> bool:
+    return shell.environ.get("XPC_SERVICE_NAME") == _LAUNCHD_LABEL

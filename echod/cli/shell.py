@@ -1,0 +1,67 @@
+"""What every command starts from: the environment it was called in, and the settings when it needs them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from echod import paths
+from echod.errors import UsageError
+from echod.store import layout
+
+if TYPE_CHECKING:
+    from echod.config import Settings
+    from echod.store.layout import Store
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The process environment and the working directory, read once at the door."""
+
+    environ: Mapping[str, str]
+    cwd: Path
+
+    @cached_property
+    def paths(self) -> paths.Paths:
+        """Where echod's own files live."""
+        return paths.from_environment(self.environ)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; unknown variables are said on standard error."""
+        from echod import config
+
+        for warning in config.unknown_variables(self.environ):
+            sys.stderr.write(f"echod: {warning}\n")
+        return config.load(self.paths.config_file, self.environ)
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return time.time()
+
+    def project(self, path: Path) -> Path:
+        """The project that `path` means: the nearest directory at or above it that has a store.
+
+        Raises:
+            UsageError: there is no such path, or no store at or above it.
+        """
+        start = layout.project_root(self.cwd / path.expanduser())
+        if not start.exists():
+            raise UsageError(f"{start} does not exist.")
+        for candidate in (start, *start.parents):
+            if layout.stores_of(candidate):
+                return candidate
+        wanted = " or ".join(str(below) for below in layout.STORE_DIRS)
+        raise UsageError(
+            f"{start} has no memory: neither it nor a directory above it holds {wanted}. "
+            f"Make one with: mkdir -p {start / layout.STORE_DIRS[0]}"
+        )
+
+    def stores(self, project: Path) -> tuple[Store, ...]:
+        """The stores of a project that `project` has found."""
+        return layout.stores_of(project)

@@ -1,0 +1,94 @@
+"""`echod status`: what the daemon keeps ready, or, where none answers, what the database and the disk say."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import NoReturn
+
+import typer
+
+from echod import __version__
+from echod.cli.shell import Shell
+from echod.cli.status_text import render
+from echod.contract import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
+from echod.daemon.alive import observe
+from echod.daemon.heartbeat import Liveness, State
+from echod.errors import Exit, StateError
+
+_START_SECONDS = 3.0
+
+
+def daemon_liveness(shell: Shell) -> Liveness:
+    """How the daemon is, judged from outside; one that is just starting is given a moment."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            found = observe(shell.paths, __version__, time.monotonic())
+        except OSError as error:
+            raise StateError(
+                f"{error.filename} cannot be read: {error.strerror}; it belongs to another user or was damaged."
+            ) from error
+        if found.state is not State.STARTING or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
+def show_status(shell: Shell, *, as_json: bool) -> NoReturn:
+    """Print the status and exit with the code that says how it is."""
+    live = daemon_liveness(shell)
+    now = shell.now()
+    report = _kept_ready(shell, live, now) or _looked_up(shell, live, now)
+    typer.echo(to_json(report) if as_json else render(report, now))
+    raise typer.Exit(_exit_code(live, report))
+
+
+def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None:
+    """The daemon's own snapshot, if it answers and this version understands it."""
+    if not live.answers or live.heartbeat is None:
+        return None
+    try:
+        report = status_from_json(shell.paths.snapshot.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    info = DaemonInfo(live.heartbeat.pid, live.heartbeat.version, now - live.heartbeat.started_at)
+    report = replace(report, daemon=info)
+    return report if live.state is State.RUNNING else _with(report, Health.DEGRADED, _speaking(live, now))
+
+
+def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
+    from echod.daemon.board import Board
+    from echod.daemon.wiring import look_out
+
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        roster = lookout.roster()
+        board = Board(lookout)
+        board.refresh(roster.stores, now)
+        beat = live.heartbeat
+        daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None
+        report = board.report(roster, now, daemon=daemon)
+    if live.state is State.UPGRADED:
+        return _with(report, Health.DEGRADED, _speaking(live, now))
+    return report if live.answers else _with(report, Health.DOWN, _speaking(live, now))
+
+
+def _with(report: StatusReport, health: Health, warning: Warn) -> StatusReport:
+    return replace(report, health=health, warnings=(warning, *report.warnings))
+
+
+def _speaking(live: Liveness, now: float) -> Warn:
+    """What is wrong with the daemon, as a warning."""
+    text, _, fix = live.text.partition("; ")
+    since = live.heartbeat.beat_at if live.heartbeat is not None else now
+    if live.state is State.STOPPED:
+        fix = "start it with: echod service start, or echod run"
+    severity = Severity.WARNING if live.state is State.UPGRADED else Severity.ERROR
+    return Warn(f"daemon-{live.state.value}", severity, since, f"{text.rstrip('.')}.", fix)
+
+
+def _exit_code(live: Liveness, report: StatusReport) -> Exit:
+    if live.state is State.STOPPED:
+        return Exit.NOT_RUNNING
+    if not live.answers:
+        return Exit.NOT_ANSWERING
+    return Exit.OK if report.health is Health.HEALTHY else Exit.FAILED

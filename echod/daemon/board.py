@@ -1,0 +1,203 @@
+"""The status board: gathers from every room what `echod status` shows. Looks only, decides nothing.
+
+The daemon refreshes the stores that something happened in; a command without a daemon refreshes all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from echod.contract import (
+    DaemonInfo,
+    GateReason,
+    GateReport,
+    Health,
+    KindInfo,
+    QueueInfo,
+    Severity,
+    StatusReport,
+    StoreInfo,
+    WaitingJob,
+    Warn,
+)
+from echod.daemon.wiring import Lookout
+from echod.jobs.roster import Roster
+from echod.state.job import Job, JobState
+from echod.state.queue_view import QueueView
+from echod.store import layout
+from echod.store.layout import Store
+from echod.workflows.verdict import Verdict
+
+WAITING_TOO_LONG_SECONDS = 900.0
+_SHOWN_JOBS = 200
+_SHOWN_STATES = frozenset(JobState) - {JobState.DONE}
+
+
+class Board:
+    """What is known for `status`; one for a process, owned by one thread."""
+
+    def __init__(self, lookout: Lookout) -> None:
+        self._lookout = lookout
+        self._stores: dict[str, StoreInfo] = {}
+        self._asides: dict[Path, tuple[str, ...]] = {}
+        self._since: dict[tuple[str, str], float] = {}
+
+    def refresh(self, stores: Iterable[Store], now: float) -> None:
+        """Look at these stores again."""
+        for store in stores:
+            verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_of(store.project), now)
+            limit = self._lookout.line_limit(store.project)
+            self._asides[store.project] = self._lookout.settings_warnings(store.project)
+            self._stores[store.key] = self._lookout.survey.of(store, limit, gate_report(verdict))
+
+    def expired(self, now: float) -> tuple[str, ...]:
+        """The stores whose gate may have changed by time alone since they were looked at."""
+        return tuple(
+            key
+            for key, info in self._stores.items()
+            if info.gate is not None and info.gate.until is not None and info.gate.until <= now
+        )
+
+    def report(
+        self, roster: Roster, now: float, *, daemon: DaemonInfo | None = None, warnings: Iterable[Warn] = ()
+    ) -> StatusReport:
+        """The whole status. `warnings` are those only the caller knows."""
+        view = self._lookout.view
+        queue = _queue(view, now)
+        waiting = () if view is None else view.jobs(_SHOWN_STATES, _SHOWN_JOBS)
+        records = {} if view is None else view.records()
+        stores = tuple(self._stores[store.key] for store in roster.stores if store.key in self._stores)
+        asides = tuple(text for project in roster.projects for text in self._asides.get(project, ()))
+        found = (*warnings, *self._dated((*_warnings(roster, waiting, queue, stores, now), *_said(asides, now)), now))
+        return StatusReport(
+            health=_health(found, daemon),
+            warnings=found,
+            daemon=daemon,
+            queue=queue,
+            jobs={kind.value: KindInfo(r.last_success, r.last_failure) for kind, r in records.items()},
+            waiting=tuple(_waiting(job) for job in reversed(waiting)),
+            stores=stores,
+        )
+
+    def _dated(self, warnings: Iterable[Warn], now: float) -> tuple[Warn, ...]:
+        """Each with the moment it was first seen; those that are gone are forgotten."""
+        found = tuple(warnings)
+        keys = {(warning.code, warning.text) for warning in found}
+        self._since = {key: self._since.get(key, now) for key in keys}
+        return tuple(Warn(w.code, w.severity, min(w.since, self._since[w.code, w.text]), w.text, w.fix) for w in found)
+
+
+def gate_report(verdict: Verdict) -> GateReport:
+    """A verdict in the words of the JSON contract."""
+    return GateReport(
+        state=verdict.state.value,
+        reasons=tuple(
+            GateReason(r.marker, r.text, holds=r.holds, since=r.since, until=r.until, pid=r.pid)
+            for r in verdict.reasons
+        ),
+        until=verdict.until,
+    )
+
+
+def _queue(view: QueueView | None, now: float) -> QueueInfo:
+    if view is None:
+        return QueueInfo()
+    counts, oldest = view.counts(), view.oldest_due(now)
+    return QueueInfo(
+        queued=counts[JobState.QUEUED],
+        deferred=counts[JobState.DEFERRED],
+        running=counts[JobState.RUNNING],
+        dead=counts[JobState.DEAD],
+        oldest_due_seconds=None if oldest is None else max(0.0, now - oldest),
+    )
+
+
+def _health(warnings: Iterable[Warn], daemon: DaemonInfo | None) -> Health:
+    if daemon is None:
+        return Health.DOWN
+    serious = any(warning.severity is not Severity.NOTICE for warning in warnings)
+    return Health.DEGRADED if serious else Health.HEALTHY
+
+
+def _waiting(job: Job) -> WaitingJob:
+    return WaitingJob(
+        job=job.id,
+        kind=job.kind.value,
+        store=job.store,
+        role=job.role,
+        state=job.state.value,
+        reason=job.result or job.reason,
+        due=job.due,
+    )
+
+
+def _warnings(
+    roster: Roster, jobs: Iterable[Job], queue: QueueInfo, stores: Iterable[StoreInfo], now: float
+) -> Iterator[Warn]:
+    for project in roster.missing:
+        yield Warn(
+            "project-missing",
+            Severity.WARNING,
+            now,
+            f"The project {project} is not there (deleted, moved or not mounted). It stays registered.",
+            f"If it is gone for good: echod remove {project}",
+        )
+    for project in roster.without_store:
+        yield Warn(
+            "project-without-store",
+            Severity.NOTICE,
+            now,
+            f"The project {project} has no memory directory; echod starts when one appears.",
+            "",
+        )
+    for job in jobs:
+        if job.state is JobState.DEAD:
+            yield Warn(
+                "job-given-up",
+                Severity.WARNING,
+                job.finished_at or now,
+                f"{job.kind.value} of {job.role} in {job.store} was given up: {job.result}",
+                f"It is tried again when its input changes, or with: echod jobs retry {job.id}",
+            )
+    if queue.oldest_due_seconds is not None and queue.oldest_due_seconds > WAITING_TOO_LONG_SECONDS:
+        yield Warn(
+            "queue-stands-still",
+            Severity.ERROR,
+            now - queue.oldest_due_seconds,
+            "A job has been due for too long and nothing has run it.",
+            "Restart the service: echod service restart",
+        )
+    yield from _store_warnings(stores, now)
+
+
+def _said(asides: Iterable[str], now: float) -> Iterator[Warn]:
+    for text in asides:
+        yield Warn("project-settings", Severity.WARNING, now, text, "")
+
+
+def _store_warnings(stores: Iterable[StoreInfo], now: float) -> Iterator[Warn]:
+    projects: dict[Path, int] = {}
+    for store in stores:
+        project = Path(store.path).parents[1]
+        projects[project] = projects.get(project, 0) + 1
+        if store.problem:
+            yield Warn("store-unreadable", Severity.WARNING, now, f"{store.path}: {store.problem}", "")
+        for role in store.roles:
+            if role.problem:
+                text = f"{store.path}/{role.name}: {role.problem}"
+                yield Warn(
+                    "memory-unreadable", Severity.WARNING, now, text, "echod leaves it alone until it is mended."
+                )
+        for reason in store.gate.reasons if store.gate else ():
+            if not reason.holds:
+                yield Warn("marker-not-believed", Severity.NOTICE, reason.since or now, f"{project}: {reason.text}", "")
+    for project, number in projects.items():
+        if number > 1:
+            yield Warn(
+                "two-stores",
+                Severity.NOTICE,
+                now,
+                f"{project} has two memory directories; each is maintained where it is.",
+                "",
+            )

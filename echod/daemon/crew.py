@@ -1,0 +1,117 @@
+"""The worker's thread: runs due jobs one after the other, sleeps until the next is due, stops between jobs.
+
+Owns no state but its own progress. What a job is, and whether it may run, is decided by `echod.jobs.work`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import structlog
+
+from echod.daemon.lifetime import WorkerBusyError
+from echod.errors import EchodError
+from echod.jobs.work import Finished, Worker
+
+log = structlog.get_logger(__name__)
+
+LONGEST_SLEEP_SECONDS = 5.0
+"""Also how often the thread shows that it is alive."""
+
+
+class Crew:
+    """One thread that works. A context manager: leaving it waits for the running job to end.
+
+    Args:
+        worker: runs the next due job.
+        exclusive: the worker lock; another process may hold it for the length of a job.
+        next_due: when the next job may run (Unix seconds), which may be past; None if none waits.
+        wall: the clock of `next_due`.
+        ended: called after each job, in the worker's thread.
+        lost: called once with the error if the database or a lock is lost; the thread has ended then.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        exclusive: Callable[[], AbstractContextManager[object]],
+        next_due: Callable[[], float | None],
+        wall: Callable[[], float],
+        ended: Callable[[Finished], None],
+        lost: Callable[[EchodError], None],
+    ) -> None:
+        self._worker = worker
+        self._exclusive = exclusive
+        self._next_due = next_due
+        self._wall = wall
+        self._ended = ended
+        self._lost = lost
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._moved = time.monotonic()
+        self._thread = threading.Thread(target=self._work, name="worker", daemon=True)
+
+    @property
+    def moved(self) -> float:
+        """When the thread last showed progress (monotonic seconds)."""
+        return self._moved
+
+    @property
+    def doing(self) -> str:
+        """The running job in words, or "" between jobs."""
+        job = self._worker.doing
+        return f"{job.kind.value} {job.role} in {job.store}" if job is not None else ""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the thread was told to stop."""
+        return self._stop.is_set()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Stop after the running job, which is never cut short; whether the thread ended within `seconds`."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._moved = time.monotonic()
+                if not self._one():
+                    self._sleep()
+        except EchodError as error:
+            self._lost(error)
+
+    def _one(self) -> bool:
+        due = self._next_due()
+        if due is None or due > self._wall():
+            return False
+        try:
+            with self._exclusive():
+                finished = self._worker.turn()
+        except WorkerBusyError:
+            return False
+        if finished is None:
+            return False
+        self._ended(finished)
+        return True
+
+    def _sleep(self) -> None:
+        due = self._next_due()
+        pause = LONGEST_SLEEP_SECONDS if due is None else min(max(due - self._wall(), 0.05), LONGEST_SLEEP_SECONDS)
+        self._wake.wait(pause)
+        self._wake.clear()

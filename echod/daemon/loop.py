@@ -1,0 +1,290 @@
+"""The daemon's loop: what happened -> which stores to look at -> what is queued; and the signs of life.
+
+One thread owns everything here. Events are only hints where to look; a full look at every store comes at start,
+after anything was missed, after a clock jump, and every few minutes. One turn takes the time as an argument.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+import structlog
+
+from echod import __version__
+from echod.contract import DaemonInfo, Severity, StatusReport, Warn, to_json
+from echod.daemon.board import Board
+from echod.daemon.clockjump import ClockJumps
+from echod.daemon.crew import Crew
+from echod.daemon.debounce import Debounce
+from echod.daemon.heartbeat import BEAT_SECONDS, Heart, Heartbeat
+from echod.daemon.leave import leave
+from echod.daemon.lifetime import HeldLock
+from echod.daemon.notify import Notifier
+from echod.daemon.pipe import EventPipe
+from echod.daemon.schedule import Metronome
+from echod.daemon.targets import Targets
+from echod.daemon.wake import WakeFile
+from echod.daemon.wiring import House
+from echod.errors import StateError
+from echod.jobs.reconcile import reconcile
+from echod.jobs.roster import Roster
+from echod.jobs.work import Finished
+from echod.store.layout import Store
+from echod.workflows import marker_directories
+from echod.workflows.verdict import GateState
+
+log = structlog.get_logger(__name__)
+
+GATE_SECONDS = 2.0
+"""How often the gate is asked while a job waits for it; its markers' events make it sooner."""
+
+BOARD_SECONDS = 1.0
+"""How often a status that changed is written for `echod status`."""
+
+LONGEST_TURN_SECONDS = BEAT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This daemon, as its heartbeat names it."""
+
+    pid: int
+    started: str
+    started_at: float
+
+
+class Loop:
+    """Everything but the worker. `turn` is called again and again until the process stops."""
+
+    def __init__(
+        self,
+        house: House,
+        *,
+        me: Identity,
+        pipe: EventPipe,
+        heart: Heart,
+        notifier: Notifier,
+        lock: HeldLock,
+        wake_file: WakeFile,
+        wake: threading.Event,
+        reconcile_now: threading.Event,
+        metronome: Metronome,
+        jumps: ClockJumps,
+    ) -> None:
+        self._house = house
+        self._me = me
+        self._pipe = pipe
+        self._heart = heart
+        self._notifier = notifier
+        self._lock = lock
+        self._wake_file = wake_file
+        self._wake = wake
+        self._reconcile_now = reconcile_now
+        self._metronome = metronome
+        self._jumps = jumps
+        self._board = Board(house.lookout)
+        settings = house.settings
+        self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
+        self._roster = Roster()
+        self._markers: dict[Path, Path] = {}
+        self._held: set[str] = set()
+        self._ended: SimpleQueue[Finished] = SimpleQueue()
+        self._gate_at = self._beat_at = self._board_at = 0.0
+        self._stale: set[str] = set()
+        self._changed = True
+        self._reconciled_at: float | None = None
+        self._notices: tuple[Warn, ...] = _rebuilt(house)
+        self._health = "starting"
+
+    @property
+    def health(self) -> str:
+        """One line about how it is."""
+        return self._health
+
+    def job_ended(self, finished: Finished) -> None:
+        """From the worker's thread: a job ended, so its store looks different now."""
+        self._ended.put(finished)
+        self._wake.set()
+
+    def turn(self, wall: float, monotonic: float, crew: Crew) -> float:
+        """Do what is due at this moment; returns for how many seconds there is nothing to do unless woken.
+
+        Raises:
+            StateError: the lock or the database was lost; the daemon must stop.
+        """
+        self._check()
+        self._hear_of_jobs()
+        if (ahead := self._jumps.jumped(wall, monotonic)) is not None:
+            log.info("clock_jumped", seconds=round(ahead, 1))
+            self._metronome.reschedule_all()
+            self._reconcile_now.set()
+        dirt = self._pipe.look(monotonic)
+        if dirt.rescan:
+            log.info("rescan", reasons=list(dirt.rescan))
+            self._reconcile_now.set()
+        if self._wake_file.woken():
+            self._reconcile_now.set()
+        if self._reconcile_now.is_set():
+            self._reconcile_now.clear()
+            self._look_everywhere(wall)
+            crew.wake()
+        else:
+            self._note(dirt.paths, monotonic)
+            if due := self._debounce.ready(monotonic):
+                self._look_at(due, wall)
+                crew.wake()
+        self._ask_gates(wall, monotonic, crew)
+        self._show(wall, monotonic)
+        self._beat(wall, monotonic, crew)
+        return self._pause(monotonic)
+
+    def finish(self) -> None:
+        """A clean end: no sign of life stays behind."""
+        self._heart.clear()
+        self._house.paths.snapshot.unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        if not self._lock.still_held():
+            raise StateError("The daemon's lock file was replaced; another daemon may run now, so this one stops.")
+        if not self._house.opened.database.still_ours():
+            raise StateError("The state database was deleted or replaced; start echod again.")
+
+    def _hear_of_jobs(self) -> None:
+        while not self._ended.empty():
+            finished = self._ended.get()
+            if finished.held_by_gate:
+                self._held.add(finished.job.store)
+            self._stale.add(finished.job.store)
+
+    def _look_everywhere(self, now: float) -> None:
+        self._roster = self._house.lookout.roster()
+        self._markers = {
+            directory: project for project in self._roster.projects for directory in marker_directories(project)
+        }
+        roots = (*(store.root for store in self._roster.stores), *sorted(self._roster.awaited))
+        hints = (*self._markers, self._house.paths.runtime, self._house.paths.state)
+        self._pipe.arm(Targets(roots=roots, hints=tuple(dict.fromkeys(hints))))
+        for store in self._roster.stores:
+            self._reconcile(store, now)
+        self._board.refresh(self._roster.stores, now)
+        self._reconciled_at = now
+        self._changed = True
+
+    def _note(self, paths: Collection[Path], monotonic: float) -> None:
+        for path in paths:
+            if path == self._house.paths.projects or path in self._roster.awaited:
+                self._reconcile_now.set()
+            elif (store := self._roster.store_of(path)) is not None:
+                self._debounce.mark(store.key, monotonic)
+            elif (project := self._markers.get(path.parent) or self._markers.get(path)) is not None:
+                self._gate_at = 0.0
+                self._stale.update(store.key for store in self._roster.stores_in(project))
+
+    def _look_at(self, keys: Iterable[str], now: float) -> None:
+        stores = [store for store in self._roster.stores if store.key in set(keys)]
+        for store in stores:
+            self._reconcile(store, now)
+        self._stale.update(store.key for store in stores)
+        self._changed = True
+
+    def _reconcile(self, store: Store, now: float) -> None:
+        for trouble in reconcile(store, self._house.lookout.rules(store.project), self._house.queue, now):
+            log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
+
+    def _ask_gates(self, now: float, monotonic: float, crew: Crew) -> None:
+        """Wake the jobs of stores whose gate has opened."""
+        if monotonic - self._gate_at < GATE_SECONDS:
+            return
+        self._gate_at = monotonic
+        for store in (store for store in self._roster.stores if store.key in self._held):
+            verdict = self._house.lookout.gatekeeper.ask(store.project, self._roster.stores_in(store.project), now)
+            if verdict.state is GateState.IDLE:
+                self._held.discard(store.key)
+                woken = self._house.queue.wake_deferred(store.key, now)
+                log.info("gate_opened", store=store.key, jobs=woken)
+                self._stale.add(store.key)
+                crew.wake()
+
+    def _show(self, now: float, monotonic: float) -> None:
+        """Keep the status ready, so that asking costs the asker nearly nothing."""
+        self._stale.update(self._board.expired(now))
+        if not (self._changed or self._stale) or monotonic - self._board_at < BOARD_SECONDS:
+            return
+        self._board_at = monotonic
+        stale, self._stale = self._stale, set()
+        self._changed = False
+        self._board.refresh((store for store in self._roster.stores if store.key in stale), now)
+        daemon = DaemonInfo(self._me.pid, __version__, now - self._me.started_at)
+        report = self._board.report(self._roster, now, daemon=daemon, warnings=self._own_warnings(now, monotonic))
+        self._health = one_line(report)
+        leave(self._house.paths.snapshot, to_json(report))
+
+    def _own_warnings(self, now: float, monotonic: float) -> tuple[Warn, ...]:
+        unwatched = tuple(
+            Warn(
+                "not-watched",
+                Severity.WARNING,
+                now,
+                f"{path} is only looked at every {self._house.settings.reconcile_minutes:g} minutes: {reason}.",
+                "",
+            )
+            for path, reason in self._pipe.unwatched()
+        )
+        silent = tuple(
+            Warn(
+                "events-missing", Severity.WARNING, now, f"{text[:1].upper()}{text[1:]}.", "echod heals this by itself."
+            )
+            for text in self._pipe.troubles(monotonic)
+        )
+        return (*self._notices, *unwatched, *silent)
+
+    def _beat(self, now: float, monotonic: float, crew: Crew) -> None:
+        if monotonic - self._beat_at < BEAT_SECONDS:
+            return
+        self._beat_at = monotonic
+        beat = Heartbeat(
+            pid=self._me.pid,
+            started=self._me.started,
+            version=__version__,
+            started_at=self._me.started_at,
+            beat_at=now,
+            beat_monotonic=monotonic,
+            worker_monotonic=crew.moved,
+            canary_ok=self._pipe.alive(monotonic),
+            job=crew.doing,
+            health=self._health,
+            reconciled_at=self._reconciled_at,
+        )
+        if self._heart.beat(beat):
+            self._notifier.watchdog()
+            self._notifier.status(self._health)
+        else:
+            log.warning("no_progress", canary_ok=beat.canary_ok, job=beat.job)
+
+    def _pause(self, monotonic: float) -> float:
+        pauses = [LONGEST_TURN_SECONDS, BEAT_SECONDS - (monotonic - self._beat_at)]
+        if (due := self._debounce.next_due()) is not None:
+            pauses.append(due - monotonic)
+        if self._held:
+            pauses.append(GATE_SECONDS - (monotonic - self._gate_at))
+        if self._changed or self._stale:
+            pauses.append(BOARD_SECONDS - (monotonic - self._board_at))
+        return max(0.02, min(pauses))
+
+
+def one_line(report: StatusReport) -> str:
+    """The status as the supervisor shows it."""
+    queue = report.queue
+    return f"{report.health.value}: {queue.queued + queue.running} to do, {queue.deferred} waiting for workflows"
+
+
+def _rebuilt(house: House) -> tuple[Warn, ...]:
+    rebuilt = house.opened.rebuilt
+    if rebuilt is None:
+        return ()
+    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was touched."
+    return (Warn("database-rebuilt", Severity.WARNING, rebuilt.at, text, f"The damaged one is {rebuilt.moved_to}."),)

@@ -1,0 +1,181 @@
+"""The composition root: everything that the daemon and the commands work with is built here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from echod import projects as project_list
+from echod.config import Settings
+from echod.jobs.gatekeeper import Gatekeeper
+from echod.jobs.needs import NeedRules
+from echod.jobs.roster import Roster, call
+from echod.jobs.survey import Survey
+from echod.jobs.work import Terms, Worker
+from echod.paths import Paths, claude_home
+from echod.project_settings import read_project_settings
+from echod.projects import Projects
+from echod.state.database import Database
+from echod.state.job import ProcessIdentity
+from echod.state.queue import JobQueue
+from echod.state.queue_view import QueueView
+from echod.state.rescue import Opened, open_checked
+from echod.state.workflow_log import WorkflowLog
+from echod.store.engine import Engine
+from echod.store.limits import EngineLimits
+from echod.workflows.limits import GateLimits
+from echod.workflows.processes import SystemProcesses
+
+_SAME_START_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lookout:
+    """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded."""
+
+    paths: Paths
+    settings: Settings
+    projects: Projects
+    view: QueueView | None
+    gatekeeper: Gatekeeper
+    survey: Survey
+
+    def roster(self) -> Roster:
+        """The projects and stores as they are now: registered ones and those the settings' globs match."""
+        return call((*self.projects.roots(), *project_list.expand(self.settings.projects)))
+
+    def rules(self, project: Path) -> NeedRules:
+        """What counts as work in a project."""
+        return NeedRules(
+            quiet_seconds=self.settings.quiet_seconds,
+            consolidate=read_project_settings(project).settings.consolidate,
+            mode=self.settings.mode,
+        )
+
+    def line_limit(self, project: Path) -> int:
+        """How long a memory file of the project may be."""
+        return read_project_settings(project).settings.line_limit(self.settings.memory_line_limit)
+
+    def settings_warnings(self, project: Path) -> tuple[str, ...]:
+        """What in the project's own settings file was not understood, a sentence each."""
+        return read_project_settings(project).warnings
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What works on memories."""
+
+    lookout: Lookout
+    opened: Opened
+    queue: JobQueue
+    view: QueueView
+    engine: Engine
+    worker: Worker
+    workflows: WorkflowLog
+
+    @property
+    def paths(self) -> Paths:
+        """Where echod's own files live."""
+        return self.lookout.paths
+
+    @property
+    def settings(self) -> Settings:
+        """The settings it was built with."""
+        return self.lookout.settings
+
+
+@contextmanager
+def look_out(
+    paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
+) -> Iterator[Lookout]:
+    """What a command needs that only looks. Creates nothing, and works while a daemon runs.
+
+    Raises:
+        StateError: the database cannot be read.
+    """
+    with ExitStack() as stack:
+        database = Database.open_reading(paths.database)
+        if database is not None:
+            stack.enter_context(database)
+        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock)
+        log = None if database is None else WorkflowLog(database)
+        yield _lookout(paths, settings, environ, engine, database, log, None)
+
+
+@contextmanager
+def furnish(
+    paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
+) -> Iterator[House]:
+    """Build everything, the database checked (and rebuilt where it is damaged).
+
+    Raises:
+        StateError: the state directory or the database cannot be used.
+    """
+    paths.create()
+    opened = open_checked(paths.database, clock)
+    with opened.database as database:
+        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock)
+        workflows = WorkflowLog(database)
+        lookout = _lookout(paths, settings, environ, engine, database, workflows, workflows)
+        me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
+        queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
+
+        def terms(project: Path) -> Terms:
+            return Terms(
+                quiet_seconds=settings.quiet_seconds,
+                writes=settings.mode == "maintain",
+                paused=lookout.projects.paused(project),
+            )
+
+        yield House(
+            lookout=lookout,
+            opened=opened,
+            queue=queue,
+            view=QueueView(database),
+            engine=engine,
+            worker=Worker(queue=queue, engine=engine, gatekeeper=lookout.gatekeeper, terms=terms, clock=clock),
+            workflows=workflows,
+        )
+
+
+def still_runs(worker: ProcessIdentity) -> bool:
+    """Whether the process that claimed a job lives; True where that cannot be told."""
+    try:
+        return abs(psutil.Process(worker.pid).create_time() - worker.started) < _SAME_START_SECONDS
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
+
+
+def _lookout(
+    paths: Paths,
+    settings: Settings,
+    environ: Mapping[str, str],
+    engine: Engine,
+    database: Database | None,
+    workflows: WorkflowLog | None,
+    recorder: WorkflowLog | None,
+) -> Lookout:
+    gatekeeper = Gatekeeper(
+        engine=engine,
+        workflows=workflows,
+        recorder=recorder,
+        claude_home=claude_home(environ),
+        processes=SystemProcesses(),
+        limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
+    )
+    return Lookout(
+        paths=paths,
+        settings=settings,
+        projects=Projects(paths.projects),
+        view=None if database is None else QueueView(database),
+        gatekeeper=gatekeeper,
+        survey=Survey(),
+    )

@@ -1,0 +1,117 @@
+"""The consolidate job: fold the findings of a role into its memory file.
+
+What becomes of each finding is decided by `echod.memory.consolidate`; this module reads, asks, and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import PurePosixPath
+
+from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
+from echod.memory.document import Unreadable
+from echod.store import layout
+from echod.store.changeset import Append, ChangeSet, Consume, Write
+from echod.store.plan import Committed, Gate
+from echod.store.session import RoleSession, RoleView
+from echod.store.snapshot import Snapshot
+
+RETRY_SECONDS = 10.0
+_PLANS = 5
+"""The engine goes on by itself after a few overtaken plans; more than this never happens unless it is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for a run: how long findings must be still, and whether anything may be written at all."""
+
+    quiet_seconds: float
+    writes: bool
+
+
+def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callable[[], float]) -> Outcome:
+    """Consolidate the role of `session`.
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+    """
+    for _ in range(_PLANS):
+        view = session.read()
+        now = clock()
+        ready = tuple(found for found in view.findings if _still(found, terms.quiet_seconds, now))
+        if not ready:
+            return _nothing_ready(view, terms.quiet_seconds, now)
+        plan = consolidate(view.role.name, view.memory.data, _files(ready), _day(now), known_keys=view.known_keys)
+        if isinstance(plan, Unreadable):
+            return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
+        if not terms.writes:
+            return Done(f"report only: would do: {plan.summary}", changed=False)
+        if isinstance(session.commit(job, _changes(view, ready, plan, _day(now)), gate=gate), Committed):
+            return Done(plan.summary, changed=True)
+    return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+
+
+def _still(found: Snapshot, quiet_seconds: float, now: float) -> bool:
+    touched = found.mtime_ns / 1e9
+    return now - touched >= quiet_seconds or touched > now
+
+
+def _nothing_ready(view: RoleView, quiet_seconds: float, now: float) -> Outcome:
+    if view.findings:
+        first = min(found.mtime_ns for found in view.findings) / 1e9 + quiet_seconds
+        return Deferred("the findings are still being written", max(first, now + 0.1))
+    if view.busy:
+        return Deferred(view.busy[0].reason, now + RETRY_SECONDS)
+    return Done("nothing to do: the findings are gone", changed=False)
+
+
+def _files(ready: Iterable[Snapshot]) -> tuple[FindingsFile, ...]:
+    return tuple(
+        FindingsFile(
+            name=found.path.name,
+            agent=layout.agent_of(found.path),
+            data=found.text,
+            date=_day(found.mtime_ns / 1e9),
+        )
+        for found in ready
+    )
+
+
+def _changes(view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, today: date) -> ChangeSet:
+    role = PurePosixPath(view.role.name)
+    before = {found.path.name: found.digest or "" for found in ready}
+    consumed = tuple(
+        Consume(
+            path=role / file.name,
+            before=before[file.name],
+            archive=role / layout.FINDINGS_ARCHIVE / f"{today:%Y-%m-%d}-{layout.agent_of(PurePosixPath(file.name))}.md",
+            kept=file.kept,
+            keys=file.keys,
+        )
+        for file in plan.consumed
+    )
+    set_aside = tuple(
+        Consume(
+            path=role / file.name,
+            before=before[file.name],
+            archive=role / layout.QUARANTINE / f"{today:%Y-%m-%d}-{file.name}",
+            kept=file.kept,
+        )
+        for file in plan.quarantined
+    )
+    reasons = "".join(f"- {today:%Y-%m-%d} `{file.name}`: {file.reason}\n" for file in plan.quarantined)
+    return ChangeSet(
+        kind="consolidate",
+        role=view.role.name,
+        summary=plan.summary,
+        writes=() if plan.memory is None else (Write(role / layout.MEMORY, view.memory.digest, plan.memory),),
+        appends=(Append(role / layout.QUARANTINE / layout.REASONS, reasons.encode()),) if reasons else (),
+        consumes=consumed + set_aside,
+    )
+
+
+def _day(at: float) -> date:
+    return datetime.fromtimestamp(at).astimezone().date()

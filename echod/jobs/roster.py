@@ -1,0 +1,62 @@
+"""Which projects and stores echod maintains now: those registered and those the settings' globs match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.store import layout
+from echod.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """A look at the list.
+
+    Attributes:
+        stores: every store there is.
+        missing: projects whose directory is not there now (deleted, not mounted); they stay registered.
+        without_store: projects that have no store yet.
+        awaited: directories that would be stores if they appeared.
+    """
+
+    stores: tuple[Store, ...] = ()
+    missing: tuple[Path, ...] = ()
+    without_store: tuple[Path, ...] = ()
+    awaited: frozenset[Path] = frozenset()
+
+    def store_of(self, path: Path) -> Store | None:
+        """The store that `path` lies in."""
+        return next((store for store in self.stores if path == store.root or store.root in path.parents), None)
+
+    def stores_in(self, project: Path) -> tuple[Store, ...]:
+        """The stores of one project."""
+        return tuple(store for store in self.stores if store.project == project)
+
+    @property
+    def projects(self) -> tuple[Path, ...]:
+        """The projects that have a store, in order, each once."""
+        return tuple(dict.fromkeys(store.project for store in self.stores))
+
+
+def call(projects: Iterable[Path]) -> Roster:
+    """Look at each project once. A project whose directory cannot be looked into counts as missing."""
+    stores: list[Store] = []
+    missing: list[Path] = []
+    without: list[Path] = []
+    awaited: set[Path] = set()
+    for project in dict.fromkeys(map(layout.project_root, projects)):
+        awaited.update(project / below for below in layout.STORE_DIRS)
+        try:
+            found = layout.stores_of(project) if project.is_dir() else None
+        except OSError:
+            found = None
+        if found is None:
+            missing.append(project)
+        elif found:
+            stores.extend(found)
+        else:
+            without.append(project)
+    awaited.difference_update(store.root for store in stores)
+    return Roster(tuple(stores), tuple(missing), tuple(without), frozenset(awaited))

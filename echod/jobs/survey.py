@@ -1,0 +1,95 @@
+"""What is in a store: lines against limits, entries by layer, findings that wait. For `status`; decides nothing.
+
+Looking at a hundred projects must cost little, so what was counted in a file is kept as long as the file is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.contract import GateReport, RoleInfo, StoreInfo
+from echod.memory.document import SIZE_LIMIT, Unreadable, parse
+from echod.store import layout
+from echod.store.layout import Role, Store
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    lines: int | None
+    entries: dict[str, int]
+    problem: str | None
+
+
+class Survey:
+    """Counts what is in stores; remembers the counts of files that have not changed since."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Path, tuple[tuple[int, ...], _Count]] = {}
+
+    def of(self, store: Store, limit: int, gate: GateReport | None) -> StoreInfo:
+        """One store. `limit` is its line limit for memory files; the gate's verdict is passed through."""
+        try:
+            roles = layout.roles_of(store)
+        except OSError as error:
+            problem = f"It cannot be listed: {error.strerror}. Check the permissions of {store.root}."
+            return StoreInfo(path=store.key, gate=gate, problem=problem)
+        infos = tuple(self._role(role, limit) for role in roles)
+        return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(map(_quarantined, roles)))
+
+    def _role(self, role: Role, limit: int) -> RoleInfo:
+        count = self._count(role.memory)
+        try:
+            findings, problem = len(layout.findings_of(role)), count.problem
+        except OSError as error:
+            findings, problem = 0, f"{role.path} cannot be listed: {error.strerror}."
+        return RoleInfo(
+            name=role.name,
+            lines=count.lines,
+            limit=limit,
+            entries=count.entries,
+            findings=findings,
+            problem=problem,
+        )
+
+    def _count(self, memory: Path) -> _Count:
+        try:
+            status = memory.lstat()
+        except FileNotFoundError:
+            return _Count(0, {}, None)
+        except OSError as error:
+            return _Count(None, {}, f"{memory.name} cannot be read: {error.strerror}.")
+        same = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known = self._counts.get(memory)
+        if known is not None and known[0] == same:
+            return known[1]
+        count = _count(memory, status.st_size)
+        self._counts[memory] = (same, count)
+        return count
+
+
+def _count(memory: Path, size: int) -> _Count:
+    if memory.is_symlink() or not memory.is_file():
+        return _Count(None, {}, f"{memory.name} is not a plain file; echod leaves it alone.")
+    if size > SIZE_LIMIT:
+        return _Count(None, {}, f"{memory.name} has {size:,} bytes, more than echod reads.")
+    try:
+        data = memory.read_bytes()
+    except OSError as error:
+        return _Count(None, {}, f"{memory.name} cannot be read: {error.strerror}.")
+    document = parse(data)
+    if isinstance(document, Unreadable):
+        return _Count(None, {}, document.reason)
+    entries: dict[str, int] = {}
+    for block in document.blocks:
+        if block.entry is not None:
+            layer = block.entry.layer.value if block.entry.layer is not None else "unknown"
+            entries[layer] = entries.get(layer, 0) + 1
+    return _Count(data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), entries, None)
+
+
+def _quarantined(role: Role) -> int:
+    try:
+        return sum(1 for path in (role.path / layout.QUARANTINE).iterdir() if path.name != layout.REASONS)
+    except OSError:
+        return 0

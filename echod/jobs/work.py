@@ -1,0 +1,156 @@
+"""Do the next job: claim it, ask the gate, run it, write down how it ended. The same for the daemon and `run --once`.
+
+Whoever calls holds the worker lock. A job's error never ends the caller; a lost database or lock does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from echod.errors import EchodError, StateError
+from echod.jobs import consolidate
+from echod.jobs.gatekeeper import Gatekeeper, in_words
+from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
+from echod.state.job import Job, JobKind
+from echod.state.queue import JobQueue
+from echod.store import layout
+from echod.store.engine import Engine
+from echod.store.faults import Busy
+from echod.store.layout import Role, Store
+from echod.workflows.verdict import GateState, Verdict
+
+log = structlog.get_logger(__name__)
+
+_ASK_AGAIN_SECONDS = 600.0
+_BUSY_SECONDS = 5.0
+_PAUSED_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every job of a project."""
+
+    quiet_seconds: float
+    writes: bool
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job that was run, and how that ended; `held_by_gate` if it waits for the project's gate."""
+
+    job: Job
+    outcome: Outcome
+    held_by_gate: bool = False
+
+
+class Worker:
+    """Runs one job at a time."""
+
+    def __init__(
+        self,
+        *,
+        queue: JobQueue,
+        engine: Engine,
+        gatekeeper: Gatekeeper,
+        terms: Callable[[Path], Terms],
+        clock: Callable[[], float],
+    ) -> None:
+        self._queue = queue
+        self._engine = engine
+        self._gatekeeper = gatekeeper
+        self._terms = terms
+        self._clock = clock
+        self._doing: Job | None = None
+
+    @property
+    def doing(self) -> Job | None:
+        """The job that runs just now; may be asked from other threads."""
+        return self._doing
+
+    def turn(self, stores: Collection[str] | None = None) -> Finished | None:
+        """Run the next due job, of `stores` only if given. None: nothing is due.
+
+        Raises:
+            StateError: the database or a lock was lost; whoever runs must stop.
+        """
+        job = self._queue.claim(self._clock(), stores)
+        if job is None:
+            return None
+        with structlog.contextvars.bound_contextvars(job=job.id, kind=job.kind.value, store=job.store, role=job.role):
+            self._doing = job
+            try:
+                return self._run(job)
+            finally:
+                self._doing = None
+
+    def _run(self, job: Job) -> Finished:
+        started = self._clock()
+        finished = self._contained(job, layout.store_at(Path(job.store)))
+        self._note(finished)
+        log.info("job_ended", outcome=type(finished.outcome).__name__, seconds=round(self._clock() - started, 3))
+        return finished
+
+    def _contained(self, job: Job, store: Store) -> Finished:
+        """The boundary of a job: whatever goes wrong inside becomes its outcome and does not end the service."""
+        try:
+            return self._attempt(job, store)
+        except Busy as error:
+            return Finished(job, Deferred(str(error), self._clock() + _BUSY_SECONDS))
+        except StateError:
+            raise
+        except EchodError as error:
+            log.warning("job_failed", error=str(error), cause=repr(error.__cause__))
+            return Finished(job, Failed(str(error)))
+        except Exception as error:
+            log.exception("job_crashed")
+            return Finished(job, Failed(f"an unexpected {type(error).__name__}; the log has the report"))
+
+    def _attempt(self, job: Job, store: Store) -> Finished:
+        terms = self._terms(store.project)
+        if terms.paused:
+            return Finished(job, Deferred("paused; `echod resume` lets it go on", self._clock() + _PAUSED_SECONDS))
+        siblings = layout.stores_of(store.project)
+        verdict = self._gatekeeper.ask(store.project, siblings, self._clock())
+        if verdict.state is not GateState.IDLE:
+            return self._held(job, verdict)
+        closed: list[Verdict] = []
+
+        def gate() -> str | None:
+            again = self._gatekeeper.ask(store.project, siblings, self._clock())
+            if again.state is GateState.IDLE:
+                return None
+            closed.append(again)
+            return in_words(again)
+
+        try:
+            with self._engine.open_role(Role(store, job.role)) as session:
+                match job.kind:
+                    case JobKind.CONSOLIDATE:
+                        rules = consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=terms.writes)
+                        return Finished(job, consolidate.run(job.id, session, rules, gate, self._clock))
+        except Busy:
+            if closed:
+                return self._held(job, closed[-1])
+            raise
+
+    def _held(self, job: Job, verdict: Verdict) -> Finished:
+        now = self._clock()
+        until = min(verdict.until or now + _ASK_AGAIN_SECONDS, now + _ASK_AGAIN_SECONDS)
+        return Finished(job, Deferred(in_words(verdict), max(until, now + 0.1)), held_by_gate=True)
+
+    def _note(self, finished: Finished) -> None:
+        now, job = self._clock(), finished.job
+        match finished.outcome:
+            case Done(summary):
+                self._queue.finish(job, summary, now)
+            case Deferred(reason, until):
+                self._queue.defer(job, reason, until, now)
+            case Blocked(reason):
+                self._queue.give_up(job, reason, now)
+            case Failed(error):
+                self._queue.fail(job, error, now)

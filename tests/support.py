@@ -1,0 +1,173 @@
+"""What several rooms' tests use: a project on disk, a home for echod's own files, commands and a real daemon.
+
+A test waits for a condition, never for a fixed time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_SECONDS = 30.0
+
+
+def corpus(*parts: str) -> Path:
+    """A file or directory of the corpus; the test is skipped where there is none."""
+    root = os.environ.get("MEMORY_CORPUS")
+    if not root:
+        pytest.skip("MEMORY_CORPUS is not set")
+    path = Path(root).joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"the corpus has no {path.name}")
+    return path
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait for a condition; fails with `what` if it does not come about."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds:g} s in vain for: {what}")
+        time.sleep(0.02)
+
+
+def finding(title: str, text: str = "", *, date: str = "2026-11-20", layer: str = "inscribed") -> str:
+    """A finding in the canonical form."""
+    return (
+        f"### [{date}] Pattern: {title}\n"
+        f"- **layer**: {layer}\n"
+        "- **source**: rune:review 7be10d44\n"
+        "- **confidence**: 0.8\n"
+        f"- **evidence**: `src/{title.rsplit(maxsplit=1)[-1].lower()}.py:1-5`\n"
+        f"- **verified**: {date}\n"
+        "- **supersedes**: none\n"
+        f"- {text or f'What was learnt about {title}.'}\n"
+    )
+
+
+@dataclass(frozen=True)
+class Home:
+    """A place for echod's own files, and a way to run it there."""
+
+    root: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE_"))}
+        return {
+            **kept,
+            "HOME": str(self.root),
+            "ECHOD_STATE_DIR": str(self.state),
+            "ECHOD_RUNTIME_DIR": str(self.root / "run"),
+            "CLAUDE_CONFIG_DIR": str(self.root / "claude"),
+            "NO_COLOR": "1",
+            "ECHOD_QUIET_SECONDS": "0",
+            "ECHOD_DEBOUNCE_SECONDS": "0.05",
+            "ECHOD_DEBOUNCE_MAX_SECONDS": "0.5",
+            **self.settings,
+        }
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    def echod(self, *arguments: object, **changed: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "echod", *map(str, arguments)],
+            env={**self.environ, **changed},
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: object) -> dict[str, Any]:
+        """The JSON that a command prints."""
+        done = self.echod(*arguments, "--json")
+        assert done.stdout, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def done(self, *arguments: object) -> str:
+        """What a command that must succeed prints."""
+        result = self.echod(*arguments)
+        assert result.returncode == 0, f"{result.stdout}{result.stderr}"
+        return result.stdout
+
+
+@dataclass
+class Daemon:
+    """A running service."""
+
+    home: Home
+    process: subprocess.Popen[str]
+    log: Path
+
+    def kill(self) -> None:
+        """kill -9, and reap."""
+        self.process.kill()
+        self.process.wait(PATIENCE_SECONDS)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+def start(home: Home) -> Daemon:
+    """Start the real service and wait until it answers."""
+    log = home.root / "service.log"
+    with log.open("a") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "echod", "run"],
+            env=home.environ,
+            cwd=home.root,
+            stdout=stderr,
+            stderr=stderr,
+            text=True,
+        )
+    daemon = Daemon(home, process, log)
+    heartbeat = home.root / "run" / "heartbeat.json"
+
+    def up() -> bool:
+        if process.poll() is not None:
+            pytest.fail(f"the service ended with {process.returncode}:\n{log.read_text()}")
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return bool(json.loads(heartbeat.read_text())["pid"] == process.pid)
+        return False
+
+    until(up, "the service's heartbeat")
+    return daemon
+
+
+@contextlib.contextmanager
+def daemon(home: Home) -> Iterator[Daemon]:
+    """A running service that is gone afterwards, whatever happens."""
+    running = start(home)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.kill()
+
+
+def project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
+    """A project with a store and roles."""
+    for role in roles or ("reviewer",):
+        (root / store / role).mkdir(parents=True)
+    (root / store).mkdir(parents=True, exist_ok=True)
+    return root
