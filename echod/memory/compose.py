@@ -40,8 +40,10 @@ def form_for(document: Document) -> Form:
     return Form.WRITER if forms == {Form.WRITER} else Form.BULLET
 
 
-def with_entries(document: Document, findings: Sequence[Finding]) -> Document:
+def with_entries(document: Document, findings: Sequence[Finding]) -> Document | Unreadable:
     """The document with an entry for each finding at its end; all that was in it reads as before.
+
+    `Unreadable` is returned where the file would grow too large to be read again.
 
     Raises:
         ComposeError: the file cannot take one of them.
@@ -50,9 +52,7 @@ def with_entries(document: Document, findings: Sequence[Finding]) -> Document:
     for indent in (_INDENT, _DEEP_INDENT):
         texts = [compose_entry(finding, form, newline, indent) for finding in findings]
         after = parse(append_entries(document, texts))
-        if isinstance(after, Unreadable):
-            raise ComposeError(after.reason)
-        if _continues(document, after, len(findings)):
+        if isinstance(after, Unreadable) or _continues(document, after, len(findings)):
             return after
     raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
 

@@ -18,7 +18,7 @@ from echod.memory.compose import (
     tidied,
     with_entries,
 )
-from echod.memory.document import Document, Form, Layer, parse
+from echod.memory.document import Document, Form, Layer, Unreadable, parse
 from echod.memory.findings import Finding
 
 FEB_11 = date(2026, 2, 11)
@@ -45,7 +45,10 @@ def finding(title: str = "Close the pool", text: str = "Close it in teardown.", 
 
 
 def document(data: bytes) -> Document:
-    found = parse(data)
+    return readable(parse(data))
+
+
+def readable(found: Document | Unreadable) -> Document:
     assert isinstance(found, Document)
     return found
 
@@ -248,8 +251,8 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
 ) -> None:
     before = document(data)
     try:
-        after = with_entries(before, found)
-        last = with_entries(after, later)
+        after = readable(with_entries(before, found))
+        last = readable(with_entries(after, later))
     except ComposeError:
         # Only where a comment of the file is still open and a finding closes it.
         assert data == b"<!-- never closed"
@@ -265,7 +268,7 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
 def test_a_fence_in_a_new_entry_does_not_close_one_that_the_file_left_open() -> None:
     open_fence = document(b"```\nnever closed\n")
 
-    after = with_entries(open_fence, [finding("One"), finding("Two", "```sh\nmake\n```")])
+    after = readable(with_entries(open_fence, [finding("One"), finding("Two", "```sh\nmake\n```")]))
 
     assert [block.entry.title for block in after.blocks if block.entry] == ["One", "Two"]
     assert after.render().endswith(b"-   ```sh\n    make\n    ```\n")

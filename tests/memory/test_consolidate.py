@@ -1,0 +1,414 @@
+"""What becomes of findings: added, known, duplicate or set aside; never lost, never twice, nothing else touched."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
+from echod.memory.document import Document, Fault, Layer, Unreadable, parse
+from echod.memory.identity import entry_ids
+from tests.support import corpus
+
+TODAY = date(2026, 3, 2)
+FILE_DATE = date(2026, 3, 1)
+
+MEMORY = b"""# Reviewer Echoes
+
+*No echoes yet. They will appear here.*
+
+### [2026-02-01] Pattern: Close the pool
+- **layer**: inscribed
+- **source**: rune:review PR #7
+- **confidence**: 0.6
+- **evidence**: `src/db.py:3`
+- **verified**: 2026-02-01
+- **supersedes**: none
+- Close it in teardown.
+
+## A person's own section
+
+Hands off.
+"""
+CLOSE = (
+    "### [2026-02-20] Pattern: Close the pool\n- **layer**: traced\n- **confidence**: 0.9\n"
+    "- **evidence**: `src/db.py:3`\n- **verified**: 2026-02-20\n- Close it in teardown.\n"
+)
+
+
+def file(text: str | bytes, name: str = "scout", day: date = FILE_DATE) -> FindingsFile:
+    return FindingsFile(f"{name}-findings.md", name, text if isinstance(text, bytes) else text.encode(), day)
+
+
+def decide(
+    memory: bytes | None, *files: FindingsFile, known: frozenset[str] = frozenset(), role: str = "reviewer"
+) -> Consolidation:
+    found = consolidate(role, memory, files, TODAY, known_keys=known)
+    assert isinstance(found, Consolidation)
+    return found
+
+
+def document(data: bytes | None) -> Document:
+    found = parse(data or b"")
+    assert isinstance(found, Document)
+    return found
+
+
+def titles(data: bytes | None) -> list[str]:
+    """Type word and title of every entry, however its form keeps them apart."""
+    entries = [block.entry for block in document(data).blocks if block.entry]
+    return [f"{entry.kind}: {entry.title}" if entry.kind else entry.title for entry in entries]
+
+
+def test_new_findings_are_appended_and_nothing_else_changes() -> None:
+    plan = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+
+    assert plan.memory is not None
+    assert plan.memory.startswith(MEMORY)
+    assert titles(plan.memory) == ["Pattern: Close the pool", "One", "Two"]
+    assert [added.title for added in plan.added] == ["One", "Two"]
+    assert plan.summary == "2 added"
+
+
+def test_added_entries_carry_the_ids_they_have_in_the_file() -> None:
+    plan = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+
+    assert [added.id for added in plan.added] == list(entry_ids("reviewer", document(plan.memory)))[2:]
+
+
+def test_a_role_without_a_memory_file_gets_one() -> None:
+    plan = decide(None, file("## One\nFirst.\n"), role="planner")
+
+    assert plan.memory is not None
+    assert plan.memory.startswith(b"<!-- echo-schema: v1 -->\n# Planner Memory\n\n### [2026-03-01] One\n")
+
+
+def test_no_memory_file_is_made_for_nothing() -> None:
+    plan = decide(None, file("Here are my findings:\n"))
+
+    assert plan.memory is None
+    assert [used.name for used in plan.consumed] == ["scout-findings.md"]
+    assert plan.summary == "nothing new"
+
+
+def test_a_memory_file_that_exists_is_given_no_header() -> None:
+    plan = decide(b"", file("## One\nFirst.\n"))
+
+    assert plan.memory is not None
+    assert plan.memory.startswith(b"### [2026-03-01] One\n")
+
+
+def test_a_duplicate_refreshes_date_and_confidence_and_leaves_the_text() -> None:
+    plan = decide(MEMORY, file(CLOSE))
+
+    assert plan.memory == MEMORY.replace(b"**confidence**: 0.6", b"**confidence**: 0.9").replace(
+        b"**verified**: 2026-02-01", b"**verified**: 2026-02-20"
+    )
+    assert [one.id for one in plan.duplicates] == [entry_ids("reviewer", document(MEMORY))[0]]
+    assert plan.summary == "1 already known"
+
+
+def test_a_duplicate_never_makes_an_entry_older_or_less_certain() -> None:
+    older = CLOSE.replace("2026-02-20", "2026-01-01").replace("0.9", "0.3")
+
+    assert decide(MEMORY, file(older)).memory is None
+
+
+def test_a_finding_that_says_no_confidence_raises_none() -> None:
+    memory = MEMORY.replace(b"- **confidence**: 0.6\n", b"").replace(b"2026-02-01\n-", b"2026-03-01\n-")
+    plan = decide(memory, file(CLOSE.replace("- **confidence**: 0.9\n", "")))
+
+    assert len(plan.duplicates) == 1
+    assert plan.memory is None
+
+
+@pytest.mark.parametrize("layer", [b"etched", b"notes", b"sacred"])
+def test_what_only_a_person_changes_is_not_even_refreshed(layer: bytes) -> None:
+    plan = decide(MEMORY.replace(b"inscribed", layer), file(CLOSE))
+
+    assert plan.memory is None
+    assert len(plan.duplicates) == 1
+
+
+def test_a_date_in_the_future_does_not_keep_an_entry_from_being_refreshed() -> None:
+    plan = decide(MEMORY.replace(b"**verified**: 2026-02-01", b"**verified**: 2031-01-01"), file(CLOSE))
+
+    assert plan.memory is not None
+    assert b"**verified**: 2026-02-20" in plan.memory
+
+
+def test_a_file_from_the_future_counts_as_todays() -> None:
+    plan = decide(None, file("## One\nFirst.\n", day=date(2031, 1, 1)))
+
+    assert plan.memory is not None
+    assert b"[2026-03-02] One" in plan.memory
+
+
+def test_duplicates_within_the_batch_become_one_entry() -> None:
+    again = CLOSE.replace("2026-02-20\n", "2026-02-25\n").replace("0.9", "0.7")
+    plan = decide(None, file(CLOSE, "a"), file(again, "b"))
+
+    assert titles(plan.memory) == ["Pattern: Close the pool"]
+    assert plan.memory is not None
+    assert b"**verified**: 2026-02-25" in plan.memory
+    assert b"**confidence**: 0.9" in plan.memory
+    assert (len(plan.added), len(plan.duplicates)) == (1, 1)
+    assert plan.duplicates[0].id == plan.added[0].id
+    assert plan.summary == "1 added, 1 already known"
+
+
+def test_the_same_learning_in_another_form_is_a_duplicate() -> None:
+    layered = b"## Inscribed \xe2\x80\x94 Pattern: Close the pool (2026-02-01)\n\n**Evidence**: `src/db.py:3`\n\nClose it\nin teardown.\n"
+    plan = decide(layered, file(CLOSE))
+
+    assert plan.added == ()
+    assert len(plan.duplicates) == 1
+
+
+def test_almost_the_same_is_new() -> None:
+    plan = decide(MEMORY, file(CLOSE.replace("in teardown", "in setup")))
+
+    assert len(plan.added) == 1
+
+
+def test_findings_in_the_ledger_are_passed_over() -> None:
+    first = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+    stale = decide(MEMORY, file("## One\nFirst.\n\n## Three\nThird.\n"), known=frozenset(first.consumed[0].keys))
+
+    assert [added.title for added in stale.added] == ["Three"]
+    assert stale.known == (first.added[0].key,)
+    assert stale.summary == "1 added, 1 already known"
+
+
+def test_a_claim_of_a_persons_layer_is_stored_below_it_and_reported() -> None:
+    plan = decide(None, file("## One\n- layer: etched\n- First.\n"))
+
+    assert plan.added[0].claimed is Layer.ETCHED
+    entry = document(plan.memory).blocks[0].entry
+    assert entry is not None
+    assert entry.layer is Layer.INSCRIBED
+
+
+def test_an_unreadable_findings_file_is_set_aside_and_the_others_are_used() -> None:
+    broken = file(b"## Bad\n\xff password: hunter2hunter2\n", "broken")
+    plan = decide(MEMORY, broken, file("## One\nFirst.\n"))
+
+    assert [one.name for one in plan.quarantined] == ["broken-findings.md"]
+    assert "UTF-8" in plan.quarantined[0].reason
+    assert b"\xff" in plan.quarantined[0].kept
+    assert b"hunter2" not in plan.quarantined[0].kept
+    assert [added.title for added in plan.added] == ["One"]
+    assert plan.summary == "1 added, 1 file set aside"
+
+
+def test_an_unreadable_memory_file_stops_it_all() -> None:
+    found = consolidate("reviewer", MEMORY + b"\xff", [file("## One\nFirst.\n")], TODAY)
+
+    assert isinstance(found, Unreadable)
+    assert found.fault is Fault.INVALID_UTF8
+
+
+def test_a_memory_file_that_would_outgrow_what_can_be_read_is_left_alone() -> None:
+    memory = b"# M\n" + b"x" * (10 * 1024 * 1024 - 20)
+    found = consolidate("reviewer", memory, [file("## One\n" + "First. " * 20)], TODAY)
+
+    assert isinstance(found, Unreadable)
+    assert found.fault is Fault.OVER_SIZE
+
+
+def test_findings_that_the_file_would_swallow_are_set_aside() -> None:
+    memory = b"# M\n\n<!-- never closed\n"
+    plan = decide(memory, file("## One\nFirst.\n", "a"), file("## Two\nuse `-->` there\n", "b"))
+
+    assert [added.title for added in plan.added] == ["One"]
+    assert [one.name for one in plan.quarantined] == ["b-findings.md"]
+
+
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC3"
+
+
+def test_no_secret_reaches_the_memory_the_kept_text_or_an_id() -> None:
+    text = f"## Token {SECRET} leaks\n- evidence: `ci.log` {SECRET}\n- tags: {SECRET}\n- It was {SECRET} there.\n"
+    plan = decide(None, file(text, f"agent-{SECRET}"))
+
+    assert plan.memory is not None
+    assert SECRET.encode() not in plan.memory
+    assert SECRET.encode() not in plan.consumed[0].kept
+    assert SECRET not in plan.added[0].title
+    assert b"[REDACTED:" in plan.memory
+
+
+def test_addresses_go_from_evidence_and_from_the_kept_text() -> None:
+    plan = decide(None, file("## One\n- evidence: `a.py` says ann@example.org\n- First.\n"))
+
+    assert plan.memory is not None
+    assert b"ann@example.org" not in plan.memory + plan.consumed[0].kept
+    assert b"`a.py` says [REDACTED:email]" in plan.memory
+
+
+def test_addresses_stay_where_the_learning_is_about_mail() -> None:
+    plan = decide(None, file("## SMTP sender\n- evidence: ann@example.org bounced\n- Set the mail envelope.\n"))
+
+    assert plan.memory is not None
+    assert b"ann@example.org" in plan.memory
+
+
+def test_a_redacted_finding_is_a_duplicate_when_it_comes_again() -> None:
+    text = f"## One\n- Use the token {SECRET} never.\n"
+    first = decide(None, file(text))
+    again = decide(first.memory, file(text, "other"))
+
+    assert again.added == ()
+    assert len(again.duplicates) == 1
+
+
+def test_new_entries_take_the_files_form_and_line_endings() -> None:
+    layered = b"## Inscribed \xe2\x80\x94 Old (2026-02-01)\r\n\r\n**Source**: `x`\r\n\r\ntext\r\n"
+    plan = decide(layered, file("## One\nFirst.\n"))
+
+    assert plan.memory is not None
+    assert plan.memory.startswith(layered)
+    assert plan.memory[len(layered) :].startswith(
+        "\r\n## Traced — One (2026-03-01)\r\n\r\n**Source**: `scout`\r\n".encode()
+    )
+    assert plan.memory.count(b"\n") == plan.memory.count(b"\r\n")
+
+
+LEARNINGS = st.sampled_from(
+    [
+        CLOSE,
+        CLOSE.replace("2026-02-20", "2026-02-27"),
+        CLOSE.replace("0.9", "0.2"),
+        CLOSE.replace("teardown", "setup"),
+        "## One\nFirst.\n",
+        "## One\nFirst.\n\n---\n",
+        "## One\nFirst, and more.\n",
+        "### Decision: Two (2026-02-11)\n- layer: etched\n- tags: a\n- Second.\n",
+        "## Three\n```sh\n# make\nmake\n",
+        "## Four\n<!-- open\n",
+        "- bare learning\n- another\n",
+        "# Findings\n\nText of its own.\n\n## Five\nFifth.\n",
+        "Here are my findings:\n",
+        "",
+    ]
+)
+FILES = st.lists(st.lists(LEARNINGS, min_size=1, max_size=3).map("\n".join), max_size=4).map(
+    lambda texts: [file(text, f"agent{number}") for number, text in enumerate(texts)]
+)
+MEMORIES = st.sampled_from(
+    [
+        None,
+        b"",
+        b"# M",
+        MEMORY,
+        MEMORY.replace(b"\n", b"\r\n"),
+        MEMORY.replace(b"inscribed", b"etched"),
+        MEMORY + b"\n```\nnever closed\n",
+        b"## Inscribed \xe2\x80\x94 One (2026-02-01)\n\nFirst.\n",
+        b"## One\n- **layer**: traced\n- First.\n",
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(MEMORIES, FILES)
+def test_every_finding_is_accounted_for(memory: bytes | None, files: list[FindingsFile]) -> None:
+    plan = decide(memory, *files)
+
+    keys = sorted(key for used in plan.consumed for key in used.keys)
+    assert keys == sorted([*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.known])
+    assert sorted(one.name for one in files) == sorted(
+        [*(one.name for one in plan.consumed), *(one.name for one in plan.quarantined)]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(MEMORIES, FILES)
+def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, files: list[FindingsFile]) -> None:
+    first = decide(memory, *files)
+    after = memory if first.memory is None else first.memory
+    again = decide(after, *files)
+
+    assert again.added == ()
+    assert again.memory is None
+    ledger = frozenset(key for used in first.consumed for key in used.keys)
+    assert decide(memory, *files, known=ledger).memory is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(MEMORIES, FILES)
+def test_every_old_block_stays_but_for_a_refreshed_date_and_confidence(
+    memory: bytes | None, files: list[FindingsFile]
+) -> None:
+    plan = decide(memory, *files)
+    if plan.memory is None or memory is None:
+        return
+    before, after = document(memory), document(plan.memory)
+
+    assert after.preamble.startswith(before.preamble)
+    assert len(after.blocks) == len(before.blocks) + len(plan.added)
+    for old, new in zip(before.blocks, after.blocks, strict=False):
+        if old.entry is None or old.entry.layer not in {Layer.INSCRIBED, Layer.TRACED}:
+            assert new.text.startswith(old.text)
+        assert _without_refreshed(new.text) == _without_refreshed(old.text)
+
+
+def _without_refreshed(text: str) -> list[str]:
+    lines = (line.rstrip() for line in text.splitlines())
+    return [line for line in lines if line and not re.search(r"\*\*(verified|confidence)\*\*", line, re.IGNORECASE)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(MEMORIES, FILES, st.randoms(use_true_random=False))
+def test_the_order_of_files_makes_no_difference(
+    memory: bytes | None, files: list[FindingsFile], chance: random.Random
+) -> None:
+    shuffled = list(files)
+    chance.shuffle(shuffled)
+
+    assert decide(memory, *files) == decide(memory, *shuffled)
+
+
+@settings(max_examples=40, deadline=None)
+@given(MEMORIES, FILES)
+def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile]) -> None:
+    together = decide(memory, *files).memory
+    one_by_one = memory
+    for one in files:
+        one_by_one = decide(one_by_one, one).memory or one_by_one
+
+    assert titles(together if together is not None else memory) == titles(one_by_one)
+
+
+@pytest.mark.corpus
+def test_real_memory_files_get_exactly_the_new_entries() -> None:
+    for path in sorted(corpus().glob("*echoes/**/MEMORY.md")):
+        data = path.read_bytes()
+        plan = decide(data, file("## One\nFirst.\n\n## Two\nSecond.\n"), role=path.parent.name)
+
+        assert plan.memory is not None
+        assert plan.memory.startswith(data)
+        assert len(document(plan.memory).blocks) == len(document(data).blocks) + 2
+        assert decide(plan.memory, file("## One\nFirst.\n\n## Two\nSecond.\n")).memory is None
+
+
+@pytest.mark.corpus
+def test_real_entries_handed_in_as_findings_come_out_as_themselves() -> None:
+    for path in sorted(corpus("fixture-echoes", "final").glob("*/MEMORY.md")):
+        data = path.read_bytes()
+
+        assert titles(decide(None, file(data)).memory) == titles(data)
+
+
+def test_the_plan_is_a_value() -> None:
+    plan = decide(MEMORY, file(CLOSE))
+
+    assert plan == decide(MEMORY, file(CLOSE))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.summary = ""  # type: ignore[misc]
