@@ -36,6 +36,10 @@ class Notifier:
         usable = address.startswith(("/", "@"))
         return cls(address if usable else None, _watchdog_seconds(environ, pid) if usable else None)
 
+    def pace(self, usual_seconds: float) -> float:
+        """How often to report: as usual, but at least three times in the supervisor's patience."""
+        return usual_seconds if self.watchdog_seconds is None else min(usual_seconds, self.watchdog_seconds / 3)
+
     def ready(self, status: str) -> None:
         """Start or reload is over."""
         self._send(f"READY=1\nSTATUS={_one_line(status)}")

@@ -87,3 +87,11 @@ def test_the_watchdog_is_ours_only_if_the_supervisor_means_this_process(
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/run/notify", **environ}, PID)
 
     assert notifier.watchdog_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "pace"),
+    [pytest.param(None, 5.0, id="none"), pytest.param(90.0, 5.0, id="patient"), pytest.param(3.0, 1.0, id="strict")],
+)
+def test_a_strict_supervisor_is_told_more_often(watchdog: float | None, pace: float) -> None:
+    assert Notifier("/run/notify", watchdog).pace(5.0) == pace
