@@ -1,0 +1,146 @@
+"""A service of the tests' own: settles debts, consolidates findings and archives without pause, like a daemon."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from echod.memory.document import Document
+from echod.store.changeset import Append, ChangeSet, Consume, Write, digest
+from echod.store.commit import Committed
+from echod.store.engine import Engine
+from echod.store.faults import Busy, StoreFault
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.session import RoleView
+from echod.store.steps import Tracer, untraced
+from tests.torture.entries import HEADER, named, read_as
+
+PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02, max_reapply=99)
+"""Everything is closed as soon as it can be, so that a short test passes through every state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A project with one role, in which a test lets programs collide."""
+
+    base: Path
+
+    @property
+    def store(self) -> Store:
+        return Store(self.base / "project", self.base / "project/.rune/echoes")
+
+    @property
+    def role(self) -> Role:
+        return Role(self.store, "reviewer")
+
+    @property
+    def memory(self) -> Path:
+        return self.role.memory
+
+    def found(self, *names: bytes) -> None:
+        """Make the project with these entries in its memory."""
+        self.role.path.mkdir(parents=True)
+        (self.base / "project/tmp").mkdir()
+        self.memory.write_bytes(HEADER + b"".join(names))
+
+    def engine(self, limits: EngineLimits = PROMPT, trace: Tracer = untraced) -> Engine:
+        return Engine(self.base / "journal", limits=limits, clock=time.time, trace=trace)
+
+    def archives(self) -> list[Path]:
+        return sorted(self.role.path.glob("archive/*.md"))
+
+    def findings(self) -> list[Path]:
+        return sorted(p for p in self.role.path.glob("*-findings.md") if not p.name.startswith("."))
+
+    def hidden(self) -> list[Path]:
+        return sorted(self.role.path.glob(".*.echod-*"))
+
+
+def turn(arena: Arena, engine: Engine, *, keep: int, batch: int = 2) -> bool:
+    """One reconcile; whether anything was committed.
+
+    Args:
+        arena: where.
+        engine: the engine to use.
+        keep: how many entries called `p...` stay in the memory before the oldest are archived.
+        batch: how many are archived at once.
+    """
+    did = bool(engine.settle_debts(arena.store))
+    try:
+        with engine.open_role(arena.role) as session:
+            for _ in range(4):
+                view = session.read()
+                changes = plan(view, keep=keep, batch=batch)
+                if changes.empty:
+                    return did
+                outcome = session.commit(1, changes)
+                if isinstance(outcome, Committed):
+                    return did or outcome.seq is not None
+    except Busy:
+        return did
+    return did
+
+
+def plan(view: RoleView, *, keep: int, batch: int) -> ChangeSet:
+    """Consolidate every finding that is new, and archive the oldest entries called `p...`."""
+    document = read_as(view.memory.text)
+    if not isinstance(document, Document):
+        return ChangeSet("none", view.role.name, "")
+    present = {name for name, _ in named(view.memory.text)}
+    text = view.memory.text or HEADER
+    consumes = []
+    role = PurePosixPath(view.role.name)
+    for found in view.findings:
+        keys = []
+        for name, block in named(found.text):
+            key = f"{name}:{digest(block.encode())[:12]}"
+            keys.append(key)
+            if name not in present and key not in view.known_keys:
+                text = (text if text.endswith(b"\n\n") else text + b"\n\n") + block.encode() + b"\n\n"
+                present.add(name)
+        kept = role / "archive/findings" / f"2026-11-27-{found.path.name.removesuffix('-findings.md')}.md"
+        consumes.append(Consume(role / found.path.name, found.digest or "", kept, found.text, tuple(keys)))
+    text, archived = _archive(text, keep=keep, batch=batch)
+    writes = () if text == view.memory.data else (Write(role / "MEMORY.md", view.memory.digest, text),)
+    if not view.memory.text and not consumes:
+        writes = ()
+    appends = (Append(role / "archive/pruned-2026.md", archived),) if archived else ()
+    return ChangeSet("service", view.role.name, "one turn", writes, appends, tuple(consumes))
+
+
+def _archive(text: bytes, *, keep: int, batch: int) -> tuple[bytes, bytes]:
+    document = read_as(text)
+    if not isinstance(document, Document):
+        return text, b""
+    names = [name for name, _ in named(text)]
+    old = [i for i, name in enumerate(names) if name.startswith("p")]
+    out = set(old[:batch]) if len(old) > keep else set()
+    kept = document.preamble + "".join(b.text for i, b in enumerate(document.blocks) if i not in out)
+    archived = "".join(document.blocks[i].text.rstrip() + "\n\n" for i in sorted(out))
+    return kept.encode(), archived.encode()
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Fork and work; the child's process id. It exits 0, or 3 after printing what went wrong."""
+    child = os.fork()
+    if child:
+        return child
+    status = 3
+    try:
+        work()
+        status = 0
+    except (StoreFault, Busy):
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+__all__ = ["PROMPT", "Arena", "in_child", "plan", "turn"]

@@ -1,0 +1,105 @@
+"""Foreign writers that know nothing of echod, cut into the steps between which a commit can fall."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.torture.entries import entry
+
+Action = Callable[[], None]
+Schedule = dict[int, list[Action]]
+
+
+@dataclass
+class Writer:
+    """Adds one entry to a file in its own way; `acknowledged` once its last step returned."""
+
+    path: Path
+    name: str
+    acknowledged: bool = False
+    _read: bytes = b""
+    _rest: bytes = b""
+    _fd: int = -1
+    opens: tuple[str, ...] = field(default=("append", "truncate", "hold"), init=False)
+
+    def append(self) -> None:
+        self.hold()
+        self.write_held()
+
+    def look(self) -> None:
+        self._read = self.path.read_bytes() if self.path.exists() else b""
+
+    def replace(self) -> None:
+        aside = self.path.with_name(f".aside-{self.name}")
+        aside.write_bytes(self._grown())
+        aside.rename(self.path)
+        self.acknowledged = True
+
+    def truncate(self) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        grown = self._grown()
+        os.write(self._fd, grown[: len(grown) // 2])
+        self._rest = grown[len(grown) // 2 :]
+
+    def finish(self) -> None:
+        os.write(self._fd, self._rest)
+        os.close(self._fd)
+        self.acknowledged = True
+
+    def hold(self) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def write_held(self) -> None:
+        os.write(self._fd, b"\n" + entry(self.name))
+        os.close(self._fd)
+        self.acknowledged = True
+
+    def _grown(self) -> bytes:
+        gap = b"" if not self._read or self._read.endswith(b"\n") else b"\n"
+        return self._read + gap + entry(self.name)
+
+
+KINDS = ("append", "replace", "truncate", "held")
+
+
+def scripts(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writer, Schedule]]:
+    """Every way in which one writer's steps can fall between the `steps` of a commit.
+
+    A truncation comes at most five steps after the read: nobody truncates first and thinks afterwards.
+    """
+    for first in range(steps):
+        if kind == "append":
+            yield _script(kind, path, (first,))
+            continue
+        for second in range(first, min(steps, first + 6) if kind == "truncate" else steps):
+            if kind != "truncate":
+                yield _script(kind, path, (first, second))
+                continue
+            for third in range(second, steps):
+                yield _script(kind, path, (first, second, third))
+
+
+def _script(kind: str, path: Path, at: tuple[int, ...]) -> tuple[str, Writer, Schedule]:
+    writer = Writer(path, "x1")
+    schedule: Schedule = {}
+    for step, action in zip(at, actions(kind, writer), strict=True):
+        schedule.setdefault(step, []).append(action)
+    return f"{kind}@{at}", writer, schedule
+
+
+def actions(kind: str, writer: Writer) -> tuple[Action, ...]:
+    """The steps of one way of writing."""
+    return {
+        "append": (writer.append,),
+        "replace": (writer.look, writer.replace),
+        "truncate": (writer.look, writer.truncate, writer.finish),
+        "held": (writer.hold, writer.write_held),
+    }[kind]
+
+
+def waits_for_lease(action: Action) -> bool:
+    """Whether this action opens the file for writing, and so waits while a lease is held on it."""
+    return action.__name__ in {"append", "truncate", "hold"}
