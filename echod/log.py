@@ -6,11 +6,13 @@ the text of a memory, and tracebacks carry no local variables.
 
 from __future__ import annotations
 
+import io
 import logging
 import logging.handlers
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +20,7 @@ import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
 _CHATTY = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
+_LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
 _SYSLOG = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 
@@ -35,13 +38,7 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    handler: logging.Handler
-    if file is not None:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(file, maxBytes=1_000_000, backupCount=4, encoding="utf-8")
-        file.chmod(0o600)
-    else:
-        handler = logging.StreamHandler(stream)
+    handler: logging.Handler = logging.StreamHandler(stream) if file is None else _LogFile(file)
     for_people = file is None and stream.isatty()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -67,6 +64,18 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A private file that is created with its first line, so that a command that logs nothing creates nothing."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, maxBytes=_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return TextIOWrapper(io.FileIO(descriptor, "a"), encoding=self.encoding, write_through=True)
 
 
 def _render(*, for_people: bool, journal: bool, environ: Mapping[str, str]) -> list[structlog.types.Processor]:

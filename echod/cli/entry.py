@@ -1,20 +1,28 @@
 """The door: every `echod` command comes in here and every error leaves here, once, as a sentence and an exit code.
 
-Nothing heavy is imported at the top, so that a command pays only for what it needs.
+Nothing heavy is imported at the top, so that a command pays only for what it needs; an agent's hook, which comes in
+here too, for nothing at all.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
-from echod.errors import EchodError, Exit
+TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 INTERRUPTED = 130
 
 
 def main() -> NoReturn:
     """Run the command line and exit: a known error is a sentence, a bug is a report, an interrupt is quiet."""
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
+        from echod.hooks.run import main as be_a_hook
+
+        be_a_hook()
+    from echod.errors import EchodError, Exit
+
     try:
         from echod.cli.app import app
 

@@ -30,7 +30,7 @@ def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
 
 
 def _render(project: Path, report: GateReport, now: float) -> str:
-    lines = [f"{short_path(str(project))} is {_WORDS[report.state]}"]
+    lines = [short_path(str(project)), _WORDS[report.state]]
     for reason in report.reasons:
         lines.append(f"\n{'-' if reason.holds else '!'} {reason.marker}")
         lines.append(paragraph(reason.text, indent="  "))

@@ -51,6 +51,8 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
             with _worker(shell):
                 house.engine.recover(stores)
                 house.queue.recover(still_runs, shell.now())
+                for store in stores:
+                    house.worker.settle(store)
             failed = _do_here(shell, house, stores, wait)
         _say_what_waits(shell, house, keys)
     raise typer.Exit(Exit.FAILED if failed else Exit.OK)
@@ -133,7 +135,7 @@ def _say_what_waits(shell: Shell, house: House, keys: Collection[str]) -> None:
     for job in reversed(_pending(house, keys)):
         when = f" Again at {moment(job.due, now)}." if job.due > now else ""
         typer.echo(f"waits   {_name(job)}")
-        typer.echo(paragraph(f"{job.result or job.reason}.{when}", indent=" " * 8))
+        typer.echo(paragraph(f"{(job.result or job.reason).rstrip('.')}.{when}", indent=" " * 8))
     given_up = [job for job in house.view.jobs({JobState.DEAD}, limit=10_000) if job.store in keys]
     for job in reversed(given_up):
         typer.echo(_said("gave up", job, f"{job.result} (job {job.id})"))

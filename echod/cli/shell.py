@@ -36,9 +36,16 @@ class Shell:
         """The settings; unknown variables are said on standard error."""
         from echod import config
 
+        self._log_to_file()
         for warning in config.unknown_variables(self.environ):
             sys.stderr.write(f"echod: {warning}\n")
         return config.load(self.paths.config_file, self.environ)
+
+    def _log_to_file(self) -> None:
+        """A command prints sentences; what caused them goes to the log file."""
+        from echod import log
+
+        log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
 
     def now(self) -> float:
         """Unix seconds."""

@@ -78,14 +78,15 @@ def _store(store: StoreInfo) -> Iterator[str]:
     if store.problem:
         yield paragraph(store.problem, indent="    ! ")
     for role in store.roles:
-        yield _role(role)
-        if role.problem:
-            yield paragraph(role.problem, indent="      ! ")
+        yield from _role(role)
 
 
-def _role(role: RoleInfo) -> str:
+def _role(role: RoleInfo) -> Iterator[str]:
     lines = "unreadable" if role.lines is None else f"{role.lines}/{role.limit} lines"
     over = " OVER" if role.lines is not None and role.lines > role.limit else ""
     layers = ", ".join(f"{number} {layer}" for layer, number in role.entries.items() if number)
-    waiting = f"; {count(role.findings, 'findings file')} waiting" if role.findings else ""
-    return f"    {role.name:<14} {lines + over:<20} {layers or 'no entries'}{waiting}"
+    waiting = f"{count(role.findings, 'findings file')} waiting" if role.findings else ""
+    said = "; ".join(part for part in (layers or "no entries", waiting) if part)
+    yield paragraph(said, indent=f"    {role.name:<13} {lines + over:<20} ")
+    if role.problem:
+        yield paragraph(role.problem, indent="      ! ")

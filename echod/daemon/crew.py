@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from queue import SimpleQueue
 
 import structlog
 
 from echod.daemon.lifetime import WorkerBusyError
 from echod.errors import EchodError
 from echod.jobs.work import Finished, Worker
+from echod.store.layout import Store
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +52,7 @@ class Crew:
         self._wall = wall
         self._ended = ended
         self._lost = lost
+        self._owed: SimpleQueue[Store] = SimpleQueue()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._moved = time.monotonic()
@@ -75,6 +78,12 @@ class Crew:
         """There may be something to do."""
         self._wake.set()
 
+    def settle(self, stores: Iterable[Store]) -> None:
+        """Between jobs, look after files of these stores that were replaced while others had them open."""
+        for store in stores:
+            self._owed.put(store)
+        self._wake.set()
+
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
@@ -91,10 +100,25 @@ class Crew:
         try:
             while not self._stop.is_set():
                 self._moved = time.monotonic()
+                self._pay()
                 if not self._one():
                     self._sleep()
         except EchodError as error:
             self._lost(error)
+
+    def _pay(self) -> None:
+        owed: dict[str, Store] = {}
+        while not self._owed.empty():
+            store = self._owed.get()
+            owed[store.key] = store
+        if not owed or self._stop.is_set():
+            return
+        try:
+            with self._exclusive():
+                for store in owed.values():
+                    self._worker.settle(store)
+        except WorkerBusyError:
+            log.info("late_bytes_wait", stores=len(owed))  # the next look at everything asks again
 
     def _one(self) -> bool:
         due = self._next_due()

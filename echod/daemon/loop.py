@@ -30,6 +30,7 @@ from echod.daemon.targets import Targets
 from echod.daemon.wake import WakeFile
 from echod.daemon.wiring import House
 from echod.errors import StateError
+from echod.jobs.outcome import Done
 from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import Roster
 from echod.jobs.work import Finished
@@ -44,6 +45,10 @@ GATE_SECONDS = 2.0
 
 BOARD_SECONDS = 1.0
 """How often a status that changed is written for `echod status`."""
+
+SETTLE_SECONDS = (5.0, 60.0)
+"""How long after a job late bytes are looked for, besides every look at everything: soon, for whoever had the file
+open while it was replaced; and once more, for a slower one."""
 
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
@@ -92,6 +97,7 @@ class Loop:
         self._roster = Roster()
         self._markers: dict[Path, Path] = {}
         self._held: set[str] = set()
+        self._settle_at: list[tuple[float, str]] = []
         self._ended: SimpleQueue[Finished] = SimpleQueue()
         self._gate_at = self._beat_at = self._board_at = 0.0
         self._stale: set[str] = set()
@@ -117,7 +123,7 @@ class Loop:
             StateError: the lock or the database was lost; the daemon must stop.
         """
         self._check()
-        self._hear_of_jobs()
+        self._hear_of_jobs(monotonic)
         if (ahead := self._jumps.jumped(wall, monotonic)) is not None:
             log.info("clock_jumped", seconds=round(ahead, 1))
             self._metronome.reschedule_all()
@@ -131,12 +137,13 @@ class Loop:
         if self._reconcile_now.is_set():
             self._reconcile_now.clear()
             self._look_everywhere(wall)
-            crew.wake()
+            crew.settle(self._roster.stores)
         else:
             self._note(dirt.paths, monotonic)
             if due := self._debounce.ready(monotonic):
                 self._look_at(due, wall)
                 crew.wake()
+        self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
         self._show(wall, monotonic)
         self._beat(wall, monotonic, crew)
@@ -153,9 +160,11 @@ class Loop:
         if not self._house.opened.database.still_ours():
             raise StateError("The state database was deleted or replaced; start echod again.")
 
-    def _hear_of_jobs(self) -> None:
+    def _hear_of_jobs(self, monotonic: float) -> None:
         while not self._ended.empty():
             finished = self._ended.get()
+            if isinstance(finished.outcome, Done) and finished.outcome.changed:
+                self._settle_at += [(monotonic + later, finished.job.store) for later in SETTLE_SECONDS]
             if finished.held_by_gate:
                 self._held.add(finished.job.store)
             self._stale.add(finished.job.store)
@@ -194,6 +203,12 @@ class Loop:
     def _reconcile(self, store: Store, now: float) -> None:
         for trouble in reconcile(store, self._house.lookout.rules(store.project), self._house.queue, now):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
+
+    def _settle(self, monotonic: float, crew: Crew) -> None:
+        due = {key for at, key in self._settle_at if at <= monotonic}
+        if due:
+            self._settle_at = [(at, key) for at, key in self._settle_at if at > monotonic]
+            crew.settle(store for store in self._roster.stores if store.key in due)
 
     def _ask_gates(self, now: float, monotonic: float, crew: Crew) -> None:
         """Wake the jobs of stores whose gate has opened."""
@@ -269,6 +284,7 @@ class Loop:
         pauses = [LONGEST_TURN_SECONDS, BEAT_SECONDS - (monotonic - self._beat_at)]
         if (due := self._debounce.next_due()) is not None:
             pauses.append(due - monotonic)
+        pauses += [at - monotonic for at, _ in self._settle_at]
         if self._held:
             pauses.append(GATE_SECONDS - (monotonic - self._gate_at))
         if self._changed or self._stale:

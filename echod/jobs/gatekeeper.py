@@ -99,5 +99,5 @@ def _sighting(seen: SeenWorkflow) -> Sighting:
 
 def in_words(verdict: Verdict) -> str:
     """Why a job has to wait, for its row in the queue."""
-    holding = [reason.text for reason in verdict.reasons if reason.holds]
+    holding = [f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.holds]
     return "; ".join(holding) or f"the project is {verdict.state.value}"

@@ -95,7 +95,7 @@ def _fingerprint(mode: str, files: Iterable[tuple[Path, stat_result | None]]) ->
     parts = [mode] + [
         f"{path.name}\0absent"
         if status is None
-        else f"{path.name}\0{status.st_ino}\0{status.st_size}\0{status.st_mtime_ns}"
+        else f"{path.name}\0{status.st_ino}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_mode:o}"
         for path, status in files
     ]
     return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]

@@ -19,7 +19,7 @@ from echod.state.job import Job, JobKind
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.faults import Busy
+from echod.store.faults import Busy, Refused
 from echod.store.layout import Role, Store
 from echod.workflows.verdict import GateState, Verdict
 
@@ -88,6 +88,20 @@ class Worker:
             finally:
                 self._doing = None
 
+    def settle(self, store: Store) -> bool:
+        """Merge what other programs wrote into files that were replaced under them; False if the store must wait."""
+        terms = self._terms(store.project)
+        if terms.paused or not terms.writes:
+            return False
+        if self._verdict(store).state is not GateState.IDLE:
+            return False
+        if made := self._engine.settle_debts(store):
+            log.info("late_bytes_merged", store=store.key, commits=len(made))
+        return True
+
+    def _verdict(self, store: Store) -> Verdict:
+        return self._gatekeeper.ask(store.project, layout.stores_of(store.project), self._clock())
+
     def _run(self, job: Job) -> Finished:
         started = self._clock()
         finished = self._contained(job, layout.store_at(Path(job.store)))
@@ -101,6 +115,8 @@ class Worker:
             return self._attempt(job, store)
         except Busy as error:
             return Finished(job, Deferred(str(error), self._clock() + _BUSY_SECONDS))
+        except Refused as error:
+            return Finished(job, Blocked(str(error)))
         except StateError:
             raise
         except EchodError as error:
@@ -114,14 +130,13 @@ class Worker:
         terms = self._terms(store.project)
         if terms.paused:
             return Finished(job, Deferred("paused; `echod resume` lets it go on", self._clock() + _PAUSED_SECONDS))
-        siblings = layout.stores_of(store.project)
-        verdict = self._gatekeeper.ask(store.project, siblings, self._clock())
+        verdict = self._verdict(store)
         if verdict.state is not GateState.IDLE:
             return self._held(job, verdict)
         closed: list[Verdict] = []
 
         def gate() -> str | None:
-            again = self._gatekeeper.ask(store.project, siblings, self._clock())
+            again = self._verdict(store)
             if again.state is GateState.IDLE:
                 return None
             closed.append(again)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ FIXTURES = [
 def test_findings_are_appended_and_every_other_byte_stays(home: Home, tmp_path: Path, place: str) -> None:
     root = project(tmp_path / "p", "reviewer")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    shutil.copy(corpus(place, "MEMORY.md"), memory)
+    memory.write_bytes(corpus(place, "MEMORY.md").read_bytes())
     os.utime(memory, (1_700_000_000, 1_700_000_000))
     before = memory.read_bytes()
     first, second = finding("Timeouts are missing"), finding("Money is in cents")
