@@ -1,0 +1,49 @@
+"""Where the state directory is, told by the platform and `ECHOD_STATE_DIR` alone.
+
+The same answer as `echod.paths` gives, without the imports that it takes there; a test holds the two together.
+Settings are never asked, so hook and daemon cannot disagree.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+APP = "echod"
+_MAC = "Library/Application Support"
+_ELSEWHERE = ".local/state"
+
+
+def state_directory(environ: Mapping[str, str], platform: str) -> str:
+    """The absolute path of the state directory.
+
+    Args:
+        environ: the process environment.
+        platform: `sys.platform`.
+
+    Raises:
+        ValueError: `ECHOD_STATE_DIR` is no absolute path, so there is no state directory.
+        KeyError: the user has no home.
+    """
+    named = environ.get("ECHOD_STATE_DIR", "")
+    if named:
+        path = os.path.expanduser(named)
+        if not os.path.isabs(path):
+            raise ValueError(named)
+        return path
+    xdg = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(xdg):
+        return os.path.join(xdg, APP)
+    return os.path.join(_home(environ), _MAC if platform == "darwin" else _ELSEWHERE, APP)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    import pwd
+
+    return pwd.getpwuid(os.getuid()).pw_dir

@@ -1,0 +1,86 @@
+"""`echod hook EVENT`: spool what Claude Code says on standard input, print nothing, exit 0, whatever happens.
+
+The one exception to "print nothing" is a summary of the project's memory at the start of a session, if the daemon
+keeps one ready (see `summary`).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from echod.hooks import place, spool
+
+TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+EVENTS = ("task-completed", "session-start", "session-end", "pre-compact", "stop")
+PATIENCE_SECONDS = 2.0
+"""How long an agent may take to say what happened; it has it ready, and ends its hooks after a few seconds."""
+
+_STDIN, _STDOUT = 0, 1
+_CHUNK = 64 * 1024
+
+
+def main() -> NoReturn:
+    """Be the hook that the command line names, and end the process with 0."""
+    try:
+        run(sys.argv[2:], os.environ, sys.platform)
+    finally:
+        # Not by returning: neither an error nor the interpreter's own goodbye may reach the agent.
+        os._exit(0)
+
+
+def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None:
+    """Do a hook's work; may raise whatever goes wrong.
+
+    Args:
+        arguments: the event's name; others are ignored.
+        environ: the process environment.
+        platform: `sys.platform`.
+    """
+    event = arguments[0] if arguments else ""
+    state = place.state_directory(environ, platform)
+    if event == "session-start":
+        from echod.hooks import summary
+
+        ready = summary.ready(os.path.join(state, summary.DIRECTORY), environ)
+        if ready:
+            os.write(_STDOUT, ready)
+    directory = os.path.join(state, "spool")
+    said, size = _heard(_STDIN)
+    if event not in EVENTS:
+        spool.drop(directory, spool.UNKNOWN)
+    elif size > spool.LARGEST_EVENT_BYTES:
+        spool.drop(directory, spool.TOO_LARGE)
+    elif not said.strip():
+        spool.drop(directory, spool.EMPTY)
+    else:
+        spool.write(directory, event, said, time.time_ns(), os.getpid())
+
+
+def _heard(descriptor: int) -> tuple[bytes, int]:
+    """What was said, as far as it is kept, and how many bytes it had.
+
+    What is too much is read all the same: an agent that writes into a closed pipe would have an error to report.
+    """
+    parts: list[bytes] = []
+    size = 0
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    try:
+        if os.isatty(descriptor):
+            return b"", 0
+        while (left := deadline - time.monotonic()) > 0 and select.select([descriptor], [], [], left)[0]:
+            part = os.read(descriptor, _CHUNK)
+            if not part:
+                break
+            size += len(part)
+            if size <= spool.LARGEST_EVENT_BYTES:
+                parts.append(part)
+    except (OSError, ValueError):
+        return b"", 0
+    return b"".join(parts), size
