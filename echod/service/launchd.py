@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import structlog
-
 from echod.daemon.heartbeat import Liveness, State
 from echod.errors import Exit
 from echod.paths import PRIVATE_DIR
@@ -22,8 +20,6 @@ from echod.service.recorded import Recorded
 from echod.service.service import Standing
 from echod.service.share import template
 from echod.service.tool import Answer, Tool
-
-log = structlog.get_logger(__name__)
 
 LABEL = "local.echod"
 FILE = f"{LABEL}.plist"
@@ -102,7 +98,6 @@ class LaunchdService:
             self._launchctl.ask("bootout", self._target)
         self._bootstrap()
         self._see_it_answer()
-        log.info("service_installed", agent=str(self._file.path), changed=changed)
         return (f"Installed {self._file.path}; the service runs while you are logged in.",)
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
@@ -112,7 +107,6 @@ class LaunchdService:
         self._launchctl.ask("bootout", self._target)
         if not self._file.remove():
             return ("It is not installed.",)
-        log.info("service_uninstalled", agent=str(self._file.path))
         return ("The service is removed; memory, settings and state stay.",)
 
     def start(self) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import structlog
-
 from echod.daemon.heartbeat import Liveness, State
 from echod.errors import ConfigurationError, Exit
 from echod.service.errors import ServiceError
@@ -21,8 +19,6 @@ from echod.service.service import Standing
 from echod.service.share import template
 from echod.service.tool import Tool
 from echod.service.unit import render_unit
-
-log = structlog.get_logger(__name__)
 
 UNIT = "echod.service"
 LOGS = "See why with: echod service logs"
@@ -83,7 +79,6 @@ class SystemdService:
         before = self._probe()
         if changed or before.state is not State.RUNNING:
             self._start("restart")
-            log.info("service_installed", unit=str(self._file.path), changed=changed)
             first = f"Installed {self._file.path}; the service runs ({self._probe().text})."
         else:
             first = f"{self._file.path} is installed and the service runs; nothing to do."
@@ -106,7 +101,6 @@ class SystemdService:
         if there:
             self._systemctl.ask("daemon-reload")
             self._systemctl.ask("reset-failed", UNIT)
-            log.info("service_uninstalled", unit=str(self._file.path))
         told.insert(0, "The service is removed; memory, settings and state stay." if there else "It is not installed.")
         own = self._file.path.with_name(f"{UNIT}.d")
         if own.is_dir():

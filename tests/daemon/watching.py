@@ -6,22 +6,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from echod.daemon.sink import Sink
 from echod.daemon.targets import Dirt, Targets
 from echod.daemon.watch import Watcher
-
-PATIENCE_SECONDS = 20.0
+from tests.support import until
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Poll until `condition` holds; the time only bounds a failure."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"never happened: {what}")
-        time.sleep(0.005)
+    """Wait until `condition` gives something true."""
+    until(lambda: bool(condition()), what)
 
 
 class Watching:

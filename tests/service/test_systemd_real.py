@@ -1,0 +1,179 @@
+"""The whole life of the service under a real systemd user manager: the same files, the real daemon, real signals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from echod.daemon.heartbeat import BEAT_SECONDS
+from tests.service.rig import Rig, manager, why_not
+from tests.support import finding, until
+
+UNIT = "echod.service"
+
+_REASON = why_not()
+pytestmark = [
+    pytest.mark.skipif(bool(_REASON), reason=f"no systemd user manager can run here: {_REASON}"),
+]
+
+_LIVENESS = """
+import os, time
+from echod import __version__
+from echod.daemon.alive import observe
+from echod.paths import from_environment
+print(observe(from_environment(os.environ), __version__, time.monotonic()).state)
+"""
+
+
+class Service:
+    """What a person does with it, inside the rig."""
+
+    def __init__(self, rig: Rig, state: Path, config: Path) -> None:
+        self.rig = rig
+        self.state = state
+        self.config = config
+
+    def do(self, verb: str, *, code: int = 0) -> str:
+        return self.echod("service", verb, code=code)
+
+    def echod(self, *arguments: str, code: int = 0) -> str:
+        done = self.rig.run(sys.executable, "-m", "echod", *arguments)
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said + self.rig.log.read_text(errors="replace")
+        return " ".join(said.split())
+
+    def customise(self, text: str) -> None:
+        """A person's drop-in, as `systemctl --user edit` would write it."""
+        drop_in = self.rig.units / f"{UNIT}.d" / "own.conf"
+        drop_in.parent.mkdir(parents=True)
+        drop_in.write_text(f"[Service]\n{text}\n")
+
+    def liveness(self) -> str:
+        return self.rig.run(sys.executable, "-c", _LIVENESS).stdout.strip()
+
+    def show(self, name: str) -> str:
+        return self.rig.show(UNIT, name)
+
+    def signal(self, name: str) -> None:
+        assert self.rig.systemctl("kill", "--kill-whom=main", f"--signal={name}", UNIT).returncode == 0
+
+    def until(self, name: str, wanted: str) -> None:
+        self._until(name, lambda found: found == wanted)
+
+    def until_not(self, name: str, unwanted: str) -> None:
+        self._until(name, lambda found: found != unwanted)
+
+    def _until(self, name: str, good: Callable[[str], bool]) -> None:
+        until(lambda: good(self.show(name)), f"another {name} than {self.show(name)!r}")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    state, config = tmp_path / "state", tmp_path / "config.toml"
+    config.write_text("")
+    with manager({"ECHOD_STATE_DIR": str(state), "ECHOD_CONFIG": str(config)}) as rig:
+        yield Service(rig, state, config)
+
+
+def test_install_comes_up_ready_answers_and_comes_back_at_login(service: Service) -> None:
+    told = service.do("install")
+
+    assert "the service runs" in told
+    assert (service.show("ActiveState"), service.show("SubState")) == ("active", "running")
+    assert service.show("UnitFileState") == "enabled"
+    assert service.show("StatusText").startswith("healthy")
+    assert service.liveness() == "running"
+    first = service.show("MainPID")
+
+    again = service.do("install")
+
+    assert "nothing to do" in again
+    assert service.show("MainPID") == first
+
+
+def test_a_reload_is_reported_and_the_same_process_goes_on(service: Service) -> None:
+    service.do("install")
+    before = service.show("MainPID")
+
+    assert service.rig.systemctl("reload", UNIT).returncode == 0
+
+    service.until("ActiveState", "active")
+    assert service.show("MainPID") == before
+    assert service.liveness() == "running"
+
+
+def test_a_killed_daemon_comes_back_without_a_hand(service: Service) -> None:
+    service.customise("RestartSec=100ms")
+    service.do("install")
+
+    service.signal("SIGKILL")
+
+    service.until("NRestarts", "1")
+    service.until("ActiveState", "active")
+    assert service.liveness() == "running"
+
+
+def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(service: Service) -> None:
+    """Suspended it looks alive from outside; only the missing progress tells."""
+    service.customise(f"WatchdogSec={2 * BEAT_SECONDS + 2}\nTimeoutAbortSec=1\nRestartSec=100ms")
+    service.do("install")
+
+    first = service.show("WatchdogTimestampMonotonic")
+    service.until_not("WatchdogTimestampMonotonic", first)
+    assert service.show("NRestarts") == "0"
+
+    service.signal("SIGSTOP")
+    assert service.liveness() == "suspended"
+
+    service.until("NRestarts", "1")
+    service.until("ActiveState", "active")
+    assert service.liveness() == "running"
+
+
+def test_a_job_can_do_all_it_has_to_within_the_units_limits(service: Service, tmp_path: Path) -> None:
+    """Leases, exchanges, locks and syncs pass the filter of system calls."""
+    service.config.write_text("quiet_seconds = 0\ndebounce_seconds = 0.05\n")
+    role = tmp_path / "project" / ".rune" / "echoes" / "reviewer"
+    role.mkdir(parents=True)
+    service.do("install")
+    service.echod("add", str(tmp_path / "project"))
+
+    (role / "ward-findings.md").write_text(finding("Retries need a ceiling"))
+
+    until((role / "MEMORY.md").exists, "the memory file")
+    assert "Retries need a ceiling" in (role / "MEMORY.md").read_text()
+    assert service.liveness() == "running"
+
+
+def test_a_bad_configuration_is_told_and_not_started_again(service: Service) -> None:
+    service.customise("RestartSec=100ms")
+    service.do("install")
+    service.config.write_text("no_such_setting = 1\n")
+
+    told = service.do("restart", code=78)
+
+    assert "configuration" in told
+    assert (service.show("ActiveState"), service.show("Result")) == ("failed", "exit-code")
+    assert service.show("ExecMainStatus") == "78"
+    assert service.show("NRestarts") == "0"
+
+
+def test_stop_is_clean_start_brings_it_back_and_uninstall_leaves_nothing(service: Service) -> None:
+    service.do("install")
+
+    service.do("stop")
+    assert (service.show("ActiveState"), service.show("Result")) == ("inactive", "success")
+    assert service.liveness() == "stopped"
+
+    service.do("start")
+    assert service.liveness() == "running"
+
+    service.do("uninstall")
+    assert [path for path in service.rig.units.rglob("*") if not path.is_dir()] == []
+    assert (service.show("LoadState"), service.show("MainPID")) == ("not-found", "0")
+    assert service.liveness() == "stopped"
+    assert service.state.is_dir()
+    assert "not installed" in service.do("uninstall")
