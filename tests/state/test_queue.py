@@ -436,6 +436,15 @@ class TestRetry:
         queue.finish(job, "done", MUCH_LATER)
         assert queue.put(need("a"), MUCH_LATER) is None
 
+    def test_the_next_look_at_the_disk_does_not_close_it_again(self, queue: JobQueue) -> None:
+        queue.put(need("a"), NOW)
+        dead = kill(queue)
+
+        queue.retry(dead.id, MUCH_LATER)
+
+        assert queue.put(need("a"), MUCH_LATER) == dead.id
+        assert claimed(queue, MUCH_LATER).id == dead.id
+
     def test_a_resting_job_stops_resting(self, queue: JobQueue) -> None:
         queue.put(need("a"), NOW)
         resting = queue.fail(claimed(queue), "it broke", NOW)

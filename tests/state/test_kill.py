@@ -1,0 +1,112 @@
+"""Processes that use the queue are killed at random moments, and nothing they were promised is broken."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from echod.state.database import Database
+from echod.state.job import Job, JobState
+from echod.state.queue_view import QueueView
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 60.0
+
+
+class Arena:
+    """Workers on one queue, each with its notes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.database = directory / "echod.db"
+        self.started = 0
+
+    def start(self, *arguments: str) -> tuple[int, subprocess.Popen[bytes]]:
+        self.started += 1
+        notes = self.directory / f"{self.started:04}.notes"
+        command = [sys.executable, "-m", "tests.state.queue_worker", str(self.database), str(notes)]
+        return self.started, subprocess.Popen([*command, str(self.started), *arguments], cwd=ROOT)
+
+    def notes(self) -> list[list[str]]:
+        return [
+            line.split() for file in sorted(self.directory.glob("*.notes")) for line in file.read_text().splitlines()
+        ]
+
+    def wait_for(self, number: int) -> None:
+        """Until that worker is at work."""
+        file = self.directory / f"{number:04}.notes"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (file.exists() and file.stat().st_size):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+
+def storm(directory: Path, kills: int, seed: int) -> Arena:
+    """Two workers at a time; whichever comes next in turn is killed at a random moment of its work and replaced."""
+    rng = random.Random(seed)
+    arena = Arena(directory)
+    workers = dict([arena.start(), arena.start()])
+    try:
+        for _ in range(kills):
+            victim = min(workers)
+            arena.wait_for(victim)
+            time.sleep(rng.random() * 0.08)  # the moment is what varies, not what is waited for
+            worker = workers.pop(victim)
+            worker.send_signal(signal.SIGKILL)
+            assert worker.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+            workers.update([arena.start()])
+    finally:
+        for worker in workers.values():
+            worker.kill()
+            worker.wait(PATIENCE_SECONDS)
+    _, last = arena.start("drain")
+    assert last.wait(PATIENCE_SECONDS) == 0
+    return arena
+
+
+def judge(arena: Arena) -> Counter[str]:
+    """Every promise that was noted was kept. Returns how often what happened."""
+    notes = arena.notes()
+    assert [note for note in notes if note[0] == "twice"] == []
+    with Database.open(arena.database) as database:
+        with database.reading() as link:
+            assert link.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        jobs = {job.id: job for job in QueueView(database).jobs(limit=1_000_000)}
+    assert {job.state for job in jobs.values()} == {JobState.DONE}
+    for what, number, *asked in notes:
+        if what == "queued":
+            heir = heir_of(jobs[int(number)], jobs)
+            assert heir.started_at is not None
+            assert heir.started_at >= float(asked[0]), f"job {number} was never run after it was asked for"
+    finished = Counter(number for what, number, *_ in notes if what == "finished")
+    assert set(finished.values()) <= {1}, "a finished job ran again"
+    return Counter(what for what, *_ in notes)
+
+
+def heir_of(job: Job, jobs: dict[int, Job]) -> Job:
+    while job.merged_into is not None:
+        assert job.merged_into > job.id
+        job = jobs[job.merged_into]
+    return job
+
+
+def test_killed_at_random_no_job_is_lost_and_none_runs_twice_at_once(tmp_path: Path) -> None:
+    happened = judge(storm(tmp_path, kills=40, seed=1))
+
+    assert min(happened["queued"], happened["finished"], happened["recovered"]) > 0
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+def test_killed_two_hundred_times_no_job_is_lost_and_none_runs_twice_at_once(tmp_path: Path) -> None:
+    happened = judge(storm(tmp_path, kills=200, seed=2))
+
+    print(f"\n200 kills: {dict(happened)}")
+    assert min(happened["queued"], happened["finished"], happened["recovered"]) > 0
