@@ -114,7 +114,7 @@ PHRASES = (
     _rule(
         "asks to send secrets",
         r"\b(?:send|post|upload|exfiltrate|forward|e-?mail|transmit|leak|pipe|curl)\b.{0,60}",
-        r"\b(?:secrets?|credentials?|api keys?|tokens?|passwords?|environment variables|private keys?|ssh keys?|id_rsa)\b",
+        r"\b(?:secrets?|credentials?|api keys?|tokens?|passwords?|environment variables|(?:private|ssh) keys?)\b",
         r".{0,60}(?:https?://|\bto [\w.+-]{1,64}@)",
     ),
     _rule(

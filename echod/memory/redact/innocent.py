@@ -49,6 +49,8 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
 
+_LONGEST_PLACEHOLDER = 64
+
 _RANDOM_PIECE = 3.4
 """Words and identifiers change between lower case, upper case and digits every four characters or more, random text
 every two (measured on memory files and on generated tokens); this is the mean length between."""
@@ -70,7 +72,9 @@ def is_placeholder(value: str) -> bool:
     """Whether a value stands for a secret without being one: `xxxx`, `<token>`, `$TOKEN`, `your-api-key-here`."""
     if is_filler(value) or is_crossed_out(value) or _REFERENCE.match(value) or _CONSTANT.fullmatch(value):
         return True
-    words = [word.lower() for word in _PIECE.findall(value)]
+    if len(value) > _LONGEST_PLACEHOLDER:
+        return False
+    words = _PIECE.findall(value.lower()) if value.isupper() else [word.lower() for word in _PIECE.findall(value)]
     return bool(words) and all(word in STAND_INS or word in GENERIC or _CROSSES.fullmatch(word) for word in words)
 
 
