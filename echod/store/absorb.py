@@ -24,7 +24,7 @@ from echod.store.desk import Desk
 from echod.store.faults import Busy, told
 from echod.store.fsops import read_all
 from echod.store.heal import brought_in_line, head_of, healed_memory, known_documents
-from echod.store.journal import KnownState
+from echod.store.journal import KnownState, RoleJournal
 from echod.store.layout import MEMORY
 from echod.store.lease import Writers, read_lease
 from echod.store.plan import Committed, Plan, PlannedWrite, open_gate
@@ -235,6 +235,15 @@ def _finished(desk: Desk, record: Record) -> bool:
         if late.data is not None and not (late.final and digest(late.data) == absorbed):
             return False
     return True
+
+
+def abandon(journal: RoleJournal, *, older_than: float) -> None:
+    """Close what is open in a role whose directory a person removed; its contents stay in the journal for a while."""
+    for record in journal.open_records():
+        if record.at < older_than:
+            log.warning("commit_abandoned", role=record.role, seq=record.seq, state=record.state.value)
+            journal.enter_ledger(record)
+            journal.close(replace(record, state=RecordState.CLOSED))
 
 
 def _close(desk: Desk, record: Record) -> None:

@@ -93,7 +93,7 @@ def _prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
     record = Record(
         seq, plan.job, plan.kind, desk.ground.role.name, plan.summary, desk.moment(), head=head,
         absorbs=plan.absorbs, reapplied=plan.reapplied, released=plan.released, undoes=plan.undoes,
-        redacted=any(c.before != c.kept for c in plan.consumes),
+        redacted=_redacts(plan),
     )  # fmt: skip
     try:
         for number, write in enumerate(plan.writes):
@@ -114,6 +114,13 @@ def _prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
         _drop_stages(desk, record)
         raise
     return record
+
+
+def _redacts(plan: Plan) -> bool:
+    """Whether the plan takes secrets out, so that its exact images must not be kept for long."""
+    mark = b"[REDACTED:"
+    more = (w.after.count(mark) > (w.before or b"").count(mark) for w in plan.writes)
+    return any(c.before != c.kept for c in plan.consumes) or any(more)
 
 
 def _stage(desk: Desk, write: PlannedWrite, mark: str) -> WriteRecord:

@@ -12,20 +12,24 @@ from pathlib import Path
 
 import structlog
 
-from echod.store.absorb import due, settle
+from echod.store.absorb import abandon, due, settle
 from echod.store.desk import Desk, Readings
-from echod.store.faults import Busy, StoreFault
+from echod.store.faults import Busy, Refused, StoreFault
 from echod.store.ground import Ground, stand_on
 from echod.store.heal import healed_memory
+from echod.store.history import Done, history, records_of
 from echod.store.journal import Journal
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
+from echod.store.plan import Gate, open_gate
 from echod.store.records import RecordState
 from echod.store.recover import Parked, Recovery, recover_role
+from echod.store.retention import retain
 from echod.store.reviews import Review, noted
 from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
 from echod.store.session import RoleSession
 from echod.store.steps import Tracer, untraced
+from echod.store.undo import Undone, undo_record
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +80,48 @@ class Engine:
                 log.info("late_bytes_wait", role=str(role.path), reason=str(error))
         return tuple(made)
 
+    def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
+        """Commits that are still known, newest first; of every store with a journal if none is named."""
+        return history(self._journal, self._journal.stores() if stores is None else stores)
+
+    def highest_job(self) -> int:
+        """The highest job number the journal knows (a rebuilt database must count on from there); 0 for none."""
+        return max((done.job for done in self.history() if done.job is not None), default=0)
+
+    def undo(self, job: int, *, by: int, gate: Gate = open_gate) -> tuple[Undone, ...]:
+        """Take back everything a job did, newest commit first.
+
+        Args:
+            job: the job to take back.
+            by: the number of the job that does it.
+            gate: asked just before each point of no return.
+
+        Raises:
+            Refused: there is no such job any more, it is too old, or it was taken back already.
+            Busy: not now; what was taken back so far stays taken back, and asking again goes on with the rest.
+            StoreFault: the file system failed.
+        """
+        known = [done for done in self.history() if done.job == job]
+        todo = [done for done in known if done.undone_by is None]
+        oldest = self._clock() - self._limits.undo_days * 86_400
+        if not known:
+            raise Refused(f"Job {job} changed nothing that is still known; see `echod log`.")
+        if not todo:
+            raise Refused(f"Job {job} was undone already, by job {known[0].undone_by}.")
+        if any(done.at < oldest for done in todo):
+            raise Refused(
+                f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it."
+            )
+        return tuple(self._undo(done, by, gate) for done in todo)
+
+    def retain(self) -> int:
+        """Forget what is beyond its time, in every journal; how many bytes that freed. Daily."""
+        return sum(
+            retain(self._journal.of(role), self._limits, self._clock)
+            for store in self._journal.stores()
+            for role in self._journal.roles(store)
+        )
+
     def reviews(self, store: Store) -> tuple[Review, ...]:
         """What a person should look at in a store, oldest first."""
         roots = (self._journal.of(role).root for role in self._journal.roles(store))
@@ -90,7 +136,11 @@ class Engine:
         }
 
     def _settle(self, role: Role) -> tuple[int, ...]:
-        if not self._journal.of(role).open_records():
+        journal = self._journal.of(role)
+        if not journal.open_records():
+            return ()
+        if not role.path.exists():
+            abandon(journal, older_than=self._clock() - self._limits.displaced_hours * 3600)
             return ()
         with stand_on(role) as ground:
             unlocked = RoleLock(role, None, self._clock())
@@ -100,6 +150,12 @@ class Engine:
             recover_role(desk)
             healed_memory(desk)
             return settle(desk)
+
+    def _undo(self, done: Done, by: int, gate: Gate) -> Undone:
+        with self._desk(done.role) as desk:
+            recover_role(desk)
+            record = next(r for r in records_of(self._journal, done.role) if r.seq == done.seq)
+            return undo_record(desk, record, job=by, gate=gate)
 
     def _recover(self, role: Role) -> Recovery:
         journal = self._journal.of(role)

@@ -57,6 +57,13 @@ class Images:
             raise ImageMissing(self.root / name)
         return data
 
+    def size(self, name: str) -> int:
+        """Bytes of a content; 0 where it is gone."""
+        try:
+            return (self.root / name).stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def sync(self) -> None:
         """Make every kept image durable."""
         if not self.root.exists():

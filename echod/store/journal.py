@@ -135,6 +135,11 @@ class RoleJournal:
             (keys.add if mark == "+" else keys.discard)(key)
         return frozenset(keys)
 
+    def undone(self) -> frozenset[str]:
+        """Digests of findings files that an undo gave back; consolidating them again is for a person to ask."""
+        records = (*self.open_records(), *self.closed_records())
+        return frozenset(w.post for r in records if r.undoes for w in r.writes if w.path.endswith("-findings.md"))
+
     def enter_ledger(self, record: Record) -> None:
         """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
         lines = _ledger_lines(record)

@@ -73,7 +73,9 @@ class RoleSession:
         findings = [f for path in self._findings() if (f := self._try(path, busy)) is not None]
         knowledge = self._try(KNOWLEDGE, busy)
         journal = self.desk.journal
-        return RoleView(self.role, memory, knowledge, tuple(findings), tuple(busy), journal.known_keys(), frozenset())
+        return RoleView(
+            self.role, memory, knowledge, tuple(findings), tuple(busy), journal.known_keys(), journal.undone()
+        )
 
     def file(self, name: str) -> Snapshot:
         """Read one more file of the role, named relative to it (`archive/pruned-2026.md`).

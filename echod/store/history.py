@@ -1,0 +1,49 @@
+"""What was done: commits for `echod log` and for choosing what to undo. Reads the journal, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from echod.store.journal import Journal
+from echod.store.layout import Role, Store
+from echod.store.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One commit.
+
+    Attributes:
+        job: the job it was made for; None for healing and late bytes.
+        at: Unix seconds.
+        undone_by: the job that took it back, None where it stands.
+    """
+
+    store: Store
+    role: Role
+    seq: int
+    job: int | None
+    kind: str
+    summary: str
+    at: float
+    undone_by: int | None
+
+
+def history(journal: Journal, stores: Iterable[Store]) -> tuple[Done, ...]:
+    """Every commit that is still known, newest first."""
+    found = [done for store in stores for role in journal.roles(store) for done in _of_role(journal, role)]
+    return tuple(sorted(found, key=lambda done: (done.at, done.seq), reverse=True))
+
+
+def records_of(journal: Journal, role: Role) -> tuple[Record, ...]:
+    """A role's commits, oldest first."""
+    own = journal.of(role)
+    known = {record.seq: record for record in (*own.closed_records(), *own.open_records())}
+    return tuple(known[seq] for seq in sorted(known))
+
+
+def _of_role(journal: Journal, role: Role) -> list[Done]:
+    records = records_of(journal, role)
+    undone = {seq: record.job for record in records for seq in record.undoes}
+    return [Done(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]

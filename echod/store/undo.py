@@ -1,0 +1,159 @@
+"""Taking a commit back: the reverse change set through the same path, merged if the files have moved on.
+
+With nothing else changed the bytes come back exactly. Archives only grow: what undo takes out of a memory file is
+kept in `archive/removed-{year}.md`, and texts that were archived stay there too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from echod.memory.alignment import content
+from echod.memory.document import Block, Document, Unreadable, parse
+from echod.memory.merge import Unmergeable, merge
+from echod.memory.redact import redact_entry
+from echod.store.absorb import follow
+from echod.store.commit import commit
+from echod.store.conserve import hold
+from echod.store.desk import Desk
+from echod.store.faults import Busy, Refused
+from echod.store.heal import head_of, healed_memory
+from echod.store.layout import AGENT_FINDINGS, MEMORY
+from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
+from echod.store.records import ConsumeRecord, Record, WriteRecord
+from echod.store.removed import archived, leaving
+from echod.store.snapshot import Snapshot
+
+_KEPT_FOLDERS = ("archive/", "quarantine/")
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """One commit was taken back.
+
+    Attributes:
+        seq: number of the commit that did it.
+        undid: number of the commit that was taken back.
+        restored: blocks that are in the memory file again (to be pinned).
+        redacted: whether exact bytes were no longer kept, so that redacted text came back instead.
+    """
+
+    role: str
+    seq: int | None
+    undid: int
+    restored: tuple[Block, ...]
+    redacted: bool
+
+
+@dataclass(slots=True)
+class _Reverse:
+    """The reverse plan as it grows."""
+
+    writes: list[PlannedWrite] = field(default_factory=list)
+    consumes: list[PlannedConsume] = field(default_factory=list)
+    leaving: list[str] = field(default_factory=list)
+    restored: list[Block] = field(default_factory=list)
+
+
+def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
+    """Take one commit of this role back.
+
+    Raises:
+        Busy: not now, or others kept writing.
+        Refused: a file cannot be read any more, or the two versions cannot be put together.
+        StoreFault: the file system failed, or the journal lost the content to go back to.
+    """
+    for _ in range(desk.limits.max_replans + 1):
+        reverse = _reverse(desk, record)
+        plan = Plan(
+            job,
+            "undo",
+            f"took back: {record.summary}",
+            tuple(reverse.writes),
+            leaving(desk, reverse.leaving, f"taken out by undo (job {job})"),
+            tuple(reverse.consumes),
+            released=tuple(key for consume in record.consumes for key in consume.keys),
+            undoes=(record.seq,),
+        )
+        hold(plan, asked=True)
+        done = commit(desk, plan, gate=gate, head=head_of(desk))
+        if isinstance(done, Committed):
+            for made in desk.journal.open_records():
+                if made.seq == done.seq:
+                    follow(desk, made)
+            thinned = record.redacted and any(c.pre == c.kept for c in record.consumes)
+            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), thinned)
+    raise Busy("Other programs keep writing the same files; try again in a moment.")
+
+
+def _reverse(desk: Desk, record: Record) -> _Reverse:
+    reverse = _Reverse()
+    for consume in record.consumes:
+        reverse.writes.append(_give_back(desk, record, consume))
+    for write in record.writes:
+        if write.path.removeprefix(desk.ground.path_of("")).startswith(_KEPT_FOLDERS):
+            continue
+        current = healed_memory(desk) if write.path == desk.ground.path_of(MEMORY) else desk.read(write.path)
+        if write.pre is None:
+            _take_away(reverse, record, write, current)
+        else:
+            _turn_back(desk, reverse, write, current)
+    return reverse
+
+
+def _give_back(desk: Desk, record: Record, consume: ConsumeRecord) -> PlannedWrite:
+    """The findings file under its old name, or under one of its own where the agent has written a new one."""
+    path = PurePosixPath(consume.path)
+    directory, _ = desk.ground.place(path)
+    if directory.stat(path.name) is not None:
+        match = AGENT_FINDINGS.fullmatch(path.name)
+        agent = match["agent"][:100] if match else path.stem[:100]
+        path = path.with_name(f"{agent}-restored-{record.seq}-findings.md")
+    return PlannedWrite(str(path), None, desk.journal.images.get(consume.pre))
+
+
+def _take_away(reverse: _Reverse, record: Record, write: WriteRecord, current: Snapshot) -> None:
+    """A file that the commit created goes, its text stays in the archive."""
+    if current.data is None:
+        return
+    path = PurePosixPath(write.path)
+    text = current.text.decode(errors="surrogateescape")
+    kept = redact_entry(text).text.encode(errors="surrogateescape")
+    archive = path.with_name("archive") / "findings" / f"undone-{record.seq}-{path.name}"
+    keys = record.released if AGENT_FINDINGS.fullmatch(path.name) else ()
+    reverse.consumes.append(PlannedConsume(write.path, current.text, kept, str(archive), keys))
+
+
+def _turn_back(desk: Desk, reverse: _Reverse, write: WriteRecord, current: Snapshot) -> None:
+    pre = desk.journal.images.get(write.pre or "")
+    visible, before = parse(current.text), parse(pre)
+    if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
+        raise Refused(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
+    data = pre if current.digest == write.post else _merged(desk, write, visible, before)
+    after = parse(data)
+    if isinstance(after, Unreadable):
+        raise Refused(f"{write.path} would become unreadable, so nothing was undone. {after.reason}")
+    if data == current.text:
+        return
+    reverse.writes.append(PlannedWrite(write.path, current.data, data))
+    _note_difference(desk, reverse, visible, after)
+
+
+def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document) -> bytes:
+    post = parse(desk.journal.images.get(write.post))
+    if isinstance(post, Unreadable):
+        raise Refused(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
+    merged = merge(post, visible, before)
+    if isinstance(merged, Unmergeable):
+        raise Refused(f"{write.path} has changed too much since to undo this. {merged.reason}")
+    return merged.data
+
+
+def _note_difference(desk: Desk, reverse: _Reverse, visible: Document, after: Document) -> None:
+    old, new = ({content(b) for b in d.blocks} for d in (visible, after))
+    there = archived(desk)
+    reverse.leaving += [b.text for b in visible.blocks if content(b) not in new and content(b) not in there]
+    if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
+        reverse.leaving.append(visible.preamble)
+    reverse.restored += [b for b in after.blocks if content(b) not in old]
