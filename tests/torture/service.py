@@ -124,6 +124,33 @@ def _archive(text: bytes, *, keep: int, batch: int) -> tuple[bytes, bytes]:
     return kept.encode(), archived.encode()
 
 
+def plan_naively(arena: Arena, *, keep: int, batch: int) -> bool:
+    """The same work as `turn`, done the way everybody does it first: write aside and rename, check and unlink."""
+    memory = arena.memory.read_bytes() if arena.memory.exists() else HEADER
+    present = {name for name, _ in named(memory)}
+    text = memory
+    read = {path: path.read_bytes() for path in arena.findings()}
+    for found in read.values():
+        for name, block in named(found):
+            if name not in present:
+                text = text.rstrip() + b"\n\n" + block.encode() + b"\n\n"
+                present.add(name)
+    text, archived = _archive(text, keep=keep, batch=batch)
+    if text == memory and not read:
+        return False
+    archive = arena.role.path / "archive/pruned-2026.md"
+    archive.parent.mkdir(exist_ok=True)
+    with archive.open("ab") as file:
+        file.write(archived)
+    aside = arena.memory.with_name(".naive")
+    aside.write_bytes(text)
+    aside.rename(arena.memory)
+    for path, content in read.items():
+        if path.exists() and path.read_bytes() == content:
+            path.unlink(missing_ok=True)
+    return True
+
+
 def in_child(work: Callable[[], object]) -> int:
     """Fork and work; the child's process id. It exits 0, or 3 after printing what went wrong."""
     child = os.fork()
@@ -143,4 +170,4 @@ def in_child(work: Callable[[], object]) -> int:
         os._exit(status)
 
 
-__all__ = ["PROMPT", "Arena", "in_child", "plan", "turn"]
+__all__ = ["PROMPT", "Arena", "in_child", "plan", "plan_naively", "turn"]

@@ -1,0 +1,293 @@
+"""Real processes that write the same files at once, a service in the middle, and a count of what is left.
+
+A lock that only the harness knows keeps the writers from destroying each other's work (without any service nothing
+is lost), so every loss is the service's. The service never sees that lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from echod.store.limits import EngineLimits
+from tests.torture.entries import census, entry, is_whole, named, version_of
+from tests.torture.service import Arena, in_child, plan_naively, turn
+
+STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02, max_reapply=99)
+_KEEP = 40
+_OLD = tuple(f"p{number:03d}" for number in range(80))
+
+
+@dataclass
+class Outcome:
+    """What a storm came to; everything but `acknowledged`, `kills` and `commits` should be 0."""
+
+    acknowledged: int = 0
+    lost: int = 0
+    lost_findings: int = 0
+    twice: int = 0
+    torn: int = 0
+    edits_lost: int = 0
+    archived_twice: int = 0
+    in_both: int = 0
+    kills: int = 0
+    crashes: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(*(getattr(self, f) + getattr(other, f) for f in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Who writes and how. `mix` is a letter for each writer, as in `_WRITERS`."""
+
+    mix: str
+    seconds: float
+    seed: int
+    kills: bool = False
+    serialised: bool = True
+
+
+Service = Callable[[Arena], None]
+
+
+def engine_service(arena: Arena) -> None:
+    """The service under test, without pause."""
+    engine = arena.engine(STORMY)
+    engine.recover([arena.store])
+    while True:
+        if not turn(arena, engine, keep=_KEEP, batch=3):
+            time.sleep(0.004)
+
+
+def naive_service(arena: Arena) -> None:
+    """What everybody writes first: read, change, write aside, rename; unlink what was consumed."""
+    while True:
+        if not plan_naively(arena, keep=_KEEP, batch=3):
+            time.sleep(0.004)
+
+
+def rage(base: Path, storm: Storm, service: Service | None) -> Outcome:
+    """One storm; the count after the service has had time to finish in peace."""
+    shutil.rmtree(base, ignore_errors=True)
+    arena = Arena(base)
+    arena.found(*map(entry, _OLD))
+    rnd = random.Random(storm.seed)
+    writers = [
+        in_child(lambda i=i, kind=kind: _Writer(arena, base, kind, i, storm).run())  # type: ignore[misc]
+        for i, kind in enumerate(storm.mix)
+    ]
+    outcome = Outcome()
+    serving = _serve(arena, service)
+    try:
+        while writers:
+            time.sleep(rnd.uniform(0.02, 0.12))
+            writers = [pid for pid in writers if not _ended(pid)]
+            if serving and storm.kills:
+                os.kill(serving, signal.SIGKILL)
+                os.waitpid(serving, 0)
+                outcome.kills += 1
+                serving = _serve(arena, service)
+            elif serving and _ended(serving):
+                outcome.crashes += 1
+                serving = _serve(arena, service)
+    finally:
+        if serving:
+            os.kill(serving, signal.SIGKILL)
+            os.waitpid(serving, 0)
+    if service is engine_service:
+        _finish(arena)
+    return _count(arena, base, outcome)
+
+
+def _serve(arena: Arena, service: Service | None) -> int:
+    return in_child(lambda: service(arena)) if service else 0
+
+
+def _ended(pid: int) -> bool:
+    return os.waitpid(pid, os.WNOHANG)[0] != 0
+
+
+def _finish(arena: Arena) -> None:
+    engine = arena.engine(STORMY)
+    engine.recover([arena.store])
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        if not turn(arena, engine, keep=_KEEP, batch=3) and not arena.hidden() and not arena.findings():
+            return
+        time.sleep(0.02)
+
+
+def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
+    acknowledged = set(_OLD)
+    versions: dict[str, int] = {}
+    for line in (base / "acknowledged").read_text().splitlines():
+        name, _, version = line.partition(" ")
+        if version:
+            versions[name] = int(version)
+        else:
+            acknowledged.add(name)
+    memory, archive, waiting = census([arena.memory]), census(arena.archives()), census(arena.findings())
+    outcome.acknowledged = len(acknowledged)
+    for name in sorted(acknowledged):
+        if not memory[name] and not archive[name] and not waiting[name]:
+            outcome.names.append(name)
+            if name.startswith("g"):
+                outcome.lost_findings += 1
+            else:
+                outcome.lost += 1
+        outcome.twice += memory[name] > 1
+        outcome.archived_twice += archive[name] > 1
+        outcome.in_both += bool(memory[name] and archive[name])
+    standing = dict(named(arena.memory.read_bytes()))
+    outcome.torn = sum(not is_whole(text) for text in standing.values())
+    outcome.edits_lost = sum(version_of(standing.get(n, "")) < v for n, v in versions.items())
+    return outcome
+
+
+@dataclass
+class _Writer:
+    """One foreign program. It reports an entry as written only once its own calls have returned."""
+
+    arena: Arena
+    base: Path
+    kind: str
+    number: int
+    storm: Storm
+
+    def run(self) -> None:
+        rnd = random.Random(self.storm.seed * 1000 + self.number)
+        acknowledge = os.open(self.base / "acknowledged", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        write = _WRITERS[self.kind]
+        end, count = time.monotonic() + self.storm.seconds, 0
+        while time.monotonic() < end:
+            count += 1
+            time.sleep(rnd.uniform(0, 0.03))
+            for line in write(self, f"{self.kind}{self.number}_{count}", count, rnd):
+                os.write(acknowledge, f"{line}\n".encode())
+
+    @contextmanager
+    def turn(self, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+        """Serialise with the other writers, if the storm says so."""
+        if not self.storm.serialised:
+            yield
+            return
+        with (self.base / "turns").open("a") as lock:
+            fcntl.flock(lock, kind)
+            yield
+
+    def append(self, name: str, _count: int, _rnd: random.Random) -> Iterator[str]:
+        with self.turn():
+            _append(self.arena.memory, entry(name))
+        yield name
+
+    def shell_append(self, name: str, _count: int, _rnd: random.Random) -> Iterator[str]:
+        with self.turn():
+            command = ["sh", "-c", 'cat >> "$1"', "x", str(self.arena.memory)]
+            subprocess.run(command, input=b"\n" + entry(name), check=True)
+        yield name
+
+    def hold(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
+        # Appends of several holders do not hurt each other; rewriters must not run meanwhile.
+        with self.turn(fcntl.LOCK_SH):
+            fd = os.open(self.arena.memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            for part in range(rnd.randint(1, 6)):
+                time.sleep(rnd.uniform(0, 0.15))
+                os.write(fd, b"\n" + entry(f"{name}_{part}"))
+                yield f"{name}_{part}"
+            os.close(fd)
+
+    def replace(self, name: str, count: int, rnd: random.Random) -> Iterator[str]:
+        with self.turn():
+            read = _read(self.arena.memory)
+            time.sleep(rnd.uniform(0, 0.03))
+            own = f"st{self.kind}{self.number}"
+            aside = self.arena.memory.with_name(f".aside-{self.number}")
+            aside.write_bytes(_with_own(read, own, count) + entry(name))
+            aside.rename(self.arena.memory)
+        yield name
+        yield f"{own} {count}"
+
+    def edit(self, name: str, count: int, rnd: random.Random) -> Iterator[str]:
+        with self.turn():
+            read = _read(self.arena.memory)
+            time.sleep(rnd.uniform(0, 0.03))
+            own = f"st{self.kind}{self.number}"
+            new = _with_own(read, own, count) + entry(name)
+            fd = os.open(self.arena.memory, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            cut = rnd.randrange(len(new))
+            os.write(fd, new[:cut])
+            time.sleep(rnd.uniform(0, 0.02))
+            os.write(fd, new[cut:])
+            os.close(fd)
+        yield name
+        yield f"{own} {count}"
+
+    def find(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
+        path = self.arena.role.path / f"agent{self.number}-findings.md"
+        if rnd.random() < 0.6:
+            _append(path, entry(name))
+        else:
+            read = _read(path)
+            time.sleep(rnd.uniform(0, 0.02))
+            aside = path.with_name(f".aside-g{self.number}")
+            aside.write_bytes(read + b"\n" + entry(name))
+            aside.rename(path)
+        yield name
+
+
+_WRITERS: dict[str, Callable[[_Writer, str, int, random.Random], Iterator[str]]] = {
+    "a": _Writer.append,
+    "s": _Writer.shell_append,
+    "h": _Writer.hold,
+    "r": _Writer.replace,
+    "e": _Writer.edit,
+    "g": _Writer.find,
+}
+
+
+def _append(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(fd, b"\n" + data)
+    finally:
+        os.close(fd)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _with_own(data: bytes, own: str, version: int) -> bytes:
+    """The file with the writer's own status entry at a new version, ending in a blank line."""
+    new = entry(own, version)
+    for name, text in named(data):
+        if name == own:
+            return data.replace(text.encode(), new.rstrip()).rstrip() + b"\n\n"
+    return data.rstrip() + b"\n\n" + new
+
+
+def table(rows: dict[str, Outcome]) -> str:
+    """The outcomes as a table."""
+    columns = [name for name in Outcome.__dataclass_fields__ if name != "names"]
+    lines = ["".join([f"{'storm':26}", *(f"{name.replace('_', ' '):>15}" for name in columns)])]
+    lines += [
+        "".join([f"{title:26}", *(f"{getattr(row, name):15}" for name in columns)]) for title, row in rows.items()
+    ]
+    return "\n".join(lines)
+
+
+__all__ = ["Outcome", "Storm", "engine_service", "naive_service", "rage", "table"]
