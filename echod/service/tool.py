@@ -34,8 +34,9 @@ class Answer:
 class Tool:
     """A program with the arguments that every call of it has in common."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, seconds: float = TIMEOUT_SECONDS) -> None:
         self._command = command
+        self._seconds = seconds
 
     def ask(self, *arguments: str) -> Answer:
         """Run it and wait.
@@ -46,10 +47,10 @@ class Tool:
         command: Sequence[str] = (*self._command, *arguments)
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT_SECONDS
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=self._seconds
             )
         except FileNotFoundError as error:
             raise ServiceError(f"{self._command[0]} is not installed here.") from error
         except subprocess.TimeoutExpired as error:
-            raise ServiceError(f"{' '.join(command)} did not come back within {TIMEOUT_SECONDS:.0f} s.") from error
+            raise ServiceError(f"{' '.join(command)} did not come back within {self._seconds:.0f} s.") from error
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -13,7 +13,7 @@ import pytest
 from watchdog.events import FileModifiedEvent, FileSystemEvent
 from watchdog.observers.api import BaseObserver
 
-from echod.daemon.sink import OVERFLOW, TOO_MANY, UNRECORDED, Handler, LossTap, Sink
+from echod.daemon.sink import OVERFLOW, TOO_MANY, UNREBUILT, UNRECORDED, Handler, LossTap, Sink
 from echod.daemon.targets import Targets
 from echod.daemon.watch import DIED, Watcher
 from tests.daemon.watching import Watching, wait_until
@@ -243,6 +243,27 @@ def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on
     may_read.set()
 
     wait_until(lambda: watching.drain() and OVERFLOW in watching.rescan, "the rescan")
+    watching.until_seen(store / "reviewer" / "MEMORY.md")
+
+
+@linux
+def test_watches_that_watchdog_could_not_rebuild_after_an_overflow_are_rebuilt_by_us(
+    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It only logs that; the watch looks whole and is not."""
+    from watchdog.observers.inotify import InotifyWatchGroup
+
+    watching.arm(store)
+    [emitter] = _observer(watching.watcher).emitters
+    with monkeypatch.context() as patch:
+
+        def full(self: InotifyWatchGroup, path: bytes) -> None:
+            raise OSError(28, "inotify watch limit reached")
+
+        patch.setattr(InotifyWatchGroup, "_add_all_callbacks", full)
+        emitter._inotify.on_queue_overflow()  # type: ignore[attr-defined]
+
+    assert UNREBUILT in watching.drain().rescan
     watching.until_seen(store / "reviewer" / "MEMORY.md")
 
 

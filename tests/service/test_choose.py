@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from echod.paths import Paths
+from echod.service.choose import service_for
+from echod.service.errors import ServiceError
+from echod.service.launchd import LaunchdService
+from echod.service.recorded import Recorded
+from echod.service.systemd import SystemdService
+from echod.service.tool import Tool
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(tmp_path / "state", tmp_path / "run", tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("environ", "below"),
+    [
+        pytest.param({}, "home/.config", id="the usual place"),
+        pytest.param(
+            {"XDG_CONFIG_HOME": "relative"}, "home/.config", id="a relative one is ignored, as the standard says"
+        ),
+        pytest.param({"XDG_CONFIG_HOME": "/etc/mine"}, "/etc/mine", id="where the variable says"),
+    ],
+)
+def test_on_linux_the_unit_lies_where_systemd_looks(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], below: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", "")  # and no systemctl is asked
+
+    service = service_for("linux", paths, "0.1.0", environ)
+
+    assert isinstance(service, SystemdService)
+    standing = service.standing(Recorded(("/bin/echod", "run"), ()))
+    assert standing.file == tmp_path / below / "systemd" / "user" / "echod.service"
+    assert (standing.installed, standing.active) == (False, None)
+    assert standing.detail == "systemctl is not installed here."
+
+
+def test_on_macos_it_is_a_launchd_agent(paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+
+    service = service_for("darwin", paths, "0.1.0", {})
+
+    assert isinstance(service, LaunchdService)
+    standing = service.standing(Recorded(("/bin/echod", "run"), ()))
+    assert standing.file == tmp_path / "Library" / "LaunchAgents" / "local.echod.plist"
+    assert standing.active is None
+
+
+def test_elsewhere_a_person_is_told_what_to_run(paths: Paths) -> None:
+    with pytest.raises(ServiceError, match="echod run"):
+        service_for("win32", paths, "0.1.0", {})
+
+
+def test_a_tool_that_does_not_come_back_is_given_up() -> None:
+    with pytest.raises(ServiceError, match="did not come back"):
+        Tool("sleep", seconds=0.05).ask("60")
+
+
+def test_a_tool_says_its_last_line() -> None:
+    answer = Tool("sh", "-c").ask("echo one; echo first >&2; echo second >&2; exit 3")
+
+    assert (answer.code, answer.said) == (3, "second")
+    assert Tool("sh", "-c").ask("exit 4").said == "it ended with code 4"
