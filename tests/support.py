@@ -83,10 +83,12 @@ class Home:
     def state(self) -> Path:
         return self.root / "state"
 
-    def echod(self, *arguments: object, **changed: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+    def echod(
+        self, *arguments: object, before: tuple[str, ...] = (), **changed: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; `before` runs it (setpriv, strace)."""
         return subprocess.run(
-            [sys.executable, "-m", "echod", *map(str, arguments)],
+            [*before, sys.executable, "-m", "echod", *map(str, arguments)],
             env={**self.environ, **changed},
             cwd=self.root,
             capture_output=True,

@@ -63,9 +63,13 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
     deadline = time.monotonic() + wait
     keys = {store.key for store in stores}
     failed = False
+    said: set[str] = set()
     while True:
         for store in stores:
-            reconcile(store, house.lookout.rules(store.project), house.queue, shell.now())
+            for trouble in reconcile(store, house.lookout.rules(store.project), house.queue, shell.now()):
+                if trouble.text not in said:
+                    typer.echo(paragraph(f"! {trouble.text}", hang="  "))
+                said.add(trouble.text)
             # A deferral of an earlier run is an answer of then; this one asks anew.
             house.queue.wake_deferred(store.key, shell.now())
         for finished in _work_off(shell, house, keys):

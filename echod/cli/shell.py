@@ -61,7 +61,7 @@ class Shell:
         if not start.exists():
             raise UsageError(f"{start} does not exist.")
         for candidate in (start, *start.parents):
-            if layout.stores_of(candidate):
+            if self.stores(candidate):
                 return candidate
         wanted = " or ".join(str(below) for below in layout.STORE_DIRS)
         raise UsageError(
@@ -70,5 +70,6 @@ class Shell:
         )
 
     def stores(self, project: Path) -> tuple[Store, ...]:
-        """The stores of a project that `project` has found."""
-        return layout.stores_of(project)
+        """The stores of a project. The global store's home in Claude Code's own directory is none."""
+        own = layout.project_root(paths.claude_home(self.environ))
+        return tuple(store for store in layout.stores_of(project) if store.root.parent != own)

@@ -1,0 +1,27 @@
+"""Every command has help with an example, and docs/commands.md says the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.reference import PAGE, every_command, help_of, page
+
+LISTING = {"status", "gate", "jobs", "projects"}
+
+
+@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+def test_every_command_explains_itself_with_an_example(path: tuple[str, ...]) -> None:
+    text = help_of(path)
+
+    assert f"Example: echod {' '.join(path)}" in text
+    assert len(text.splitlines()) > 6
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", [path for path in every_command() if path[-1] in LISTING], ids=" ".join)
+def test_every_listing_offers_json(path: tuple[str, ...]) -> None:
+    assert "--json" in help_of(path)
+
+
+def test_the_command_reference_is_what_the_commands_say() -> None:
+    assert PAGE.read_text() == page(), "renew it: python -m tests.cli.reference > docs/commands.md"
