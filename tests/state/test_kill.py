@@ -63,12 +63,19 @@ def storm(directory: Path, kills: int, seed: int) -> Arena:
             assert worker.wait(PATIENCE_SECONDS) == -signal.SIGKILL
             workers.update([arena.start()])
     finally:
-        for worker in workers.values():
-            worker.kill()
-            worker.wait(PATIENCE_SECONDS)
+        end(*workers.values())
     _, last = arena.start("drain")
-    assert last.wait(PATIENCE_SECONDS) == 0
+    try:
+        assert last.wait(PATIENCE_SECONDS) == 0
+    finally:
+        end(last)
     return arena
+
+
+def end(*workers: subprocess.Popen[bytes]) -> None:
+    for worker in workers:
+        worker.kill()
+        worker.wait(PATIENCE_SECONDS)
 
 
 def judge(arena: Arena) -> Counter[str]:
