@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from echod.memory.document import Unreadable
 from echod.memory.findings import Finding, read_findings
+from tests.memory.loose_findings import files
 
 FILE_DATE = date(2026, 3, 1)
 
@@ -29,77 +30,7 @@ def words_of(findings: tuple[Finding, ...]) -> Counter[str]:
     return Counter(re.findall(r"word\d+", " ".join(said)))
 
 
-LINES = st.sampled_from(
-    [
-        "# @",
-        "## @ @",
-        "### [2026-02-11] Pattern: @ @",
-        "### @: @ @",
-        "#### @",
-        "## Inscribed — @ @ (2026-02-11)",
-        "## Observations — Task: @ (2026-02-11)",
-        "## @ (Feb 11, 2026) @",
-        "**[2026-02-11] @**",
-        "**@ @**",
-        "**Decision: @**",
-        "# Findings",
-        "### Why",
-        "### Evidence",
-        "- **layer**: inscribed",
-        "- layer: @",
-        "- **source**: @ @",
-        "- **confidence**: HIGH (@)",
-        "- **confidence**: 0.7",
-        "- **evidence**: `@.py:1` — @",
-        "- **evidence**:",
-        "  - `@.py`",
-        "- **verified**: 2026-02-11 @",
-        "- **supersedes**: @",
-        "**Tags**: `@`, `@`",
-        "**Source**: `@` (@)",
-        "Source: @",
-        "- status: @ @",
-        "- **type**: @",
-        "- **learning**: @ @",
-        "- @ @ @",
-        "* @",
-        "1. **@**: @",
-        "  @ continued",
-        "    @ indented",
-        "@ @ @.",
-        "@: @",
-        "| @ | @ |",
-        "> @",
-        "```python",
-        "```",
-        "~~~",
-        "<!-- @",
-        "@ -->",
-        "---",
-        "===",
-        "",
-        "",
-        "",
-        "Here are my findings:",
-        "Let me know if you need anything else.",
-    ]
-)
-
-
-@st.composite
-def files(draw: st.DrawFn) -> str:
-    """A findings file whose every content word is `wordN`, each once."""
-    number = 0
-    lines = []
-    for line in draw(st.lists(LINES, max_size=30)):
-        while "@" in line:
-            line = line.replace("@", f"word{number}", 1)  # noqa: PLW2901
-            number += 1
-        lines.append(line)
-    return draw(st.sampled_from(["\n", "\r\n"])).join(lines)
-
-
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(files())
 def test_no_word_is_dropped(text: str) -> None:
     wanted = set(re.findall(r"word\d+", text))
@@ -107,7 +38,7 @@ def test_no_word_is_dropped(text: str) -> None:
     assert wanted - set(words_of(read(text))) == set()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(files())
 def test_a_word_of_the_text_stands_in_one_finding_only(text: str) -> None:
     texts = Counter(re.findall(r"word\d+", "\n".join(one.text for one in read(text))))
@@ -115,7 +46,7 @@ def test_a_word_of_the_text_stands_in_one_finding_only(text: str) -> None:
     assert not [word for word, count in texts.items() if count > 1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(files())
 def test_a_copy_with_another_date_holds_the_same_findings(text: str) -> None:
     now = [(one.key, one.title, one.text) for one in read(text)]
@@ -130,7 +61,7 @@ def test_two_agents_with_the_same_words_have_two_findings() -> None:
     assert one.key != other.key
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.sampled_from("#-*_`~<!>[](): \t\n\r=|+1.aZé漢\u00a0\u200b\ufeff"), max_size=200))
 def test_any_text_is_read(text: str) -> None:
     for one in read(text):

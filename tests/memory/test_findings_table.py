@@ -327,6 +327,89 @@ Close the pool in teardown.
     "only white space": (" \n\t\n\u00a0\n", []),
     "only a title": ("# Findings\n", []),
     "only chatter": ("Here are my findings:\n\nThat's all. Let me know if you need anything else.\n", []),
+    "a list of learnings": (
+        """I've completed the review of the payment module. Here are the findings:
+
+1. **[2026-02-11] Pattern: Close the pool**
+   - layer: traced
+   - Close it in teardown.
+
+2. **Never share it**
+   - evidence: `src/db.py`
+   - Not between threads.
+""",
+        [SHORT, Want("Never share it", "Not between threads.", evidence="`src/db.py`")],
+    ),
+    "a list of titles": (
+        "- [2026-02-11] Pattern: Close the pool\n- [2026-02-11] Decision: Use one pool\n",
+        [Want("Close the pool", "", "Pattern", FEB_11), Want("Use one pool", "", "Decision", FEB_11)],
+    ),
+    "a list below a learning is its text": (
+        "### One\n- layer: traced\n- First:\n  - layer by layer\n- then [2026-02-11] the rest\n",
+        [Want("One", "- First:\n  - layer by layer\n- then [2026-02-11] the rest")],
+    ),
+    "the same label again and again": (
+        "Learning: Close the pool.\nEvidence: `a.py`\n\nLearning: Warm the cache.\nConfidence: high\n",
+        [
+            Want("Close the pool.", "Close the pool.", evidence="`a.py`"),
+            Want("Warm the cache.", "Warm the cache.", confidence=0.9),
+        ],
+    ),
+    "groups between rules": (
+        "- layer: inscribed\n- Close the pool.\n\n---\n\n- layer: traced\n- Warm the cache.\n",
+        [
+            Want("Close the pool.", "Close the pool.", layer=Layer.INSCRIBED),
+            Want("Warm the cache.", "Warm the cache."),
+        ],
+    ),
+    "several values on one line": (
+        "### Keep it\n**Layer:** Inscribed | **Confidence:** 0.8 | **Source:** rune:review\n\nText.\n",
+        [Want("Keep it", "Text.", layer=Layer.INSCRIBED, confidence=0.8, source="rune:review")],
+    ),
+    "tags around it all": (f"<findings>\n{CANONICAL}</findings>\n", [WHOLE]),
+    "a report": (
+        """# Pattern Scout \u2014 Findings
+
+**Date**: 2026-02-11
+**Scope**: PR #42
+
+## Findings
+
+### 1. Close the pool
+
+**File**: `src/db.py:3`
+**Confidence**: 90%
+
+It leaks.
+""",
+        [
+            Want(
+                "Close the pool",
+                "It leaks.",
+                day=FEB_11,
+                confidence=0.9,
+                evidence="`src/db.py:3`",
+                fields=(("scope", "PR #42"),),
+            )
+        ],
+    ),
+    "what a group says and a learning overrules": (
+        """# Findings
+**Source**: rune:audit
+**Date**: 2026-02-20
+
+## One
+- source: CI log
+- date: 2026-02-11
+- First.
+""",
+        [Want("One", "First.", day=FEB_11, source="CI log", fields=(("source_note", "rune:audit"),))],
+    ),
+    "metadata over nothing": (
+        "# Findings\n- tags: a, b\n\n## Summary\n",
+        [Want("Untitled", "", fields=(("tags", "a, b"),))],
+    ),
+    "a word of the agent's name is a title": ("## Pattern\nText.\n", [Want("Pattern", "Text.")]),
     # Code
     "headings in code": (
         "### Run it\n```sh\n# not a heading\n## [2026-02-11] Pattern: neither\nmake\n```\n",

@@ -17,7 +17,7 @@ _FILLER = (
     r"planner|auditor|finding|findings|learning|learnings|lessons|learned|learnt|entries|results|observations|notes|"
     r"summary|pull|request|implementation|next|future|discovered|identified|collected|gathered|worth|remembering|"
     r"keeping|saving|storing|reporting|noticed|noted|questions|anything|something|need|needed|want|like|would|if|"
-    r"there|help|changed|changes|details|adjustments|clarification|so|far|again)"
+    r"there|help|patterns|insights|i'd|persist|share|record|report|save|store|consolidate|consolidated|orchestrator|changed|changes|details|adjustments|clarification|so|far|again)"
 )
 _FILL = rf"(?:[ ,-]+{_FILLER}){{0,16}}"
 _THINGS = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
@@ -51,6 +51,12 @@ _SENTENCES = tuple(
 )  # fmt: skip
 
 _LONG = 400  # characters; nobody is polite for longer
+# Words of a claim; a sentence with one of them may be a learning.
+_CLAIMS = re.compile(
+    r"\b(?:must|should|always|never|not|no|avoid|use|uses|because|needs|requires|since|when|found|that|which|is|are|was|"
+    r"were|has|causes?|fails?|and|but|so)\b"
+)
+_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
 _FACTS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
 
@@ -67,4 +73,6 @@ def _is_phrase(sentence: str) -> bool:
     bare = sentence.strip(" -\u2013\u2014*_,")
     greeting = _INTERJECTION.match(bare)
     rest = bare[greeting.end() :] if greeting else bare
-    return not rest or any(pattern.fullmatch(rest) for pattern in _SENTENCES)
+    if not rest or any(pattern.fullmatch(rest) for pattern in _SENTENCES):
+        return True
+    return _COMPLETED.fullmatch(rest) is not None and _CLAIMS.search(rest) is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from echod.memory.findings.chatter import is_chatter
 from echod.memory.findings.outline import Place, indent_of, is_rule, list_offset
-from echod.memory.findings.spellings import FieldLine, plain, read_field
+from echod.memory.findings.spellings import FieldLine, plain, read_bold_field, read_field
 
 _SCHEMA = re.compile(r"\s*<!--\s*echo-schema:.*-->\s*")
 _LEARNING = "learning"
@@ -29,8 +29,14 @@ class Gleaned:
     lines: tuple[Line, ...]
 
 
-def glean(lines: Sequence[str], where: Sequence[Place]) -> Gleaned:
-    """Separate metadata from learning. Values that go on in indented or listed lines are joined to one line."""
+def glean(lines: Sequence[str], where: Sequence[Place], *, about_many: bool = False) -> Gleaned:
+    """Separate metadata from learning. Values that go on in indented or listed lines are joined to one line.
+
+    Args:
+        lines: the section's lines.
+        where: where each of them lies.
+        about_many: whether the section only groups others; then any short value under a bold label is metadata.
+    """
     fields: list[tuple[str, str]] = []
     rest: list[Line] = []
     foot = _foot(lines, where)
@@ -39,6 +45,8 @@ def glean(lines: Sequence[str], where: Sequence[Place]) -> Gleaned:
     while index < len(lines):
         line, place = lines[index], where[index]
         field = read_field(line) if place is Place.TEXT else None
+        if field is None and about_many and at_head and place is Place.TEXT:
+            field = read_bold_field(line)
         if field is None or not _counts(field, line, at_edge=at_head or index >= foot):
             at_head = at_head and (not line.strip() or _SCHEMA.fullmatch(line) is not None)
             rest.append((line, place))

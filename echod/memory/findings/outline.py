@@ -2,18 +2,19 @@
 
 Made for findings, which nobody checks: a bold line or an underlined one may be a heading, and a fence or comment that
 is never closed must not swallow the learnings after it. (Memory files have their own, stricter rules.) This module
-does not know what a learning is; the caller says which headings are sure to start one.
+looks at one line at a time; what belongs together is told in `sections`.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from echod.memory.findings.spellings import plain, read_field
+from echod.memory.findings.titles import read_title
 
 BOLD_LEVEL = 7  # A bold line that serves as a heading lies below every real one.
 
@@ -74,7 +75,7 @@ def closes(line: str, fence: str) -> bool:
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
-def places(lines: Sequence[str], starts_learning: Callable[[str], bool]) -> list[Place]:
+def places(lines: Sequence[str]) -> list[Place]:
     """Where each line lies, in linear time.
 
     A fence or comment that is never closed ends before the first heading that surely starts a learning and follows a
@@ -90,7 +91,7 @@ def places(lines: Sequence[str], starts_learning: Callable[[str], bool]) -> list
         if fence or comment:
             end = ends.of_fence(index, fence[0]) if fence else ends.of_comment(index)
             if end is None:
-                end = _until_learning(lines, index + 1, starts_learning)
+                end = _until_learning(lines, index + 1)
             found += [Place.CODE if fence else Place.COMMENT] * (end - index)
             item = item if indent_of(line) >= item else 0
             index = end
@@ -125,6 +126,15 @@ def headings(lines: Sequence[str], where: Sequence[Place]) -> list[Heading]:
         elif bold:
             found.append(Heading(index, index + 1, BOLD_LEVEL, line[bold.start("text") : bold.end("text")].strip()))
     return found
+
+
+def starts_learning(line: str) -> bool:
+    """Whether the line is a heading that surely starts a learning, whatever stands around it."""
+    heading = read_atx(line)
+    if heading is None:
+        return False
+    title = read_title(heading[1])
+    return title.dated or title.layer is not None or title.typed
 
 
 def read_atx(line: str) -> tuple[int, str] | None:
@@ -163,7 +173,7 @@ def _opens_comment(line: str) -> bool:
     return start >= 0 and "-->" not in line[start:] and not line[:start].strip()
 
 
-def _until_learning(lines: Sequence[str], start: int, starts_learning: Callable[[str], bool]) -> int:
+def _until_learning(lines: Sequence[str], start: int) -> int:
     for index in range(start, len(lines)):
         if not lines[index - 1].strip() and starts_learning(lines[index]):
             return index

@@ -11,13 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from operator import itemgetter
 
 from echod.memory.document import Layer, Unreadable, parse
 from echod.memory.findings.gleaning import Gleaned, glean, own_text
 from echod.memory.findings.sections import Section, split
 from echod.memory.findings.spellings import read_confidence, read_date, read_layer, read_optional
-from echod.memory.findings.stated import Said
+from echod.memory.findings.stated import Fields, Said
 from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
+from echod.memory.findings.unfolding import unfolded
 from echod.memory.findings.wrapping import front_matter, unwrapped
 
 DEFAULT_LAYER = Layer.TRACED
@@ -73,7 +75,7 @@ def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding,
         return understood
     own_names = frozenset(re.findall(r"[^\W_]+", agent.casefold()))
     lines, about_file = front_matter(unwrapped(_lines(data.decode())))
-    sections = split(lines, own_names)
+    sections = split(unfolded(lines), own_names)
     return tuple(_read_sections(sections, about_file, agent, file_date))
 
 
@@ -98,24 +100,30 @@ class _Group:
 def _read_sections(
     sections: Sequence[Section], about_file: tuple[tuple[str, str], ...], agent: str, file_date: date
 ) -> list[Finding]:
-    found: list[Finding] = []
+    found: list[tuple[int, Finding]] = []
     groups: dict[int, _Group] = {}
+    grouped: set[int] = set()
     for index, section in enumerate(sections):
-        gleaned = glean(section.lines, section.where)
-        text = own_text(gleaned.lines, opening=section.generic or section.container)
-        above = [groups[number] for number in section.groups if number in groups]
-        if section.container and not text:
-            topic = None if section.generic else _heading_text(section.title)
-            fields = gleaned.fields + (about_file if index == 0 else ())
-            groups[index] = _Group(topic, _group_title(section), fields)
-            continue
+        gleaned = glean(section.lines, section.where, about_many=section.container)
         if index == 0:
-            above = [_Group(fields=about_file)]
-        groups[index] = _Group(title=_group_title(section)) if section.container else _Group()
+            gleaned = Gleaned((*about_file, *gleaned.fields), gleaned.lines)
+        text = own_text(gleaned.lines, opening=section.generic or section.container)
+        if section.container:
+            topic = None if section.generic or text else _heading_text(section.title)
+            groups[index] = _Group(topic, _group_title(section), () if text else gleaned.fields)
         # A heading with nothing below it says something only if its own words do.
-        if text or gleaned.fields or not section.generic or (index == 0 and about_file and len(sections) == 1):
-            found.append(_finding(section, gleaned, text, above, agent=agent, file_date=file_date))
-    return found
+        if text or (not section.container and (gleaned.fields or not section.generic)):
+            above = [groups[number] for number in section.groups]
+            found.append((index, _finding(section, gleaned.fields, text, above, agent=agent, file_date=file_date)))
+            grouped.update(section.groups)
+    for index, group in reversed(groups.items()):
+        # A heading over nothing: what it says has to stand for itself.
+        if index not in grouped and (group.topic or group.fields):
+            above = [groups[number] for number in sections[index].groups]
+            alone = _finding(sections[index], group.fields, "", above, agent=agent, file_date=file_date)
+            found.append((index, alone))
+            grouped.update(sections[index].groups)
+    return [finding for _, finding in sorted(found, key=itemgetter(0))]
 
 
 def _group_title(section: Section) -> Title:
@@ -129,9 +137,9 @@ def _heading_text(title: Title) -> str | None:
 
 
 def _finding(
-    section: Section, gleaned: Gleaned, text: str, groups: Sequence[_Group], *, agent: str, file_date: date
+    section: Section, own: Fields, text: str, groups: Sequence[_Group], *, agent: str, file_date: date
 ) -> Finding:
-    said = Said(gleaned.fields, [field for group in reversed(groups) for field in group.fields])
+    said = Said(own, [field for group in reversed(groups) for field in group.fields])
     title = _title(section, text, said)
     near = [group.title for group in reversed(groups)]
     claimed = said.take_read("layer", read_layer, title.layer) or next((t.layer for t in near if t.layer), None)

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from echod.memory.findings.chatter import is_chatter
-from echod.memory.findings.outline import BOLD_LEVEL, Heading, Place, headings, is_rule, places, read_atx
-from echod.memory.findings.spellings import find_date, read_field
+from echod.memory.findings.outline import BOLD_LEVEL, Heading, Place, headings, is_rule, places
+from echod.memory.findings.spellings import TELLING, find_date, read_field
 from echod.memory.findings.titles import Title, read_title
 
 _EMPTY = Title("")
-
-_TELLING = frozenset({"layer", "confidence", "evidence", "verified", "supersedes"})
-"""Labels that only a learning carries; source, date or tags may belong to a whole file."""
 
 _GENERIC = frozenset(
     re.findall(
@@ -27,7 +24,7 @@ _GENERIC = frozenset(
         reviewer worker workers planner auditor orchestrator audit agent agents echo echoes memory memories results
         result observations patterns report output my the of from for and in this task work plan main list entries
         entry insights takeaways discoveries to persist persisted all other others additional misc team by agent's
-        what i we inscribed traced etched
+        what i we inscribed traced etched summary overview introduction conclusion conclusions recommendations
         """,
     )
 )
@@ -86,7 +83,7 @@ def split(lines: Sequence[str], own_names: frozenset[str]) -> list[Section]:
         lines: the file's lines without line ends.
         own_names: words (lower case) that name the writer, and so say nothing in a heading.
     """
-    where = places(lines, _starts_learning)
+    where = places(lines)
     candidates = _candidates(lines, where, own_names)
     starts, containers = _starting(candidates)
     first = candidates[starts[0]].heading.line if starts else len(lines)
@@ -121,15 +118,9 @@ def split(lines: Sequence[str], own_names: frozenset[str]) -> list[Section]:
 def is_generic(title: str, own_names: frozenset[str]) -> bool:
     """Whether a heading says no more than that findings follow, or whose they are."""
     words = re.findall(r"[^\W_]+(?:'s)?", title.casefold().replace("\u2019", "'"))
-    return all(word in _GENERIC or word in own_names or word.isdigit() for word in words)
-
-
-def _starts_learning(line: str) -> bool:
-    heading = read_atx(line)
-    if heading is None:
+    if not all(word in _GENERIC or word in own_names or word.isdigit() for word in words):
         return False
-    title = read_title(heading[1])
-    return title.dated or title.layer is not None or title.typed
+    return not words or not _GENERIC.isdisjoint(words) or own_names.issubset(words)
 
 
 def _candidates(lines: Sequence[str], where: Sequence[Place], own_names: frozenset[str]) -> list[_Candidate]:
@@ -140,7 +131,7 @@ def _candidates(lines: Sequence[str], where: Sequence[Place], own_names: frozens
         end = all_headings[number + 1].line if number + 1 < len(all_headings) else len(lines)
         own = [line for line in lines[heading.after : end] if line.strip() and not is_rule(line)]
         field = read_field(own[0]) if own else None
-        telling = field is not None and field.name in _TELLING
+        telling = field is not None and field.name in TELLING
         title = read_title(heading.text)
         generic = not (title.layer or title.typed) and is_generic(title.text, own_names)
         if generic and title.date is None and (day := find_date(title.text)):

@@ -7,13 +7,14 @@ Values only: this module knows nothing of headings, files or what a finding is. 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Generic, TypeVar
 
 from echod.memory.document import Layer
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 # Spaces that editors and chat windows put where a plain space was meant; each is one character for one character,
 # so offsets in the plain copy are offsets in the original.
@@ -84,6 +85,9 @@ _LABELS = {
     for label in labels.split("|")
 }
 
+TELLING = frozenset({"layer", "confidence", "evidence", "verified", "supersedes"})
+"""Labels that only a learning carries; a source, a date or tags may belong to a whole file."""
+
 _FIELD = re.compile(
     r"""(?P<indent>\ {0,3})
         (?P<bullet>[-*+\u2022\u2023\u2013]\ +|\d{1,3}[.)]\ +)?
@@ -95,15 +99,18 @@ _FIELD = re.compile(
         \ *(?P<value>.*)""",
     re.VERBOSE | re.DOTALL,
 )
+_BOLD_FIELD = re.compile(
+    r" {0,3}(?:[-*+\u2022] +)?\*\*(?P<label>[A-Za-z][A-Za-z0-9 _-]{0,38})(?::\*\*|\*\* *:) *(?P<value>.*)"
+)
 # `**Layer: inscribed**`: label and value in one pair of marks.
 _ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
+class Reading(Generic[T_co]):
     """A value that was understood; `whole` says that nothing but the value was written there."""
 
-    value: T
+    value: T_co
     whole: bool
 
 
@@ -130,19 +137,25 @@ class FieldLine:
 
 def plain(text: str) -> str:
     """The text with odd spaces and wide colons made plain, character for character."""
+    if text.isascii() and "\t" not in text:
+        return text
     return text.translate(_PLAIN)
 
 
-def find_date(text: str) -> FoundDate | None:
-    """The first date in the text that exists in the calendar, in any of the usual spellings.
+def find_dates(text: str) -> Iterator[FoundDate]:
+    """The dates in the text that exist in the calendar, in any of the usual spellings.
 
     `02/11/2026` is not read: which of its numbers is the month is unknown.
     """
     for match in _DATE.finditer(plain(text)):
         found = _calendar_date(match)
         if found is not None:
-            return FoundDate(found, match.start(), match.end())
-    return None
+            yield FoundDate(found, match.start(), match.end())
+
+
+def find_date(text: str) -> FoundDate | None:
+    """The first date in the text."""
+    return next(find_dates(text), None)
 
 
 def read_date(text: str) -> Reading[date] | None:
@@ -208,6 +221,15 @@ def read_field(line: str) -> FieldLine | None:
     if name is None:
         return None
     return FieldLine(name, line[match.start("value") :].strip(), marked=bool(match["bullet"] or emphasised or all_bold))
+
+
+def read_bold_field(line: str) -> FieldLine | None:
+    """Metadata under any label in bold, known or not; only where nothing else is to be expected."""
+    match = _BOLD_FIELD.fullmatch(plain(line))
+    if match is None:
+        return None
+    name = re.sub(r"[ _-]+", "_", match["label"].strip().casefold())
+    return FieldLine(name, line[match.start("value") :].strip(), marked=True)
 
 
 def _calendar_date(match: re.Match[str]) -> date | None:

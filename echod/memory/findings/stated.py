@@ -6,14 +6,20 @@ survive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from echod.memory.findings.spellings import Reading
+from echod.memory.findings.spellings import Reading, read_confidence, read_date, read_layer
 
 T = TypeVar("T")
 Fields = Sequence[tuple[str, str]]
 
+_READERS: Mapping[str, Callable[[str], Reading[object] | None]] = {
+    "layer": read_layer,
+    "confidence": read_confidence,
+    "verified": read_date,
+    "date": read_date,
+}
 _CORE = frozenset({"layer", "source", "confidence", "evidence", "verified", "supersedes", "date", "kind", "title"})
 
 
@@ -22,7 +28,11 @@ class Said:
 
     def __init__(self, own: Fields, inherited: Fields) -> None:
         stated = {name for name, _ in own}
-        self._fields = list(dict.fromkeys([*own, *(field for field in inherited if field[0] not in stated)]))
+        overruled = [
+            (f"{name}_note", value) for name, value in inherited if name in stated and not _is_plain(name, value)
+        ]
+        missing = [field for field in inherited if field[0] not in stated]
+        self._fields = list(dict.fromkeys([*own, *missing, *overruled]))
 
     def take(self, name: str) -> str | None:
         """The value of this name, no longer counted as unread; several pieces of evidence are joined."""
@@ -53,3 +63,10 @@ class Said:
     def rest(self) -> tuple[tuple[str, str], ...]:
         """Everything that was not taken, in order; a core field that is left over is called a note."""
         return tuple((f"{name}_note" if name in _CORE else name, value) for name, value in self._fields)
+
+
+def _is_plain(name: str, value: str) -> bool:
+    """Whether the value says nothing but what its name promises, so that a nearer one replaces it entirely."""
+    read = _READERS.get(name)
+    reading = read(value) if read else None
+    return reading is not None and reading.whole

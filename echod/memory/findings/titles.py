@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from echod.memory.document import Layer
-from echod.memory.findings.spellings import FoundDate, find_date, plain
+from echod.memory.findings.spellings import FoundDate, find_date, find_dates, plain
 from echod.memory.forms import read_heading
 
 TITLE_LIMIT = 80
@@ -41,7 +41,7 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 _WRAPPED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
-_TRAILING_DATE = re.compile(r"(?:\s*[-\u2013\u2014|,]+\s*|\s+)?[\[(]?\s*$")
+_PREFIXES = 6  # what may stand before a title: number, date, layer, type, in any order
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Title:
 def read_title(heading: str) -> Title:
     """Take a heading apart; what is neither date, layer, type word nor decoration is the title."""
     title = Title(_unwrapped(" ".join(plain(heading).split())))
-    while (shorter := _without_prefix(title)) != title:
-        title = shorter
+    for _ in range(_PREFIXES):
+        title = _without_prefix(title)
     title = _without_trailing_date(title)
     word = _KIND_WORD.match(title.text)
     typed = title.kind is not None or bool(word and word["kind"].casefold() in KINDS)
@@ -73,14 +73,8 @@ def read_title(heading: str) -> Title:
 
 def canonical_title(text: str) -> tuple[str | None, str]:
     """Type word and title exactly as a memory file's reader will find them again in a heading with this text."""
-    while True:
-        heading = read_heading(f"### [1970-01-01] {text}")
-        if heading is None:
-            return None, text
-        again = f"{heading.kind}: {heading.title}" if heading.kind else heading.title
-        if again == text:
-            return heading.kind, heading.title
-        text = again
+    heading = read_heading(f"### [1970-01-01] {_without_closing_marks(text)}")
+    return (heading.kind, heading.title) if heading else (None, text)
 
 
 def first_line_title(line: str) -> Title:
@@ -122,23 +116,33 @@ def _names_a_layer(match: re.Match[str], text: str) -> bool:
 
 
 def _without_trailing_date(title: Title) -> Title:
+    """Without the date at the end, or in parentheses anywhere; a date that belongs to a sentence stays."""
     if title.date is not None:
         return title
-    text = title.text
-    found = find_date(text)
-    while found:
-        before, after = text[: found.start], text[found.end :]
-        in_parentheses = before.rstrip().endswith(("(", "[")) and after.lstrip().startswith((")", "]"))
-        at_end = not after.strip(" )].") and _TRAILING_DATE.search(before) is not None
-        if in_parentheses or (at_end and re.search(r"[-\u2013\u2014|,([]\s*$", before)):
-            head = re.sub(r"[\s\[(]*$", "", before)
-            tail = after.lstrip(" )].")
-            if not tail:
-                head = head.rstrip(" -\u2013\u2014|,")
+    for found in find_dates(title.text):
+        before, after = title.text[: found.start].rstrip(), title.text[found.end :].lstrip()
+        in_parentheses = before.endswith(("(", "[")) and after.startswith((")", "]"))
+        at_end = before.endswith(("-", "\u2013", "\u2014", "|", ",")) and not after.strip(".")
+        if in_parentheses or at_end:
+            head, tail = before.rstrip(" [("), after.lstrip(" )].")
+            head = head if tail else head.rstrip(" -\u2013\u2014|,")
             return replace(title, text=f"{head} {tail}".strip(), date=found.value)
-        later = find_date(text[found.end :])
-        found = later and FoundDate(later.value, later.start + found.end, later.end + found.end)
     return title
+
+
+def _without_closing_marks(text: str) -> str:
+    end = len(text)
+    while end:
+        words = end
+        while words and text[words - 1].isspace():
+            words -= 1
+        marks = words
+        while marks and text[marks - 1] == "#":
+            marks -= 1
+        if marks == words or (marks and not text[marks - 1].isspace()):
+            return text[:words]
+        end = marks
+    return ""
 
 
 def _is_all(text: str, found: FoundDate) -> bool:

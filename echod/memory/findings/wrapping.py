@@ -1,4 +1,4 @@
-"""What may stand around a whole findings file: a Markdown fence that holds all of it, and front matter.
+"""What may stand around a whole findings file: a fence or a pair of tags that holds all of it, and front matter.
 
 Both are habits of writers, not parts of any learning.
 """
@@ -13,12 +13,16 @@ from echod.memory.findings.outline import closes, fence_of, read_atx
 from echod.memory.findings.spellings import plain, read_field
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: +(?P<value>.*)|$)")
+_TAG = re.compile(r"<([a-z][a-z_-]*)>")
 _FRONT_MATTER_LIMIT = 60  # lines
 
 
 def unwrapped(lines: list[str]) -> list[str]:
-    """The lines inside a ```` ```markdown ```` fence that holds all findings; else the lines as they are."""
+    """The lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings; else all lines."""
     said = [index for index, line in enumerate(lines) if line.strip()]
+    tag = _TAG.fullmatch(lines[said[0]].strip()) if said else None
+    if tag and lines[said[-1]].strip() == f"</{tag[1]}>":
+        return lines[said[0] + 1 : said[-1]]
     opening = next((index for index in said if fence_of(lines[index])), None)
     if opening is None:
         return lines
