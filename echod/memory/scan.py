@@ -11,7 +11,6 @@ follows a blank line, because else one careless agent would swallow the rest of 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from echod.memory import forms
@@ -20,7 +19,6 @@ from echod.memory.commonmark import (
     BOLD_TEXT,
     BREAK,
     FENCE,
-    FENCE_ENDS,
     HEADING,
     HTML,
     ITEM,
@@ -30,6 +28,7 @@ from echod.memory.commonmark import (
     Fence,
     Html,
 )
+from echod.memory.endings import Endings
 
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 """What a line that is not plain text can begin with."""
@@ -92,8 +91,7 @@ class _Scanner:
         self._containers: list[int] = []
         self._leaf: _Leaf = None
         self._item_is_empty = False
-        self._closers: dict[str, tuple[list[int], list[int]]] | None = None
-        self._last_ends: dict[re.Pattern[str], int] = {}
+        self._endings = Endings(text)
 
     def run(self) -> None:
         text = self._text
@@ -243,7 +241,8 @@ class _Scanner:
         """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
         ends = leaf.ends if isinstance(leaf, Html) else None
-        closed = self._is_closed(leaf, position)
+        # What is never closed ends before the next entry: the one deviation from CommonMark.
+        closed = self._endings.closes(leaf, position)
         after_blank = False
         found = False
         while position < len(text) and not found:
@@ -264,35 +263,6 @@ class _Scanner:
         if isinstance(leaf, Fence):
             self.fences.append((begin, position))
         return position
-
-    def _is_closed(self, leaf: Fence | Html, position: int) -> bool:
-        """Whether the line that closes `leaf` stands anywhere from `position` on. Looked up, never searched twice."""
-        if isinstance(leaf, Fence):
-            offsets, longest_from = self._fence_closers()[leaf.mark]
-            index = bisect_left(offsets, position)
-            return index < len(offsets) and longest_from[index] >= leaf.length
-        if leaf.ends:
-            if leaf.ends not in self._last_ends:
-                last = -1
-                for match in leaf.ends.finditer(self._text):
-                    last = match.start()
-                self._last_ends[leaf.ends] = last
-            return self._last_ends[leaf.ends] >= position
-        return True
-
-    def _fence_closers(self) -> dict[str, tuple[list[int], list[int]]]:
-        """For each mark the offsets of all lines that could close a fence, and the longest run from each on."""
-        if self._closers is None:
-            closers: dict[str, tuple[list[int], list[int]]] = {"`": ([], []), "~": ([], [])}
-            for match in FENCE_ENDS.finditer(self._text):
-                offsets, lengths = closers[match[1][0]]
-                offsets.append(match.start())
-                lengths.append(len(match[1]))
-            for _, lengths in closers.values():
-                for index in range(len(lengths) - 2, -1, -1):
-                    lengths[index] = max(lengths[index], lengths[index + 1])
-            self._closers = closers
-        return self._closers
 
 
 def _after_spaces(line: str, position: int) -> int:

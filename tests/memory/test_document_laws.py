@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from echod.memory.document import Block, Document, Unreadable, parse, parse_block
 from tests.memory import strategies
 
-law = settings(max_examples=200, deadline=None)
+law = settings(max_examples=100, deadline=None)
 
 
 @law

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from echod.memory import scan
 from tests.memory import strategies
 
-law = settings(max_examples=400, deadline=None)
+law = settings(max_examples=200, deadline=None)
 
 
 @law

@@ -15,7 +15,7 @@ from echod.memory.document import Block, Document, Entry, Form, Layer, Span, par
 from echod.memory.edit import with_confidence, with_layer, with_verified
 from tests.memory import strategies
 
-law = settings(max_examples=150, deadline=None)
+law = settings(max_examples=60, deadline=None)
 days = strategies.DATES
 confidences = st.one_of(st.sampled_from([0.0, 0.4, 0.75, 0.9, 1.0]), st.floats(0, 1))
 layers = st.sampled_from(list(Layer))

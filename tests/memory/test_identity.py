@@ -22,7 +22,7 @@ from echod.memory.identity import (
 )
 from tests.memory import strategies
 
-law = settings(max_examples=100, deadline=None)
+law = settings(max_examples=60, deadline=None)
 
 
 def entry(title: str = "a", body: str = "b", day: str = "2026-01-01", source: str = "c") -> Block:
