@@ -18,9 +18,10 @@ from echod.state import rows
 from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, JobState, Need, ProcessIdentity
+from echod.state.settled import is_settled, settle, unsettle
 
 LONGEST_WAIT_SECONDS: Final = 12 * 3600.0
-"""No pause and no deferral lasts longer. One that seems to was computed while the clock was wrong."""
+"""A pause or deferral that would last longer was computed while the clock was wrong; the next `put` cuts it short."""
 
 DEFAULT_BACKOFF: Final = Backoff()
 _DELETED_AT_ONCE: Final = 500
@@ -59,7 +60,7 @@ class JobQueue:
         """
         with self._database.writing() as link:
             waiting = rows.pending(link, need)
-            if _is_settled(link, need):
+            if is_settled(link, need):
                 if waiting:
                     _close(link, waiting, "its input is again one that was dealt with before", now)
                 return None
@@ -74,7 +75,7 @@ class JobQueue:
     def insist(self, need: Need, now: float) -> int:
         """Queue what a person asks for, even if this very input was done or given up before."""
         with self._database.writing() as link:
-            _unsettle(link, need)
+            unsettle(link, need)
             if waiting := rows.pending(link, need):
                 asked = replace(_with_cause(waiting, need), state=JobState.QUEUED, attempts=0, result="")
                 rows.save(link, waiting, _resting(asked, now))
@@ -114,7 +115,7 @@ class JobQueue:
                 return waiting.id
             if job.state not in (JobState.DEAD, JobState.QUEUED):
                 raise UsageError(f"Job {job_id} is {job.state.value}; only dead and queued jobs can be retried.")
-            _unsettle(link, job)
+            unsettle(link, job)
             again = replace(job, state=JobState.QUEUED, attempts=0, finished_at=None, result="")
             rows.save(link, job, _resting(again, now))
             return job_id
@@ -300,7 +301,7 @@ class JobQueue:
         if waiting and waiting.fingerprint == held.fingerprint and ended.state is JobState.DEAD:
             _merge(link, waiting, held.id, ended.finished_at or 0.0)
         if waiting is None or waiting.fingerprint != held.fingerprint or ended.state is JobState.DEAD:
-            _settle(link, held)
+            settle(link, held)
         return ended
 
     def _take_back(self, old: Job, now: float) -> Job | None:
@@ -365,28 +366,6 @@ def _with_cause(waiting: Job, need: Need) -> Job:
 def _resting(job: Job, until: float) -> Job:
     """The job with another end of its pause or deferral (Unix seconds)."""
     return replace(job, rests_until=until, due=max(job.ready, until))
-
-
-def _is_settled(link: sqlite3.Connection, need: Need) -> bool:
-    return (
-        link.execute(
-            "SELECT 1 FROM settled WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?",
-            (need.kind.value, need.store, need.role, need.fingerprint),
-        ).fetchone()
-        is not None
-    )
-
-
-def _settle(link: sqlite3.Connection, job: Job) -> None:
-    link.execute(
-        "INSERT INTO settled (kind, store, role, fingerprint) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (kind, store, role) DO UPDATE SET fingerprint = excluded.fingerprint",
-        (job.kind.value, job.store, job.role, job.fingerprint),
-    )
-
-
-def _unsettle(link: sqlite3.Connection, of: Need | Job) -> None:
-    link.execute("DELETE FROM settled WHERE kind = ? AND store = ? AND role = ?", (of.kind.value, of.store, of.role))
 
 
 def _record_failure(link: sqlite3.Connection, kind: JobKind, error: str, now: float) -> None:

@@ -21,7 +21,7 @@ from echod.state.faults import DatabaseBusyError, DatabaseDamagedError, Database
 from echod.state.job import JobState
 from echod.state.queue_view import QueueView
 from echod.state.rescue import damaged_copies, open_checked
-from echod.state.schema import VERSION
+from echod.state.schema import MIGRATIONS, VERSION
 from tests.state.examples import NOW, need, queue_of
 
 A_ROW = "INSERT INTO served VALUES (hex(randomblob(8)), 1)"
@@ -103,6 +103,18 @@ class TestOpening:
         assert answers == [""] * 6
         with Database.open(path) as database, database.reading() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 6
+
+    def test_an_upgrade_keeps_every_job(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As the first version left it: with the first migration alone."""
+        monkeypatch.setattr(connection, "MIGRATIONS", MIGRATIONS[:1])
+        monkeypatch.setattr(connection, "VERSION", 1)
+        fill(path, 3)
+        monkeypatch.undo()
+
+        with Database.open(path) as database:
+            assert QueueView(database).counts()[JobState.QUEUED] == 3
+            with database.reading() as link:
+                assert connection.version(link) == VERSION
 
     def test_a_database_of_a_newer_echod_is_left_alone(self, path: Path) -> None:
         fill(path, 1)
