@@ -250,7 +250,9 @@ class JobQueue:
     # Upkeep
 
     def recover(self, alive: Callable[[ProcessIdentity], bool], now: float) -> tuple[Job, ...]:
-        """Take back jobs whose process died while they ran. Call at start. That was an attempt.
+        """Take back jobs whose process died while they ran. That was an attempt.
+
+        To be called at start and whenever the worker lock was taken: another process may have died since.
 
         `alive` must answer True where it cannot tell. Returns the jobs as they are now.
         """
