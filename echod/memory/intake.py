@@ -5,12 +5,16 @@ Whatever is stored later (entries, the kept copy of a findings file, a quarantin
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import date
 
 from echod.memory.document import Unreadable
 from echod.memory.findings import Finding, read_findings
 from echod.memory.redact import find_email_in_evidence, redact
+
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++@[A-Za-z0-9.-]+")
+_MARKER = "[REDACTED:email]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +61,28 @@ def take_in(file: FindingsFile, today: date) -> Taken | Rejected:
     found = read_findings(kept, agent=agent, file_date=min(file.date, today))
     if isinstance(found, Unreadable):
         return Rejected(file, found.reason, kept)
-    findings = []
-    for finding in found:
-        clean, addresses = _without_addresses(finding)
-        findings.append(clean)
-        for address, marker in addresses:
-            kept = kept.replace(address.encode(), marker.encode())
-    return Taken(file, tuple(findings), kept)
+    cleaned = [_without_addresses(finding) for finding in found]
+    addresses = frozenset[str]().union(*(gone for _, gone in cleaned))
+    return Taken(file, tuple(finding for finding, _ in cleaned), _masked(kept.decode(), addresses).encode())
 
 
-def _without_addresses(finding: Finding) -> tuple[Finding, list[tuple[str, str]]]:
-    """The finding without e-mail addresses in its evidence, unless it is about e-mail; and what they became."""
+def _without_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
+    """The finding without e-mail addresses in its evidence, unless it is about e-mail; and which ones they were."""
     if not finding.evidence or "@" not in finding.evidence:
-        return finding, []
+        return finding, frozenset()
     line = f"evidence: {finding.evidence}"
     spans = find_email_in_evidence(f"{line}\n\n{finding.title}\n\n{finding.text}")
-    addresses = [(line[span.start : span.end], f"[REDACTED:{span.kind}]") for span in spans if span.end <= len(line)]
-    evidence = finding.evidence
-    for address, marker in addresses:
-        evidence = evidence.replace(address, marker)
-    return replace(finding, evidence=evidence), addresses
+    addresses = frozenset(line[span.start : span.end] for span in spans if span.end <= len(line))
+    return replace(finding, evidence=_masked(finding.evidence, addresses)), addresses
+
+
+def _masked(text: str, addresses: frozenset[str]) -> str:
+    """The text with a marker for each of these addresses, in one pass however many there are."""
+
+    def mask(match: re.Match[str]) -> str:
+        address = match[0].rstrip("-")
+        while address and address not in addresses:
+            address = address.rpartition(".")[0]  # what follows an address may look like more of it
+        return _MARKER + match[0][len(address) :] if address else match[0]
+
+    return _ADDRESS.sub(mask, text) if addresses else text

@@ -252,6 +252,14 @@ def test_addresses_go_from_evidence_and_from_the_kept_text() -> None:
     assert b"`a.py` says [REDACTED:email]" in plan.memory
 
 
+@pytest.mark.parametrize("evidence", ["ann@example.org.", "<ann@example.org>", "ann@example.org.2 and ann@example.org"])
+def test_addresses_go_whatever_stands_around_them(evidence: str) -> None:
+    plan = decide(None, file(f"## One\n- evidence: {evidence}\n- First.\n"))
+
+    assert plan.memory is not None
+    assert b"ann@" not in plan.memory + plan.consumed[0].kept
+
+
 def test_addresses_stay_where_the_learning_is_about_mail() -> None:
     plan = decide(None, file("## SMTP sender\n- evidence: ann@example.org bounced\n- Set the mail envelope.\n"))
 
