@@ -80,7 +80,30 @@ _WORKFLOWS: Final = (
     "CREATE INDEX workflow_ended ON workflow (project, ended_at)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS),)
+_HOOKS: Final = (
+    # What became of events that hooks reported, each task once. A row without `recorded_at` was being written when
+    # the process ended: whether it was is to be seen in the memory file.
+    """
+    CREATE TABLE observed (
+        key TEXT PRIMARY KEY,
+        event TEXT NOT NULL,
+        begun_at REAL NOT NULL,
+        recorded_at REAL
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX observed_begun ON observed (begun_at)",
+    """
+    CREATE TABLE heard (
+        event TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        last_at REAL NOT NULL,
+        PRIMARY KEY (event, outcome)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS)
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
 VERSION: Final = len(MIGRATIONS)
