@@ -75,21 +75,44 @@ def learning_of(block: Block, entry: Entry) -> Learning:
 
 def compare(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
     """How alike two learnings are. Symmetric; a learning is a duplicate of itself."""
-    titles = bare_title(one.title), bare_title(other.title)
-    title = jaccard(*(_terms(text) for text in titles))
-    body = jaccard(_terms(one.body), _terms(other.body))
-    evidence_agrees = files_in(one.evidence) == files_in(other.evidence)
-    # The title of an observation is its task: another task is another observation, however alike they sound.
-    observed = Layer.OBSERVATIONS in {one.layer, other.layer}
-    same_title = normalise_title(titles[0]) == normalise_title(titles[1]) if observed else title >= thresholds.title
-    alike = same_title and body >= thresholds.body and evidence_agrees
-    reason = contradiction(_claims(titles[0], one.body), _claims(titles[1], other.body)) if alike else None
-    return Similarity(title, body, evidence_agrees, reason, alike and reason is None)
+    return compare_sketches(sketch(one), sketch(other), thresholds)
 
 
 def same_learning(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
     """Whether two learnings are one."""
     return compare(one, other, thresholds).duplicate
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A learning made ready to be compared with many: reading it costs a hundred times what one comparison does."""
+
+    learning: Learning
+    title: str
+    title_terms: frozenset[str]
+    body_terms: frozenset[str]
+    files: frozenset[str]
+
+
+def sketch(learning: Learning) -> Sketch:
+    """What `compare_sketches` looks at."""
+    title = bare_title(learning.title)
+    return Sketch(learning, title, _terms(title), _terms(learning.body), files_in(learning.evidence))
+
+
+def compare_sketches(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
+    """`compare` for learnings that were made ready."""
+    title = jaccard(one.title_terms, other.title_terms)
+    body = jaccard(one.body_terms, other.body_terms)
+    # The title of an observation is its task: another task is another observation, however alike they sound.
+    if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
+        same_title = normalise_title(one.title) == normalise_title(other.title)
+    else:
+        same_title = title >= thresholds.title
+    evidence_agrees = one.files == other.files
+    alike = same_title and body >= thresholds.body and evidence_agrees
+    reason = contradiction(_claims(one), _claims(other)) if alike else None
+    return Similarity(title, body, evidence_agrees, reason, alike and reason is None)
 
 
 def exact_form(learning: Learning) -> tuple[str, str, str]:
@@ -125,8 +148,8 @@ def files_in(evidence: str | None) -> frozenset[str]:
     return frozenset(path for path in paths if path and path not in _NO_PATHS)
 
 
-def _claims(title: str, body: str) -> Claims:
-    return claims(f"{title}\n{body}")
+def _claims(of: Sketch) -> Claims:
+    return claims(f"{of.title}\n{of.learning.body}")
 
 
 def _terms(text: str) -> frozenset[str]:

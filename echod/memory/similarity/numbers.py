@@ -27,9 +27,27 @@ _UNITS = {
     for unit in names.split()
 }
 _WORDS = {
-    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twenty": "20", "thirty": "30", "sixty": "60",
-    "hundred": "100", "thousand": "1000", "once": "1x", "twice": "2x", "double": "2x", "triple": "3x",
+    "zero": "0",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+    "eleven": "11",
+    "twelve": "12",
+    "twenty": "20",
+    "thirty": "30",
+    "sixty": "60",
+    "hundred": "100",
+    "thousand": "1000",
+    "once": "1x",
+    "twice": "2x",
+    "double": "2x",
+    "triple": "3x",
     "half": "1/2",
 }
 _NUMBER = re.compile(

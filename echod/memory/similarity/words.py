@@ -51,8 +51,9 @@ def stem(word: str) -> str:
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """How much of both sets is shared, 0..1; two empty sets are equal."""
-    union = len(one | other)
-    return len(one & other) / union if union else 1.0
+    shared = len(one & other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 1.0
 
 
 _LAST_SPACED = 0x0DFF
