@@ -55,6 +55,13 @@ def test_a_copy_with_another_date_holds_the_same_findings(text: str) -> None:
     assert now == later
 
 
+def test_the_name_of_a_finding_outlives_the_program() -> None:
+    # The ledger is kept on disk: another release must find the same name for the same words.
+    one = read("## Inscribed — One (2026-02-11)\n**Tags**: a\n**Confidence**: 0.8\n\nFirst.\n")[0]
+
+    assert one.key == "94b1209f7b0e2e86c70f4a0f3f2a95fb"
+
+
 def test_two_agents_with_the_same_words_have_two_findings() -> None:
     one, other = (read("## One\nFirst.\n", agent=agent)[0] for agent in ("scout", "reviewer"))
 

@@ -7,6 +7,7 @@ not told here.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -150,7 +151,7 @@ def _finding(
     if kind is None and (word := said.take_if("kind", lambda value: value.casefold() in KINDS)):
         kind, name = canonical_title(f"{word}: {name}")
     source, evidence, supersedes = (
-        read_optional(said.take(name) or "") for name in ("source", "evidence", "supersedes")
+        read_optional(said.take(label) or "") for label in ("source", "evidence", "supersedes")
     )
     topics = [group.topic for group in groups if group.topic]
     fields = (*said.rest(), *((("topic", " / ".join(topics)),) if topics else ()))
@@ -184,4 +185,4 @@ def _title(section: Section, text: str, said: Said) -> Title:
 
 def _digest(*stated: object) -> str:
     # Only what the file states: a copy of it with another modification time holds the same findings.
-    return hashlib.sha256(repr(stated).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(stated, default=str).encode()).hexdigest()[:32]
