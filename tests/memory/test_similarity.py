@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -209,12 +211,14 @@ def test_thresholds_are_the_callers() -> None:
     assert same_learning(one, other, Thresholds(title=0.7))
 
 
-TEXTS = st.lists(
-    st.sampled_from(
-        ["always", "never", "not", "the", "pool", "session", "commit", "before", "after", "a", "b", "3", "5", "redis", "postgres", "use", ".", ",", "and", "then", "enable", "disable", "don't", "!x", "<=", ">", "会话", "不", "un", "safe", "unsafe", "\u200b", "🎉"]
-    ),
-    max_size=12,
-).map(" ".join)
+WORDS = re.findall(
+    r"\S+",
+    """
+    always never not the pool session commit before after a b 3 5 redis postgres use . , and then enable disable
+    don't !x <= > 会话 不 un safe unsafe \u200b \U0001f389
+    """,
+)
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 LEARNINGS = st.builds(
     Learning,
     title=TEXTS,
