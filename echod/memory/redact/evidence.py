@@ -15,7 +15,8 @@ _EVIDENCE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ADDRESS = re.compile(
-    r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
+    r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}"
+    r"(?!(?:png|jpe?g|gif|svg|webp|ico|css|js|ts)\b)[A-Za-z]{2,24}(?![A-Za-z0-9-])"  # icon@2x.png
 )
 _ABOUT_EMAIL = re.compile(
     r"\b(?:e-?mails?|mail(?:s|er|ers|box|boxes|ing|to)?|smtp|imap|pop3|inbox|recipients?|dkim|spf|dmarc|mime|newsletters?)\b",

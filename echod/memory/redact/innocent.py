@@ -15,25 +15,31 @@ _CROSSED_OUT = re.compile(r"[xX]{6}|\*{3}|\.{3}")
 _CROSSES = re.compile(r"x{2,}|0{3,}")
 
 _REFERENCE = re.compile(
-    r"""\$[({\[]                     # $(cat file), ${TOKEN}
+    r"""\$[({\[]                        # $(cat file), ${TOKEN}
       | \$[A-Z_]+[0-9]?$ | \$[a-z_]+$   # $TOKEN, $token
-      | \{\{ | \{[\w.-]+\} | \{%     # {{ token }}, {token}
-      | %[A-Z_]+%$ | %\( | %s$       # %TOKEN%, %(token)s
-      | <[^<>]*>? | \[[A-Za-z_ .-]*\]?$ | \#\{ | @\{ | [(]
+      | \{\{ | \{%                      # {{ token }}
+      | \{[\w.:!"'\[\]-]+\}$            # {token}, {token!r}
+      | %[A-Z_]+%$ | %\w*\( | %s$       # %TOKEN%, %(token)s, %env(TOKEN)%
+      | ![A-Za-z]+$                     # !vault
+      | <[^<>]*>?                       # <token>
+      | \[[A-Za-z_ .-]*\]?$ | \#\{ | @\{ | [(]
     """,
     re.VERBOSE,
 )
+_NAME = r"[A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)"
 _CODE = re.compile(
-    r"""(?:await|new|lambda|async|not)$
-      | !?[A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)*[(]      # getToken(, db.secrets.get(
-      | [A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)*\[["'\w]*\]?   # os.environ["TOKEN"], argv[1]
-      | [A-Za-z_$][A-Za-z_$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)+[,;]?$  # process.env.TOKEN, config?.token
+    rf"""(?:await|new|lambda|async|not)$
+      | !?{_NAME}*[(]                   # getToken(, db.secrets.get(
+      | {_NAME}*\[["'\w]*\]?            # os.environ["TOKEN"], argv[1]
+      | {_NAME}+[,;!]*$                 # process.env.TOKEN, config?.token
     """,
     re.VERBOSE,
 )
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_INSIDE = re.compile(r"(?<![0-9A-Za-z])" + _UUID.pattern + r"(?![0-9A-Za-z])")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+")
+_HEX_INSIDE = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
 _DIGEST = re.compile(
     r"(?i)(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?)[:=_-]|ssh-|ecdsa-|age1|\$2[aby]\$|\$argon2"
 )
@@ -41,7 +47,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}://")
 _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
 _WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
 _METHOD = re.compile(
-    r"(?i)(?:argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|hmac|sha-?[0-9]+|aes-?[0-9]+|rsa-?[0-9]*|md5|ed25519|base-?(?:32|58|64)"
+    r"(?i)(?:1password|argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|hmac|sha-?[0-9]+|aes-?[0-9]+|rsa-?[0-9]*|md5|ed25519|base-?(?:32|58|64)"
     r"|oauth-?2?|oauth2?\.[01]|oidc|utf-?8|[hrep]s(?:256|384|512)|[0-9]?fa|2fa|mfa|totp|v?[0-9]+(?:\.[0-9x]+)*[a-z%+]{0,3})"
     r"(?:[-_/][A-Za-z0-9]+)*[.,;:]*"
 )
@@ -85,7 +91,7 @@ def is_code(value: str) -> bool:
 
 def is_description(value: str) -> bool:
     """Whether a value is a type, a method, a version, or a word with which descriptions go on after "password:"."""
-    word = value.rstrip(".,;:!?").lower()
+    word = value.strip(".,;:!?&*").lower()
     return word in TYPES or word in PROSE or _METHOD.fullmatch(value) is not None
 
 
@@ -102,6 +108,16 @@ def is_digest(value: str) -> bool:
 def is_uuid(value: str) -> bool:
     """Whether a value is a UUID."""
     return _UUID.fullmatch(value) is not None
+
+
+def without_numbers(value: str) -> str:
+    """A value without the UUIDs and hexadecimal numbers in it: what `tenant:<uuid>` says besides its number."""
+    return _HEX_INSIDE.sub("", _UUID_INSIDE.sub("", value))
+
+
+def without_uuids(value: str) -> str:
+    """A value without the UUIDs in it."""
+    return _UUID_INSIDE.sub("", value)
 
 
 def is_hex(value: str) -> bool:

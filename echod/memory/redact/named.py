@@ -23,10 +23,10 @@ _TAIL = re.compile(r"[A-Za-z0-9_-]{0,40}")
 _VALUE = r"""
     (?P<value>
         \\"[^"\\\n\uffff]{1,256}+\\"
-      | "[^"\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^"\\\n\uffff]{0,256}+){0,8}+"
-      | '[^'\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^'\\\n\uffff]{0,256}+){0,8}+'
+      | "[^"\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^"\\\n\uffff]{0,256}+){0,8}+"(?![ \t]*:)
+      | '[^'\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^'\\\n\uffff]{0,256}+){0,8}+'(?![ \t]*:)
       | `[^`\n\uffff]{1,256}+`
-      | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?![ \t\n\w]|$)){1,3}+
+      | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?![ \t\n]|[\w ]{1,32}=|$)){1,3}+
     )
 """
 _JOINED = re.compile(
@@ -37,7 +37,7 @@ _JOINED = re.compile(
         (?P<operator> :[ \t]{{0,2}}[A-Za-z_][\w.\[\], ]{{0,40}}=(?![=>])   # password: str = ...
                     | := | => | -> | [!=]==? | [:=|]
                     | \b(?:is|was|are|to)\b:? | (?<=["'`]), | \((?=["']) )
-        [ \t]{{0,8}}\*{{0,2}}[ \t]{{0,2}}[({{\[]?(?:[rbfu]{{1,2}}(?=["']))?
+        [ \t]{{0,8}}\*{{0,2}}[ \t]{{0,2}}(?P<opener>[(\[]?)(?:[rbfu]{{1,2}}(?=["']))?
     )
     {_VALUE}
     """,
@@ -47,7 +47,9 @@ _SURE_OPERATORS = frozenset({":", "=", ":=", "=>", "->", "|", None})
 _OPTION = re.compile(rf"[ \t]{{1,4}}(?!-){_VALUE}", re.VERBOSE)
 _LOOSE = re.compile(
     r"""[ \t]{1,2}(?:(?:for|of|in|with|value|called|named|the|a|an|from|by)[ \t]{1,2}){0,3}
-        (?P<value>["'`(\[]?[A-Za-z0-9_\-+/=.~]{20,512}["'`)\]]?)""",
+        (?P<value> "[^"\s\uffff]{4,256}+" | '[^'\s\uffff]{4,256}+' | `[^`\s\uffff]{4,256}+`
+                 | [(\[]?[A-Za-z0-9_\-+/=.~]{20,256}+ )
+        (?![ \t]*:)""",
     re.VERBOSE,
 )
 _BEGINS_FIELD = re.compile(
@@ -109,6 +111,12 @@ def _start_with_owner(text: str, start: int, done: int) -> int:
     return start
 
 
+def _is_list(match: re.Match[str]) -> bool:
+    """Whether a quoted value is one of several, or an argument: it need not belong to the name at all."""
+    groups = match.groupdict()
+    return groups.get("operator") in {",", "("} or groups.get("opener") == "["
+
+
 def _is_field(text: str, start: int, joined: re.Match[str]) -> bool:
     operator = joined["operator"]
     if joined[0].startswith("=") and joined.start("value") == joined.start() + 1:
@@ -134,7 +142,7 @@ def _judged(text: str, match: re.Match[str], name: Name, begins: bool) -> Secret
         start, end, setting = start + 2, end - 2, Setting.QUOTED
     elif raw[0] in _QUOTES and len(raw) > 1 and raw[-1] == raw[0]:
         start, end = start + 1, end - 1
-        if raw[0] != "`" and match.groupdict().get("operator") not in {",", "("}:
+        if match.re is not _LOOSE and raw[0] != "`" and not _is_list(match):
             setting = Setting.QUOTED
     else:
         value = _trimmed(raw)

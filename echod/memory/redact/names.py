@@ -58,7 +58,11 @@ def announced_by(text: str) -> Name | None:
         pieces.pop()
     if not pieces or not _NOT_SECRET.isdisjoint(pieces):
         return None
+    if pieces[-2:] in (["pass", "word"], ["pass", "phrase"]):
+        pieces[-2:] = ["".join(pieces[-2:])]
     last, owner = pieces[-1], pieces[-2] if len(pieces) > 1 else ""
+    if text.endswith("--pass"):
+        return Name("password", Claim.PASSWORD)
     if last.endswith("s") and not last.endswith("ss"):
         singular = _singular(last[:-1], owner, pieces)
         return None if singular is None else Name(singular.kind, Claim.TOKEN)

@@ -11,14 +11,16 @@ def words(text: str) -> frozenset[str]:
 STAND_INS = words("""
     your my our the a an some this that here insert put enter replace replaced with change changed changeit changeme me
     add set fill in example examples sample dummy fake mock placeholder redacted hidden masked removed omitted sanitized
-    todo tbd na foo bar baz qux abc xyz foobar not real yourpassword mypassword
+    todo tbd na valid invalid wrong correct secure strong test testing foo bar baz qux abc xyz foobar not real
+    yourpassword mypassword
 """)
 """A value of these alone stands for a secret: `your-api-key-here`, `changeme`."""
 
 GENERIC = words("""
     key keys apikey token tokens secret secrets password passwords passwd pwd passphrase credential credentials api
     access auth value string text id user username name client private p pw args opts options params kwargs data hash
-    hashed salt service account
+    hashed salt service account field fields input type schema hasher validator manager provider store
+    str bytes
 """)
 """Names of secrets and of what holds them: `password=password`, `token = opts`."""
 
@@ -35,7 +37,7 @@ PROSE = words("""
     max env environment variable variables config configuration see is are was were be if when for from of to and or as
     at by get read write pass passed sent ok failed fails ignored empty refresh refreshed bearer basic jwt generated
     random static same different removed via it its does do don't needs need has have contains protected authenticated
-    verified checked handled managed supported needed unset
+    verified checked handled managed supported needed unset vault keychain keyring bitwarden lastpass
 """)
 """How sentences and notes go on after "password:"."""
 

@@ -16,6 +16,8 @@ from echod.memory.redact.innocent import (
     is_uuid,
     is_word,
     looks_random,
+    without_numbers,
+    without_uuids,
 )
 from echod.memory.redact.names import Claim
 
@@ -73,4 +75,6 @@ def _is_token(value: str, claim: Claim, setting: Setting) -> bool:
         )
     if is_hex(value):
         return claim is Claim.TOKEN and setting is not Setting.AMID and len(value) >= _HEX_TOKEN
-    return looks_random(value, at_least=_SHORTEST_TOKEN if claim is Claim.TOKEN else _SHORTEST_KEY)
+    if claim is Claim.TOKEN:
+        return looks_random(without_uuids(value), at_least=_SHORTEST_TOKEN)
+    return looks_random(without_numbers(value), at_least=_SHORTEST_KEY)
