@@ -39,9 +39,9 @@ from watchdog.events import (
     FileMovedEvent,
     FileSystemEvent,
 )
-from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
 
+from echod.daemon.lean import new_observer
 from echod.daemon.sink import UNREBUILT, Handler, LossTap, Sink
 from echod.daemon.targets import Dirt, Place, Scope, Targets, places_of, real_path
 
@@ -71,6 +71,7 @@ if sys.platform != "linux":
 @dataclass(slots=True)
 class _Armed:
     watch: ObservedWatch
+    emitter: EventEmitter | None
     identity: tuple[int, int]
     unseen: int = 0
 
@@ -114,7 +115,7 @@ class Watcher:
             self._sink.lost(DIED)
             self._close()
         for place, armed in list(self._armed.items()):
-            if armed.unseen or self._unseen_below(place, armed):
+            if armed.unseen or _unseen_below(place, armed):
                 self._disarm(place)
         self._targets = targets
         self._settle()
@@ -162,10 +163,9 @@ class Watcher:
     def _apply(self) -> bool:
         if not self._ensure_observer():
             return False
-        alive = {emitter.watch: emitter for emitter in self._emitters()}
         changed = False
         for place, armed in list(self._armed.items()):
-            if place not in self._served or not self._is_sound(place, armed, alive):
+            if place not in self._served or not _is_sound(place, armed):
                 self._disarm(place)
                 changed = True
         for place in self._served:
@@ -178,7 +178,7 @@ class Watcher:
         if self._observer is not None:
             return True
         try:
-            observer = Observer()
+            observer = new_observer()
             observer.start()
         except (OSError, RuntimeError) as error:  # RuntimeError: no thread could be started
             self._fail(dict.fromkeys(self._served, _sentence(error)))
@@ -198,9 +198,10 @@ class Watcher:
         except (OSError, RuntimeError) as error:
             self._fail({place: _sentence(error)})
             return False
-        armed = _Armed(watch, identity)
+        emitter = next((emitter for emitter in self._observer.emitters if emitter.watch is watch), None)
+        armed = _Armed(watch, emitter, identity)
         self._armed[place] = armed
-        armed.unseen = self._unseen_below(place, armed)
+        armed.unseen = _unseen_below(place, armed)
         if armed.unseen:
             self._fail({place: f"{armed.unseen} directories below it are not watched: {_LIMIT_OR_PERMISSION}"})
         else:
@@ -217,28 +218,6 @@ class Watcher:
                 self._observer.unschedule(armed.watch)
             except KeyError:
                 log.debug("watch_was_gone", path=place.path)
-
-    def _is_sound(self, place: Place, armed: _Armed, alive: Mapping[ObservedWatch, EventEmitter]) -> bool:
-        emitter = alive.get(armed.watch)
-        return emitter is not None and emitter.is_alive() and _identity(place.path) == armed.identity
-
-    def _emitters(self) -> tuple[EventEmitter, ...]:
-        return tuple(self._observer.emitters) if self._observer is not None else ()
-
-    def _unseen_below(self, place: Place, armed: _Armed) -> int:
-        """How many directories the kernel does not watch for us, the place itself included.
-
-        Beyond the limit, that happens to a place that was unmounted and is back: its identity is the old one.
-        """
-        emitter = next((e for e in self._emitters() if e.watch == armed.watch), None)
-        if (seen := _seen_by(emitter)) is None:
-            return 0
-        below = _directories(place.path) if place.recursive else (place.path,)
-        unseen = [directory for directory in below if directory not in seen]
-        if not unseen:
-            return 0
-        again = _seen_by(emitter) or frozenset()  # some came or went while we looked
-        return sum(directory not in again and Path(directory).is_dir() for directory in unseen)
 
     def _fail(self, failures: Mapping[Place, str]) -> None:
         for place, why in failures.items():
@@ -258,6 +237,25 @@ class Watcher:
         closer.join(CLOSE_SECONDS)
         if closer.is_alive():
             log.warning("observer_did_not_stop", seconds=CLOSE_SECONDS)
+
+
+def _is_sound(place: Place, armed: _Armed) -> bool:
+    return armed.emitter is not None and armed.emitter.is_alive() and _identity(place.path) == armed.identity
+
+
+def _unseen_below(place: Place, armed: _Armed) -> int:
+    """How many directories of a tree the kernel does not watch for us, its root included.
+
+    Beyond the limit, that happens to a tree that was unmounted and is back: its identity is the old one.
+    """
+    seen = _seen_by(armed.emitter)
+    if seen is None or not place.recursive:
+        return 0
+    unseen = [directory for directory in _directories(place.path) if directory not in seen]
+    if not unseen:
+        return 0
+    again = _seen_by(armed.emitter) or frozenset()  # some came or went while we looked
+    return sum(directory not in again and Path(directory).is_dir() for directory in unseen)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
