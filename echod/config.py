@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError
+from echod.memory.observe import TEAMS
 
 PREFIX = "ECHOD_"
 PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
@@ -35,6 +36,28 @@ class GateSettings(BaseModel):
     sessions: bool = Field(
         default=True,
         description="A live Claude Code session that says it is busy in a project holds its gate.",
+    )
+
+
+class ObserveSettings(BaseModel):
+    """Which completed tasks become observations."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    teams: tuple[str, ...] = Field(
+        default=TEAMS,
+        description='Patterns of the teams whose completed tasks are remembered; "" for sessions without a team.',
+    )
+
+
+class HookSettings(BaseModel):
+    """What the hooks of agents may do beyond reporting."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    register_projects: bool = Field(
+        default=False,
+        description="A session that starts in a project with a memory registers the project, as `echod add` does.",
     )
 
 
@@ -79,6 +102,8 @@ class Settings(BaseSettings):
         default="info", description="The least important log lines that are written."
     )
     gate: GateSettings = Field(default_factory=GateSettings)
+    observe: ObserveSettings = Field(default_factory=ObserveSettings)
+    hooks: HookSettings = Field(default_factory=HookSettings)
 
     @classmethod
     def settings_customise_sources(

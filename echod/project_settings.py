@@ -44,11 +44,13 @@ class ProjectSettings:
 
     Attributes:
         consolidate: whether findings are folded into the memory.
+        observe: whether completed tasks are remembered.
         memory_line_limit: the wished length of a memory file; None: the user's own setting.
         version_controlled: whether git is to track the store; None: not said.
     """
 
     consolidate: bool = True
+    observe: bool = True
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
 
@@ -128,6 +130,8 @@ def _understood(data: bytes, file: Path) -> ProjectSettingsRead:
         return ProjectSettingsRead(ProjectSettings(), file, (f"{file} is not read: {error}; mend or remove it.",))
     settings = ProjectSettings(
         consolidate=section.truth("consolidate") is not False,
+        # Two names for one thing: that of the other switches here, and that of the tools that share this file.
+        observe=section.truth("observe") is not False and section.truth("auto_observation") is not False,
         memory_line_limit=section.at_least("memory_line_limit", LOWEST_LINE_LIMIT),
         version_controlled=section.truth("version_controlled"),
     )

@@ -37,4 +37,4 @@ def test_the_example_describes_every_setting_in_its_own_words() -> None:
 
 
 def test_the_example_changes_nothing_when_copied_as_it_is(tmp_path: Path) -> None:
-    assert tomllib.loads(EXAMPLE.read_text()) == {"gate": {}}
+    assert not any(tomllib.loads(EXAMPLE.read_text()).values()), "only empty tables"

@@ -65,8 +65,10 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
     failed = False
     said: set[str] = set()
     while True:
+        house.inbox.sort(shell.now(), named={store.project for store in stores})
         for store in stores:
-            for trouble in reconcile(store, house.lookout.rules(store.project), house.queue, shell.now()):
+            rules = house.lookout.rules(store.project)
+            for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox):
                 if trouble.text not in said:
                     typer.echo(paragraph(f"! {trouble.text}", hang="  "))
                 said.add(trouble.text)
@@ -96,8 +98,9 @@ def _work_off(shell: Shell, house: House, keys: Collection[str]) -> Iterator[Fin
 
 def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
     """Queue the work, wake the daemon and watch; whether a job failed."""
+    house.inbox.sort(shell.now())
     for store in stores:
-        reconcile(store, house.lookout.rules(store.project), house.queue, shell.now())
+        reconcile(store, house.lookout.rules(store.project), house.queue, shell.now(), house.inbox)
         house.queue.wake_deferred(store.key, shell.now())
     keys = {store.key for store in stores}
     watched = {job.id for job in _pending(house, keys)}

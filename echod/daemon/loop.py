@@ -50,6 +50,9 @@ SETTLE_SECONDS = (5.0, 60.0)
 """How long after a job late bytes are looked for, besides every look at everything: soon, for whoever had the file
 open while it was replaced; and once more, for a slower one."""
 
+_SPOOL = ""
+"""Stands for the hooks' events among the stores that are waited for."""
+
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
 
@@ -175,8 +178,9 @@ class Loop:
             directory: project for project in self._roster.projects for directory in marker_directories(project)
         }
         roots = (*(store.root for store in self._roster.stores), *sorted(self._roster.awaited))
-        hints = (*self._markers, self._house.paths.runtime, self._house.paths.state)
+        hints = (*self._markers, self._house.paths.runtime, self._house.paths.state, self._house.paths.spool)
         self._pipe.arm(Targets(roots=roots, hints=tuple(dict.fromkeys(hints))))
+        self._house.inbox.sort(now)
         for store in self._roster.stores:
             self._reconcile(store, now)
         self._board.refresh(self._roster.stores, now)
@@ -187,6 +191,8 @@ class Loop:
         for path in paths:
             if path == self._house.paths.projects or path in self._roster.awaited:
                 self._reconcile_now.set()
+            elif path.parent == self._house.paths.spool:
+                self._debounce.mark(_SPOOL, monotonic)
             elif (store := self._roster.store_of(path)) is not None:
                 self._debounce.mark(store.key, monotonic)
             elif (project := self._markers.get(path.parent) or self._markers.get(path)) is not None:
@@ -194,14 +200,18 @@ class Loop:
                 self._stale.update(store.key for store in self._roster.stores_in(project))
 
     def _look_at(self, keys: Iterable[str], now: float) -> None:
-        stores = [store for store in self._roster.stores if store.key in set(keys)]
+        due = set(keys)
+        if _SPOOL in due:
+            due |= self._house.inbox.sort(now)
+        stores = [store for store in self._roster.stores if store.key in due]
         for store in stores:
             self._reconcile(store, now)
         self._stale.update(store.key for store in stores)
         self._changed = True
 
     def _reconcile(self, store: Store, now: float) -> None:
-        for trouble in reconcile(store, self._house.lookout.rules(store.project), self._house.queue, now):
+        house = self._house
+        for trouble in reconcile(store, house.lookout.rules(store.project), house.queue, now, house.inbox):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
 
     def _settle(self, monotonic: float, crew: Crew) -> None:

@@ -14,8 +14,11 @@ import psutil
 from echod import projects as project_list
 from echod.config import Settings
 from echod.jobs.gatekeeper import Gatekeeper
+from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.needs import NeedRules
+from echod.jobs.observe import Desk
 from echod.jobs.roster import Roster, call
+from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
 from echod.jobs.work import Terms, Worker
 from echod.paths import Paths, claude_home
@@ -23,11 +26,13 @@ from echod.project_settings import read_project_settings
 from echod.projects import Projects
 from echod.state.database import Database
 from echod.state.job import ProcessIdentity
+from echod.state.observed import ObservedLog
 from echod.state.queue import JobQueue
 from echod.state.queue_view import QueueView
 from echod.state.rescue import Opened, open_checked
 from echod.state.workflow_log import WorkflowLog
 from echod.store.engine import Engine
+from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
 from echod.workflows.limits import GateLimits
 from echod.workflows.processes import SystemProcesses
@@ -78,6 +83,7 @@ class House:
     engine: Engine
     worker: Worker
     workflows: WorkflowLog
+    inbox: Inbox
 
     @property
     def paths(self) -> Paths:
@@ -126,6 +132,9 @@ def furnish(
         me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
         queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
 
+        observed = ObservedLog(database)
+        inbox = Inbox(Spool(paths.spool), observed, _event_rules(lookout, environ))
+
         def terms(project: Path) -> Terms:
             return Terms(
                 quiet_seconds=settings.quiet_seconds,
@@ -139,8 +148,16 @@ def furnish(
             queue=queue,
             view=QueueView(database),
             engine=engine,
-            worker=Worker(queue=queue, engine=engine, gatekeeper=lookout.gatekeeper, terms=terms, clock=clock),
+            worker=Worker(
+                queue=queue,
+                engine=engine,
+                gatekeeper=lookout.gatekeeper,
+                terms=terms,
+                hooks=Desk(inbox, observed),
+                clock=clock,
+            ),
             workflows=workflows,
+            inbox=inbox,
         )
 
 
@@ -152,6 +169,19 @@ def still_runs(worker: ProcessIdentity) -> bool:
         return False
     except psutil.Error:
         return True
+
+
+def _event_rules(lookout: Lookout, environ: Mapping[str, str]) -> Rules:
+    def register(project: Path) -> None:
+        lookout.projects.add(project)
+
+    return Rules(
+        teams=lookout.settings.observe.teams,
+        projects=lambda: lookout.roster().projects,
+        register=register if lookout.settings.hooks.register_projects else None,
+        wanted=lambda project: read_project_settings(project).settings.observe,
+        global_store=project_root(claude_home(environ) / "echoes"),
+    )
 
 
 def _lookout(

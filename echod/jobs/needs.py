@@ -7,16 +7,18 @@ events and from `run --once`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import stat_result
 from pathlib import Path
+from types import MappingProxyType
 
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
 
 _NAMED = 3
+NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ class Look:
     troubles: tuple[Trouble, ...]
 
 
-def look(store: Store, rules: NeedRules, now: float) -> Look:
+def look(store: Store, rules: NeedRules, now: float, observations: Mapping[str, Sequence[str]] = NOTHING) -> Look:
     """The work that `store` calls for at `now` (Unix seconds).
 
     A findings file is ready when it has been still for `rules.quiet_seconds`; the need is due when the first one is.
+    `observations` names what waits in the inbox, by role; that is ready at once.
     """
     needs: list[Need] = []
     troubles: list[Trouble] = []
@@ -64,6 +67,7 @@ def look(store: Store, rules: NeedRules, now: float) -> Look:
                 needs.append(need)
         except OSError as error:
             troubles.append(_trouble(role.path, error))
+    needs += [_observation(store, role, names, rules, now) for role, names in observations.items()]
     return Look(tuple(needs), tuple(troubles))
 
 
@@ -88,6 +92,17 @@ def _consolidation(role: Role, rules: NeedRules, now: float) -> Need | None:
         fingerprint=_fingerprint(rules.mode, [*findings, (role.memory, _stat(role.memory))]),
         reason=f"{len(findings)} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
         due=due,
+    )
+
+
+def _observation(store: Store, role: str, names: Sequence[str], rules: NeedRules, now: float) -> Need:
+    return Need(
+        kind=JobKind.OBSERVE,
+        store=store.key,
+        role=role,
+        fingerprint=hashlib.sha256("\n".join([rules.mode, *sorted(names)]).encode()).hexdigest()[:16],
+        reason=f"{len(names)} completed {'task' if len(names) == 1 else 'tasks'} reported by agents",
+        due=now,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from echod.errors import EchodError, StateError
-from echod.jobs import consolidate
+from echod.jobs import consolidate, observe
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
 from echod.state.job import Job, JobKind
@@ -58,12 +58,14 @@ class Worker:
         engine: Engine,
         gatekeeper: Gatekeeper,
         terms: Callable[[Path], Terms],
+        hooks: observe.Desk,
         clock: Callable[[], float],
     ) -> None:
         self._queue = queue
         self._engine = engine
         self._gatekeeper = gatekeeper
         self._terms = terms
+        self._hooks = hooks
         self._clock = clock
         self._doing: Job | None = None
 
@@ -148,6 +150,9 @@ class Worker:
                     case JobKind.CONSOLIDATE:
                         rules = consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=terms.writes)
                         return Finished(job, consolidate.run(job.id, session, rules, gate, self._clock))
+                    case JobKind.OBSERVE:
+                        outcome = observe.run(job.id, session, self._hooks, gate, self._clock, writes=terms.writes)
+                        return Finished(job, outcome)
         except Busy:
             if closed:
                 return self._held(job, closed[-1])

@@ -24,6 +24,7 @@ class JobKind(StrEnum):
     """
 
     CONSOLIDATE = "consolidate"
+    OBSERVE = "observe"
 
 
 class JobState(StrEnum):

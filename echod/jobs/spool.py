@@ -1,0 +1,106 @@
+"""The other side of the spool: what hooks wrote, read and taken away. `echod.hooks.spool` tells how it is written.
+
+Several processes may look at it at once; an event belongs to whoever removes its file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from echod.hooks import spool as written
+
+log = structlog.get_logger(__name__)
+
+_NAME = re.compile(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
+_ABANDONED_SECONDS = 3600.0
+_NANOSECONDS = 1e9
+
+REASONS = {
+    written.FULL: "the spool was full; the service did not run for long",
+    written.TOO_LARGE: "the event was larger than 1 MiB",
+    written.EMPTY: "the event was empty",
+    written.NOT_WRITTEN: "the spool could not be written",
+    written.UNKNOWN: "a hook was called for an event that is not known",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """An event that waits: its file's name, what kind of event it is, and when it was told (Unix seconds)."""
+
+    name: str
+    event: str
+    at: float
+
+
+class Spool:
+    """The events in one directory, which need not exist."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def waiting(self) -> tuple[Spooled, ...]:
+        """What waits, the oldest first.
+
+        Raises:
+            OSError: it cannot be listed; unreadable is not empty.
+        """
+        try:
+            names = sorted(path.name for path in self._directory.iterdir())
+        except FileNotFoundError:
+            return ()
+        matches = (match for name in names if (match := _NAME.fullmatch(name)))
+        return tuple(Spooled(m.string, m["event"], int(m["ns"]) / _NANOSECONDS) for m in matches)
+
+    def read(self, spooled: Spooled) -> Mapping[str, object] | None:
+        """The event's fields; None if it is not understood (a power cut tore it, it is no JSON object).
+
+        Raises:
+            OSError: it cannot be read; if it is gone (FileNotFoundError) another process took it.
+        """
+        try:
+            event = json.loads((self._directory / spooled.name).read_bytes())
+        except (ValueError, RecursionError):
+            return None
+        return event if isinstance(event, dict) else None
+
+    def take(self, names: Iterable[str]) -> frozenset[str]:
+        """Remove these events; those that this call removed. What another process took is not among them."""
+        taken = set()
+        for name in names:
+            try:
+                (self._directory / name).unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                log.warning("event_not_removed", name=name, error=error.strerror)
+                continue
+            taken.add(name)
+        return frozenset(taken)
+
+    def sweep(self, now: float) -> None:
+        """Remove what hooks that were killed left unfinished, once it is an hour old at `now`."""
+        try:
+            unfinished = [path for path in self._directory.iterdir() if path.name.endswith(written.UNFINISHED)]
+            for path in unfinished:
+                if now - path.stat().st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            log.warning("spool_not_swept", error=error.strerror)
+
+    def dropped(self) -> Mapping[str, int]:
+        """How many events hooks could not spool since ever, by reason in words."""
+        try:
+            letters = Counter((self._directory / written.DROPPED).read_text())
+        except (OSError, ValueError):
+            return {}
+        return {reason: letters[letter] for letter, reason in REASONS.items() if letters[letter]}
