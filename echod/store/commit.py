@@ -60,11 +60,10 @@ def commit(
             return overtaken
         desk.trace(Step.COMPARED)
         _last_word(desk, gate)
-        with told("write the journal of", desk.ground.role.path):
-            desk.journal.save(record)
     except BaseException:
         _drop_stages(desk, record)
         raise
+    _intend(desk, record)
     desk.trace(Step.INTENDED)
     apply(desk, record)
     return Committed(record.seq)
@@ -179,6 +178,17 @@ def _last_word(desk: Desk, gate: Gate) -> None:
         raise Busy(reason)
     if desk.lock.age(desk.clock()) > desk.limits.lock_seconds:
         raise Busy(f"The writers' lock was held for {desk.limits.lock_seconds:g} s; others come first.")
+
+
+def _intend(desk: Desk, record: Record) -> None:
+    """Write the intent. If that fails nothing is intended; if even that cannot be said, recovery decides."""
+    try:
+        desk.journal.save(record)
+    except OSError as error:
+        with told("write the journal of", desk.ground.role.path):
+            desk.journal.forget(record)
+            _drop_stages(desk, record)
+        raise fault("write the journal of", desk.ground.role.path, error) from error
 
 
 def _apply(desk: Desk, record: Record) -> Record:

@@ -14,7 +14,7 @@ import structlog
 
 from echod.store.absorb import abandon, due, settle
 from echod.store.desk import Desk, Readings
-from echod.store.faults import Busy, Refused, StoreFault
+from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.ground import Ground, stand_on
 from echod.store.heal import healed_memory
 from echod.store.history import Done, history, records_of
@@ -50,7 +50,7 @@ class Engine:
         """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
         total = Recovery()
         for store in stores:
-            for role in self._journal.roles(store):
+            for role in self._roles(store):
                 total = _sum(total, self._recover(role))
         return total
 
@@ -62,7 +62,7 @@ class Engine:
             Busy: another writer holds it; the job is deferred.
             StoreFault: its directory cannot be opened, or its recovery failed.
         """
-        with self._desk(role) as desk:
+        with told("work in", role.path), self._desk(role) as desk:
             recover_role(desk)
             yield RoleSession(desk)
 
@@ -73,16 +73,18 @@ class Engine:
         Returns the numbers of the commits that were made.
         """
         made: list[int] = []
-        for role in self._journal.roles(store):
+        for role in self._roles(store):
             try:
-                made += self._settle(role)
+                with told("follow late changes in", role.path):
+                    made += self._settle(role)
             except (Busy, StoreFault) as error:
                 log.info("late_bytes_wait", role=str(role.path), reason=str(error))
         return tuple(made)
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
         """Commits that are still known, newest first; of every store with a journal if none is named."""
-        return history(self._journal, self._journal.stores() if stores is None else stores)
+        with told("read the journal in", self._journal.root):
+            return history(self._journal, self._journal.stores() if stores is None else stores)
 
     def highest_job(self) -> int:
         """The highest job number the journal knows (a rebuilt database must count on from there); 0 for none."""
@@ -109,29 +111,28 @@ class Engine:
         if not todo:
             raise Refused(f"Job {job} was undone already, by job {known[0].undone_by}.")
         if any(done.at < oldest for done in todo):
-            raise Refused(
-                f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it."
-            )
+            raise Refused(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
         return tuple(self._undo(done, by, gate) for done in todo)
 
     def retain(self) -> int:
         """Forget what is beyond its time, in every journal; how many bytes that freed. Daily."""
-        return sum(
-            retain(self._journal.of(role), self._limits, self._clock)
-            for store in self._journal.stores()
-            for role in self._journal.roles(store)
-        )
+        with told("tidy up the journal in", self._journal.root):
+            return sum(
+                retain(self._journal.of(role), self._limits, self._clock)
+                for store in self._journal.stores()
+                for role in self._roles(store)
+            )
 
     def reviews(self, store: Store) -> tuple[Review, ...]:
         """What a person should look at in a store, oldest first."""
-        roots = (self._journal.of(role).root for role in self._journal.roles(store))
+        roots = (self._journal.of(role).root for role in self._roles(store))
         return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
 
     def own_writes(self, store: Store) -> Mapping[Path, int]:
         """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
         return {
             store.root / path: mtime
-            for role in self._journal.roles(store)
+            for role in self._roles(store)
             for path, mtime in self._journal.of(role).own_writes().items()
         }
 
@@ -151,8 +152,12 @@ class Engine:
             healed_memory(desk)
             return settle(desk)
 
+    def _roles(self, store: Store) -> tuple[Role, ...]:
+        with told("read the journal in", self._journal.root):
+            return self._journal.roles(store)
+
     def _undo(self, done: Done, by: int, gate: Gate) -> Undone:
-        with self._desk(done.role) as desk:
+        with told("undo a change in", done.role.path), self._desk(done.role) as desk:
             recover_role(desk)
             record = next(r for r in records_of(self._journal, done.role) if r.seq == done.seq)
             return undo_record(desk, record, job=by, gate=gate)
@@ -160,11 +165,12 @@ class Engine:
     def _recover(self, role: Role) -> Recovery:
         journal = self._journal.of(role)
         try:
-            release_left_behind(role, journal)
-            if not any(r.state is RecordState.INTENT for r in journal.open_records()):
-                return Recovery()
-            with self._desk(role) as desk:
-                return recover_role(desk)
+            with told("recover", role.path):
+                release_left_behind(role, journal)
+                if not any(r.state is RecordState.INTENT for r in journal.open_records()):
+                    return Recovery()
+                with self._desk(role) as desk:
+                    return recover_role(desk)
         except (Busy, StoreFault) as error:
             log.warning("recovery_parked", role=str(role.path), reason=str(error))
             return Recovery(parked=(Parked(f"{role.store.key}/{role.name}", str(error)),))

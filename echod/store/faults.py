@@ -60,4 +60,5 @@ def fault(what: str, path: Path, error: OSError) -> StoreFault:
     """The sentence for an error of the operating system."""
     code = error.errno or 0
     reason = _ADVICE.get(code, f"{os.strerror(code).lower()}; look at that path")
-    return StoreFault(f"Could not {what} {path}: {reason}.")
+    where = f" ({error.filename})" if isinstance(error.filename, str) and error.filename != str(path) else ""
+    return StoreFault(f"Could not {what} {path}{where}: {reason}.")

@@ -32,7 +32,8 @@ class Images:
         path = self.root / name
         if path.exists():
             return name
-        self.root.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        if not self.root.exists():
+            self.root.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         torn = self.root / f"{name}.part"
         fd = os.open(torn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
         try:

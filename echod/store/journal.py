@@ -245,8 +245,8 @@ class Journal:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a private file of the journal in one step and durably: old or new, never torn."""
-    part = _part(path)
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
+    part = path.with_name(f"{path.name}.part")
+    fd = _open_private(part, os.O_WRONLY | os.O_TRUNC)
     try:
         write_all(fd, data)
         sync(fd)
@@ -258,21 +258,27 @@ def replace_file(path: Path, data: bytes) -> None:
 
 def replace_lazily(path: Path, data: bytes) -> None:
     """The same for what may be forgotten by a power cut: the operating system decides when it reaches the disk."""
-    part = _part(path)
-    part.write_bytes(data)
-    part.chmod(PRIVATE_FILE)
+    part = path.with_name(f"{path.name}.part")
+    fd = _open_private(part, os.O_WRONLY | os.O_TRUNC)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
     part.replace(path)
 
 
-def _part(path: Path) -> Path:
-    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-    return path.with_name(f"{path.name}.part")
+def _open_private(path: Path, flags: int) -> int:
+    flags |= os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, PRIVATE_FILE)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        return os.open(path, flags, PRIVATE_FILE)
 
 
 def append_line(path: Path, line: str) -> None:
     """Add a line to a private file of the journal and make it durable; a torn last line is healed first."""
-    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+    fd = _open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"

@@ -119,9 +119,10 @@ class RoleSession:
     def _follow(self, done: Committed) -> None:
         """What was displaced may have changed since it was read; what cannot be merged now is merged later."""
         try:
-            for record in self.desk.journal.open_records():
-                if record.seq == done.seq:
-                    follow(self.desk, record)
+            with told("follow late changes in", self.role.path):
+                for record in self.desk.journal.open_records():
+                    if record.seq == done.seq:
+                        follow(self.desk, record)
         except (Busy, StoreFault) as error:
             log.info("late_bytes_wait", role=str(self.role.path), seq=done.seq, reason=str(error))
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from echod.errors import EchodError
 from echod.memory.document import Document
 from echod.store.changeset import Append, ChangeSet, Consume, Write, digest
 from echod.store.commit import Committed
 from echod.store.engine import Engine
-from echod.store.faults import Busy, StoreFault
+from echod.store.faults import Busy
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
@@ -160,7 +161,7 @@ def in_child(work: Callable[[], object]) -> int:
     try:
         work()
         status = 0
-    except (StoreFault, Busy):
+    except EchodError:
         status = 0
     except BaseException:
         import traceback

@@ -1,0 +1,74 @@
+"""Interfering with single system calls of a running commit, by strace: kill before the K-th call, or let it fail.
+
+The child is forked warm and waits; strace attaches, and only what the work itself calls is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from tests.torture.service import in_child
+
+CHANGING = (
+    "openat", "write", "fsync", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "unlink", "unlinkat", "rmdir",
+    "ftruncate", "fchmod", "fchown", "chmod", "linkat", "utimensat", "fcntl",
+)  # fmt: skip
+
+
+@cache
+def unavailable() -> str | None:
+    """Why this cannot be done here; None if it can."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    probe = subprocess.run(
+        ["strace", "-f", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "true"], capture_output=True
+    )
+    return None if probe.returncode == 0 else "strace may not trace here"
+
+
+def calls(work: Callable[[], object], log: Path) -> list[str]:
+    """The names of the changing calls that the work makes, in order."""
+    status = _traced(work, ["-o", str(log), "-e", f"trace={','.join(CHANGING)}"], log.with_suffix(".said"))
+    assert status == 0, log.with_suffix(".said").read_text()
+    lines = [line for line in log.read_text().splitlines() if "(" in line and not line.startswith(("---", "+++"))]
+    return [line.partition("(")[0] for line in lines]
+
+
+def interfered(work: Callable[[], object], call: str, number: int, how: str, scratch: Path) -> int:
+    """Run the work with its `number`-th `call` interfered with; its exit status (-9 where it was killed).
+
+    Args:
+        work: what to run.
+        call: the system call.
+        number: which of them, from 1.
+        how: `signal=SIGKILL`, `error=ENOSPC`, ...
+        scratch: a file for what strace says.
+    """
+    inject = f"inject={call}:{how}:when={number}"
+    return _traced(work, ["-o", "/dev/null", "-e", f"trace={call}", "-e", inject], scratch)
+
+
+def _traced(work: Callable[[], object], options: list[str], said: Path) -> int:
+    ready, go = os.pipe()
+
+    def wait_and_work() -> None:
+        os.read(ready, 1)
+        work()
+
+    child = in_child(wait_and_work)
+    with said.open("wb") as out:
+        tracer = subprocess.Popen(["strace", *options, "-p", str(child)], stderr=out)
+        while b"attached" not in said.read_bytes():
+            if tracer.poll() is not None:
+                break
+    os.write(go, b"g")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    tracer.wait()
+    os.close(ready)
+    os.close(go)
+    return status
