@@ -31,7 +31,9 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 
 def _is_token(value: str) -> bool:
     """Whether what follows "bearer" is a token and not the next word of a sentence."""
-    if is_placeholder(value) or is_word(value) or is_code(value) or is_description(value) or _STANDARD.fullmatch(value):
+    if is_word(value) and not looks_random(value, at_least=_SHORTEST_WORD):
+        return False
+    if is_placeholder(value) or is_code(value) or is_description(value) or _STANDARD.fullmatch(value):
         return False
     return any(is_mixed(run, at_least=2) for run in _RUN.findall(value)) or looks_random(value, at_least=_SHORTEST)
 

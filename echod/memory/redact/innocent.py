@@ -31,10 +31,11 @@ _CODE = re.compile(
     rf"""(?:await|new|lambda|async|not)$
       | !?{_NAME}*[(]                   # getToken(, db.secrets.get(
       | {_NAME}*\[["'\w]*\]?            # os.environ["TOKEN"], argv[1]
-      | {_NAME}+[,;!]*$                 # process.env.TOKEN, config?.token
     """,
     re.VERBOSE,
 )
+_ATTRIBUTE = re.compile(rf"{_NAME}+[,;!]*")  # process.env.TOKEN, config?.token
+_DIGIT_LETTER = re.compile(r"[0-9][A-Za-z]")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _UUID_INSIDE = re.compile(r"(?<![0-9A-Za-z])" + _UUID.pattern + r"(?![0-9A-Za-z])")
@@ -47,9 +48,13 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}://")
 _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
 _WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
 _METHOD = re.compile(
-    r"(?i)(?:1password|argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|hmac|sha-?[0-9]+|aes-?[0-9]+|rsa-?[0-9]*|md5|ed25519|base-?(?:32|58|64)"
-    r"|oauth-?2?|oauth2?\.[01]|oidc|utf-?8|[hrep]s(?:256|384|512)|[0-9]?fa|2fa|mfa|totp|v?[0-9]+(?:\.[0-9x]+)*[a-z%+]{0,3})"
-    r"(?:[-_/][A-Za-z0-9]+)*[.,;:]*"
+    r"""(?: 1password | argon2(?:id?|d)? | bcrypt | scrypt | pbkdf2 | hmac | sha-?[0-9]+ | aes-?[0-9]+ | rsa-?[0-9]*
+          | md5 | ed25519 | base-?(?:32|58|64) | oauth-?2?(?:\.[01])? | oidc | utf-?8 | [hrep]s(?:256|384|512)
+          | 2fa | mfa | totp )
+        (?:[-_/][a-z0-9]{1,8}){0,3}
+      | v[0-9]+(?:\.[0-9x]+)* | [0-9]+(?:\.[0-9x]+)+[a-z]{0,3} | [0-9]{1,3}[a-z%+]{0,3}    # v2, 1.2.x, 30d, 12+
+    """,
+    re.VERBOSE,
 )
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
@@ -60,6 +65,9 @@ _LONGEST_PLACEHOLDER = 64
 _RANDOM_PIECE = 3.4
 """Words and identifiers change between lower case, upper case and digits every four characters or more, random text
 every two (measured on memory files and on generated tokens); this is the mean length between."""
+_RANDOM_NUMBERS = 3
+"""Words are followed by a number or two (`q1v2`), hardly ever by a third."""
+_SHORT_RANDOM = 8
 _RANDOM_SEGMENT = 10
 """A random run without separators that is shorter may as well be an abbreviation with a number."""
 
@@ -86,13 +94,13 @@ def is_placeholder(value: str) -> bool:
 
 def is_code(value: str) -> bool:
     """Whether an unquoted value is an expression that only says where the secret comes from: a call, an attribute."""
-    return _CODE.match(value) is not None
+    return _CODE.match(value) is not None or (_ATTRIBUTE.fullmatch(value) is not None and _reads_as_words(value))
 
 
 def is_description(value: str) -> bool:
     """Whether a value is a type, a method, a version, or a word with which descriptions go on after "password:"."""
     word = value.strip(".,;:!?&*").lower()
-    return word in TYPES or word in PROSE or _METHOD.fullmatch(value) is not None
+    return word in TYPES or word in PROSE or _METHOD.fullmatch(word) is not None
 
 
 def is_sentence(value: str) -> bool:
@@ -129,7 +137,12 @@ def is_address(value: str) -> bool:
     """Whether a value is a URL, or a path or file name whose parts are words."""
     if _SCHEME.match(value):
         return True
-    return _PATH.match(value) is not None and not looks_random(value, at_least=_RANDOM_SEGMENT)
+    return _PATH.match(value) is not None and _reads_as_words(value)
+
+
+def _reads_as_words(value: str) -> bool:
+    """Whether digits end words, as in `db2.host`, and no part looks drawn at random."""
+    return _DIGIT_LETTER.search(value) is None and not looks_random(value, at_least=_SHORT_RANDOM)
 
 
 def is_word(value: str) -> bool:
@@ -152,11 +165,14 @@ def looks_random(value: str, *, at_least: int) -> bool:
     """
     if len(value) < at_least:
         return False
-    return any(_is_random_run(run) for run in _SEGMENT.findall(value) if len(run) >= min(_RANDOM_SEGMENT, at_least))
+    shortest = min(_RANDOM_SEGMENT, at_least)
+    return any(_is_random_run(run) for run in _SEGMENT.findall(value) if len(run) >= shortest)
 
 
 def _is_random_run(run: str) -> bool:
     if run.isdigit():
         return False
     pieces = _PIECE.findall(run)
-    return len(run) / len(pieces) < _RANDOM_PIECE or _CONSONANTS.search(run) is not None
+    if len(run) < _RANDOM_PIECE * len(pieces) or _CONSONANTS.search(run):
+        return True
+    return sum(map(str.isdigit, pieces)) >= _RANDOM_NUMBERS

@@ -55,7 +55,7 @@ _LOOSE = re.compile(
 _BEGINS_FIELD = re.compile(
     r"(?:[\s>*+|\"'`{\[#-]|(?:export|set|env|ENV|ARG|const|let|var|val|final|static|String|local)[ \t])*"
 )
-_ENDS_FIELD = re.compile(r"[ \t]*(?:$|[#|;&`}]|//|</|--|\\?[\"'])", re.MULTILINE)
+_ENDS_FIELD = re.compile(r"[ \t]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
 _NEXT_FIELD = re.compile(r",(?=\s|$|[\w\"']+[:=])")
 _OPENER = re.compile(r"[(\[{]")
 _CLOSER = re.compile(r"[)\]}](?=[)\]},;.:*\s]|$)")

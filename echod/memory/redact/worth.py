@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 
 from echod.memory.redact.innocent import (
@@ -33,6 +34,7 @@ class Setting(Enum):
     """In the middle of a line or in backticks: it may as well be a word of a sentence or an identifier."""
 
 
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _SHORTEST_PASSWORD = 3
 _SHORTEST_AMID = 5
@@ -40,7 +42,7 @@ _SHORTEST_PIN = 4
 _SHORTEST_SECRET = 8
 _SHORTEST_TOKEN = 16
 _SHORTEST_KEY = 20
-_HEX_TOKEN = 32
+_HEX_TOKEN = 20
 
 
 def is_secret(value: str, claim: Claim, setting: Setting) -> bool:
@@ -63,7 +65,9 @@ def _is_password(value: str, claim: Claim, setting: Setting) -> bool:
         return len(value) >= _SHORTEST_PASSWORD
     if len(value) < _SHORTEST_AMID or is_word(value):
         return False
-    return is_mixed(value, at_least=_SHORTEST_AMID) or not _SYMBOLS.isdisjoint(value)
+    if is_mixed(value, at_least=_SHORTEST_AMID) or not _SYMBOLS.isdisjoint(value):
+        return True
+    return _WORD_AND_NUMBER.fullmatch(value) is not None
 
 
 def _is_token(value: str, claim: Claim, setting: Setting) -> bool:
