@@ -16,7 +16,7 @@ from echod.cli.text import moment, paragraph, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
-from echod.daemon.wiring import House, furnish, still_runs
+from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, Exit, UsageError
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed
 from echod.jobs.reconcile import reconcile
@@ -50,7 +50,6 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
         else:
             with _worker(shell):
                 house.engine.recover(stores)
-                house.queue.recover(still_runs, shell.now())
                 for store in stores:
                     house.worker.settle(store)
             failed = _do_here(shell, house, stores, wait)

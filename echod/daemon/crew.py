@@ -53,6 +53,7 @@ class Crew:
         self._ended = ended
         self._lost = lost
         self._owed: SimpleQueue[Store] = SimpleQueue()
+        self._tidy = threading.Event()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._moved = time.monotonic()
@@ -84,6 +85,11 @@ class Crew:
             self._owed.put(store)
         self._wake.set()
 
+    def tidy(self) -> None:
+        """Between jobs, forget what is beyond its time."""
+        self._tidy.set()
+        self._wake.set()
+
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
@@ -111,12 +117,15 @@ class Crew:
         while not self._owed.empty():
             store = self._owed.get()
             owed[store.key] = store
-        if not owed or self._stop.is_set():
+        if not (owed or self._tidy.is_set()) or self._stop.is_set():
             return
         try:
             with self._exclusive():
                 for store in owed.values():
                     self._worker.settle(store)
+                if self._tidy.is_set():
+                    self._tidy.clear()
+                    self._worker.tidy()
         except WorkerBusyError:
             log.info("late_bytes_wait", stores=len(owed))  # the next look at everything asks again
 

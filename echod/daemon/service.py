@@ -40,6 +40,7 @@ STOP_SECONDS = 10.0
 """How long a running job may take to end once the daemon was told to stop; a commit is never cut short."""
 
 _WORKER_LOCK_SECONDS = 2.0
+_DAY_SECONDS = 86_400.0
 
 
 @dataclass(slots=True)
@@ -135,7 +136,13 @@ def _live(
         _take_stock(house)
         sink = Sink(wake)
         watcher = stack.enter_context(Watcher(sink))
-        metronome = stack.enter_context(Metronome([Tick("reconcile", settings.reconcile_minutes * 60, remind)]))
+        tidy_now = threading.Event()
+        tidy_now.set()
+        ticks = [
+            Tick("reconcile", settings.reconcile_minutes * 60, remind),
+            Tick("tidy", _DAY_SECONDS, tidy_now.set),
+        ]
+        metronome = stack.enter_context(Metronome(ticks))
         loop = Loop(
             house,
             me=_identity(),
@@ -162,6 +169,9 @@ def _live(
         loop.turn(time.time(), time.monotonic(), crew)
         notifier.ready(loop.health)
         while not (signals.stop or signals.reload or lost):
+            if tidy_now.is_set():
+                tidy_now.clear()
+                crew.tidy()
             wake.wait(loop.turn(time.time(), time.monotonic(), crew))
             wake.clear()
         if lost:

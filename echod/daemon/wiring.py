@@ -50,6 +50,8 @@ class Lookout:
     view: QueueView | None
     gatekeeper: Gatekeeper
     survey: Survey
+    spool: Spool
+    observed: ObservedLog | None
 
     def roster(self) -> Roster:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
@@ -133,7 +135,7 @@ def furnish(
         queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
 
         observed = ObservedLog(database)
-        inbox = Inbox(Spool(paths.spool), observed, _event_rules(lookout, environ))
+        inbox = Inbox(lookout.spool, observed, _event_rules(lookout, environ))
 
         def terms(project: Path) -> Terms:
             return Terms(
@@ -154,6 +156,7 @@ def furnish(
                 gatekeeper=lookout.gatekeeper,
                 terms=terms,
                 hooks=Desk(inbox, observed),
+                still_runs=still_runs,
                 clock=clock,
             ),
             workflows=workflows,
@@ -208,4 +211,6 @@ def _lookout(
         view=None if database is None else QueueView(database),
         gatekeeper=gatekeeper,
         survey=Survey(),
+        spool=Spool(paths.spool),
+        observed=None if database is None else ObservedLog(database),
     )

@@ -15,7 +15,7 @@ from echod.errors import EchodError, StateError
 from echod.jobs import consolidate, observe
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
-from echod.state.job import Job, JobKind
+from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
@@ -28,6 +28,9 @@ log = structlog.get_logger(__name__)
 _ASK_AGAIN_SECONDS = 600.0
 _BUSY_SECONDS = 5.0
 _PAUSED_SECONDS = 3600.0
+_DAY = 86_400.0
+_JOB_DAYS = 30.0
+"""How long `echod jobs` remembers what was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Worker:
         gatekeeper: Gatekeeper,
         terms: Callable[[Path], Terms],
         hooks: observe.Desk,
+        still_runs: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
     ) -> None:
         self._queue = queue
@@ -66,6 +70,7 @@ class Worker:
         self._gatekeeper = gatekeeper
         self._terms = terms
         self._hooks = hooks
+        self._still_runs = still_runs
         self._clock = clock
         self._doing: Job | None = None
 
@@ -80,6 +85,8 @@ class Worker:
         Raises:
             StateError: the database or a lock was lost; whoever runs must stop.
         """
+        # Whoever died with a job in hand held the worker lock, which is ours now.
+        self._queue.recover(self._still_runs, self._clock())
         job = self._queue.claim(self._clock(), stores)
         if job is None:
             return None
@@ -100,6 +107,13 @@ class Worker:
         if made := self._engine.settle_debts(store):
             log.info("late_bytes_merged", store=store.key, commits=len(made))
         return True
+
+    def tidy(self) -> None:
+        """Forget what is beyond its time: jobs, workflows, and the journal's images. To be called daily."""
+        now = self._clock()
+        jobs = self._queue.delete_finished(now - _JOB_DAYS * _DAY)
+        freed = self._engine.retain()
+        log.info("tidied", jobs=jobs, journal_bytes=freed)
 
     def _verdict(self, store: Store) -> Verdict:
         return self._gatekeeper.ask(store.project, layout.stores_of(store.project), self._clock())
