@@ -99,7 +99,7 @@ def run(base: Path, script: Callable[[Arena], tuple[Writer, Schedule]]) -> list[
     for action in conductor.rest():
         action()
         turn(arena, engine, keep=_KEEP)
-    _calm(arena)
+    calm(arena)
     return problems(arena, [writer])
 
 
@@ -120,7 +120,7 @@ def run_killed(base: Path, schedule: Schedule, writers: list[Writer], kills: set
     for at in sorted(schedule):
         for action in schedule.pop(at):
             action()
-    _calm(arena)
+    calm(arena)
     return done, problems(arena, writers)
 
 
@@ -163,7 +163,7 @@ def _live(arena: Arena, schedule: Schedule, kills: set[int], step: int) -> tuple
     return step, killed
 
 
-def _calm(arena: Arena) -> None:
+def calm(arena: Arena) -> None:
     """Turns without anybody else, until there is nothing left to do."""
     engine = arena.engine()
     engine.recover([arena.store])
