@@ -92,6 +92,7 @@ class Watcher:
         self._armed: dict[Place, _Armed] = {}
         self._failures: dict[Place, str] = {}
         self._served: dict[Place, tuple[Path, ...]] = {}
+        self._fresh: set[Path] = set()
         self._scope = Scope.of(self._targets, {})
 
     def __enter__(self) -> Self:
@@ -107,9 +108,10 @@ class Watcher:
         self._close()
 
     def arm(self, targets: Targets) -> None:
-        """Make the watches what they should be now; to be called at every reconcile. Never raises for a path.
+        """Make the watches what they should be now. Never raises for a path.
 
-        What was newly watched, or is watched again, becomes dirty itself: it may hold what nobody reported.
+        To be called at every reconcile and before the look at the disk, as what is in a directory when its watch
+        begins has no event.
         """
         if self._observer is not None and not self._observer.is_alive():
             self._sink.lost(DIED)
@@ -119,6 +121,7 @@ class Watcher:
                 self._disarm(place)
         self._targets = targets
         self._settle()
+        self._fresh.clear()
 
     def restart(self, reason: str) -> None:
         """Replace the observer and all its threads; `reason` becomes a reason for a rescan."""
@@ -128,7 +131,10 @@ class Watcher:
         self._settle()
 
     def drain(self) -> Dirt:
-        """What happened since the last call. Follows directories that appeared, vanished or were replaced."""
+        """What happened since the last call. Follows directories that appeared, vanished or were replaced.
+
+        A target that is watched again, or for the first time since `arm`, is dirty itself.
+        """
         paths, reasons = self._sink.drain()
         if UNREBUILT in reasons:
             for place in [place for place in self._armed if place.recursive]:
@@ -136,19 +142,23 @@ class Watcher:
             self._settle()
         elif self._scope.turns_on(paths):
             self._settle()
-        return Dirt(self._scope.select(paths), reasons)
+        fresh, self._fresh = self._fresh, set()
+        return Dirt(self._scope.select(paths) | fresh, reasons)
 
     def unwatched(self) -> tuple[tuple[Path, str], ...]:
         """The targets whose changes are seen only by the periodic look, each with the reason in words."""
         return tuple(
-            sorted((target, reason) for place, reason in self._failures.items() for target in self._served[place])
+            sorted(
+                (target, reason) for place, reason in self._failures.items() for target in self._served.get(place, ())
+            )
         )
 
     def watches(self, target: Path) -> bool:
         """Whether changes of a target are reported, as far as the kernel and the disk say. It must exist for that."""
+        places = (Place(real_path(target), recursive) for recursive in (True, False))
         return any(
-            target in self._served.get(place, ()) and place not in self._failures and real_path(target) == place.path
-            for place in self._armed
+            place in self._armed and place not in self._failures and target in self._served.get(place, ())
+            for place in places
         )
 
     def _settle(self) -> None:
@@ -206,9 +216,7 @@ class Watcher:
             self._fail({place: f"{armed.unseen} directories below it are not watched: {_LIMIT_OR_PERMISSION}"})
         else:
             self._failures.pop(place, None)
-        for target in self._served[place]:
-            if real_path(target) == place.path:
-                self._sink.add(str(target))
+        self._fresh.update(target for target in self._served[place] if real_path(target) == place.path)
         return True
 
     def _disarm(self, place: Place) -> None:

@@ -341,7 +341,6 @@ def test_a_root_recreated_while_nobody_looked_is_watched_again_at_the_next_recon
 
     watching.watcher.arm(Targets((store,)))
 
-    watching.until(store)
     watching.until_seen(store / "reviewer" / "MEMORY.md")
 
 
@@ -406,6 +405,12 @@ def test_a_symlink_that_points_elsewhere_now_is_followed_at_the_next_reconcile(
     (other / "MEMORY.md").write_text("x")
 
     watching.until(link / "MEMORY.md")
+
+
+def test_arming_reports_nothing_as_whoever_arms_looks_at_everything_next(watching: Watching, store: Path) -> None:
+    watching.watcher.arm(Targets((store,), (store.parent,)))
+
+    assert watching.drain().paths == set()
 
 
 def test_a_root_created_late_is_seen_and_is_dirty_itself(watching: Watching, tmp_path: Path) -> None:
