@@ -132,6 +132,16 @@ class WaitingJob:
 
 
 @dataclass(frozen=True, slots=True)
+class HookInfo:
+    """How often an event that an agent's hook reported had this outcome; `last` (Unix seconds) where that is known."""
+
+    event: str
+    outcome: str
+    count: int
+    last: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StatusReport:
     """`echod status`: one screen, or this."""
 
@@ -142,6 +152,7 @@ class StatusReport:
     jobs: dict[str, KindInfo] = field(default_factory=dict)
     waiting: tuple[WaitingJob, ...] = ()
     stores: tuple[StoreInfo, ...] = ()
+    hooks: tuple[HookInfo, ...] = ()
     schema: int = SCHEMA
 
 

@@ -6,6 +6,7 @@ Each command's work is in a module of its own, imported when the command runs.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -278,3 +279,72 @@ def logs(
     from echod.cli.service import logs
 
     logs(_shell(context), lines, follow=follow)
+
+
+@app.command(epilog=_example("echod init ~/src/my-project --roles reviewer,workers,team"))
+def init(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="The project; default: the one we are in.", show_default=False),
+    ] = None,
+    roles: Annotated[
+        str | None, typer.Option("--roles", metavar="A,B,...", help="Only these roles.", show_default=False)
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout", metavar="rune|claude", help="Where: .rune/echoes or .claude/echoes.", show_default=False
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be made.")] = False,
+) -> None:
+    """Give a project a memory, and maintain it. Makes what is missing and asks nothing.
+
+    Without --layout it is where the project has one; else .claude/echoes if only .claude is there, else .rune/echoes.
+    """
+    from echod.cli.init import init
+
+    init(_shell(context), path, roles, layout, dry_run=dry_run)
+
+
+claude_app = typer.Typer(help="Connect Claude Code with echod.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(claude_app, name="claude")
+
+
+@claude_app.command(epilog=_example("echod claude check"))
+def check(context: typer.Context) -> None:
+    """Say what is connected and what is not, and how to connect it.
+
+    Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
+    """
+    from echod.cli.claude import check
+
+    check(_shell(context))
+
+
+@claude_app.command("plugin-dir", epilog=_example("echod claude plugin-dir"))
+def plugin_dir() -> None:
+    """Print the directory of the plugin that comes with echod, for --plugin-dir."""
+    from echod.cli.claude import plugin_dir
+
+    plugin_dir()
+
+
+@app.command(epilog=_example("echod hook task-completed < event.json"))
+def hook(
+    event: Annotated[
+        str,
+        typer.Argument(metavar="EVENT", help="task-completed, session-start, session-end, pre-compact or stop."),
+    ],
+) -> None:
+    """Take an event of an agent's session from standard input. For hooks, not for people.
+
+    Says nothing, always ends with 0, and needs neither the service nor valid settings. docs/claude-code.md has more.
+    """
+    from echod.hooks.run import run
+
+    try:
+        run([event], os.environ, sys.platform)
+    finally:
+        os._exit(0)

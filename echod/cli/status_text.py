@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from echod.cli.text import count, duration, moment, paragraph, short_path
-from echod.contract import Health, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
+from echod.contract import Health, HookInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
 
 _SHOWN_STORES = 12
+_SHOWN_OUTCOMES = 8
 
 
 def render(report: StatusReport, now: float) -> str:
@@ -30,6 +31,10 @@ def _lines(report: StatusReport, now: float) -> Iterator[str]:
             yield from _store(store)
         if (hidden := len(report.stores) - _SHOWN_STORES) > 0:
             yield f"  ... and {count(hidden, 'more store')} (all with --json)"
+    if report.hooks:
+        yield "\nReported by agents"
+        for hook in report.hooks[:_SHOWN_OUTCOMES]:
+            yield _hook(hook)
     done = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
     if done:
         yield "\nLast done"
@@ -79,6 +84,10 @@ def _store(store: StoreInfo) -> Iterator[str]:
         yield paragraph(store.problem, indent="    ! ")
     for role in store.roles:
         yield from _role(role)
+
+
+def _hook(hook: HookInfo) -> str:
+    return paragraph(f"{hook.event}: {hook.outcome}", indent=f"  {hook.count:>6} x  ", hang=" " * 11)
 
 
 def _role(role: RoleInfo) -> Iterator[str]:

@@ -13,6 +13,7 @@ from echod.contract import (
     GateReason,
     GateReport,
     Health,
+    HookInfo,
     KindInfo,
     QueueInfo,
     Severity,
@@ -78,6 +79,7 @@ class Board:
             jobs={kind.value: KindInfo(r.last_success, r.last_failure) for kind, r in records.items()},
             waiting=tuple(_waiting(job) for job in reversed(waiting)),
             stores=stores,
+            hooks=_hooks(self._lookout),
         )
 
     def _dated(self, warnings: Iterable[Warn], now: float) -> tuple[Warn, ...]:
@@ -97,6 +99,15 @@ def gate_report(verdict: Verdict) -> GateReport:
             for r in verdict.reasons
         ),
         until=verdict.until,
+    )
+
+
+def _hooks(lookout: Lookout) -> tuple[HookInfo, ...]:
+    heard = () if lookout.observed is None else lookout.observed.heard()
+    never_heard = lookout.spool.dropped()
+    return (
+        *(HookInfo(h.event, h.outcome, h.count, h.last_at) for h in heard),
+        *(HookInfo("any", reason, number) for reason, number in never_heard.items()),
     )
 
 
