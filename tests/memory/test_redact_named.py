@@ -300,6 +300,21 @@ def test_the_name_may_stand_in_another_case() -> None:
         assert redact(f"{name}=hunter2x").text == f"{name}=[REDACTED:password]"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "", "  \n"])
+def test_a_plain_word_is_a_password_where_it_is_all_of_a_line(end: str) -> None:
+    assert redact(f"DB_PASSWORD=letmein{end}").text == f"DB_PASSWORD=[REDACTED:password]{end}"
+
+
+def test_typographic_quotes_and_blanks_are_quotes_and_blanks() -> None:
+    assert redact("password:\u00a0\u201chunter2x\u201d.").text == "password:\u00a0\u201c[REDACTED:password]\u201d."
+
+
+def test_a_field_that_went_through_a_tab_separated_hook_ends_at_the_escaped_line_break() -> None:
+    assert redact("- Context: password: hunter2x\\nNext: read it").text == (
+        "- Context: password: [REDACTED:password]\\nNext: read it"
+    )
+
+
 def test_several_secrets_in_a_line_are_all_replaced() -> None:
     assert redact("user=a;password=hunter2x;token=" + "aB3dE5gH7" + "jK9mN1pQ3sT" + " ok").text == (
         "user=a;password=[REDACTED:password];token=[REDACTED:token] ok"

@@ -26,7 +26,7 @@ _VALUE = r"""
       | "[^"\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^"\\\n\uffff]{0,256}+){0,8}+"(?![ \t]*:)
       | '[^'\\\n\uffff]{0,256}+(?:\\[^\n\uffff][^'\\\n\uffff]{0,256}+){0,8}+'(?![ \t]*:)
       | `[^`\n\uffff]{1,256}+`
-      | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?![ \t\n]|[\w ]{1,32}=|$)){1,3}+
+      | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?!\s|[\w ]{1,32}=|$)){1,3}+
     )
 """
 _JOINED = re.compile(
@@ -55,7 +55,7 @@ _LOOSE = re.compile(
 _BEGINS_FIELD = re.compile(
     r"(?:[\s>*+|\"'`{\[#-]|(?:export|set|env|ENV|ARG|const|let|var|val|final|static|String|local)[ \t])*"
 )
-_ENDS_FIELD = re.compile(r"[ \t]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
+_ENDS_FIELD = re.compile(r"[ \t\r]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
 _NEXT_FIELD = re.compile(r",(?=\s|$|[\w\"']+[:=])")
 _OPENER = re.compile(r"[(\[{]")
 _CLOSER = re.compile(r"[)\]}](?=[)\]},;.:*\s]|$)")
@@ -84,8 +84,10 @@ def _candidates(text: str) -> Iterator[Secret]:
 
 
 def _beside(text: str, word: int, name_end: int, done: int) -> Secret | None:
-    start = _start_of_name(text, word, done)
     joined = _JOINED.match(text, name_end)
+    if joined is None and not text.startswith((" ", "\t"), name_end):
+        return None
+    start = _start_of_name(text, word, done)
     match = joined or (_OPTION if text.startswith("--", start) else _LOOSE).match(text, name_end)
     if match is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 
 from echod.memory.redact.vocabulary import words
 
@@ -51,6 +52,7 @@ _SUFFIXES = words(
 )
 
 
+@lru_cache(maxsize=1024)  # a text says few names, and says them often
 def announced_by(text: str) -> Name | None:
     """What a name announces, judged by its last words; None if nothing secret."""
     pieces = [piece.lower() for piece in _PIECE.findall(text)]

@@ -16,6 +16,8 @@ WALL = "\uffff"
 """Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
 
 _MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+# What editors and word processors put where a rule expects the plain sign; one character each.
+_TYPOGRAPHY = str.maketrans("\u00a0\u201c\u201d\u201e\u2018\u2019\u201a", " \"\"\"'''")
 _ESCAPED_BREAK = re.compile(r"\\[nrt]")
 
 
@@ -61,6 +63,8 @@ class View:
 def look_at(text: str) -> View:
     """The view of a text: tricks undone, markers of earlier redactions walled off."""
     folded, origin = unfold(text)
+    if not folded.isascii():
+        folded = folded.translate(_TYPOGRAPHY)
     if "[REDACTED:" in folded:
         folded = _MARKER.sub(lambda match: WALL * len(match[0]), folded)
     if "\\" in folded:
