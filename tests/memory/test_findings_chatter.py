@@ -11,6 +11,7 @@ from echod.memory.findings.chatter import is_chatter
     "text",
     [
         "Here are my findings:",
+        "Here is what I found while reviewing the branch:",
         "Here's what I found during the review:",
         "Sure! Here are the key learnings from this session.",
         "Below are the patterns and learnings I noticed:",

@@ -17,7 +17,7 @@ _FILLER = (
     r"planner|auditor|finding|findings|learning|learnings|lessons|learned|learnt|entries|results|observations|notes|"
     r"summary|pull|request|implementation|next|future|discovered|identified|collected|gathered|worth|remembering|"
     r"keeping|saving|storing|reporting|noticed|noted|questions|anything|something|need|needed|want|like|would|if|"
-    r"there|help|patterns|insights|i'd|persist|share|record|report|save|store|consolidate|consolidated|orchestrator|changed|changes|details|adjustments|clarification|so|far|again)"
+    r"there|help|branch|commit|commits|diff|patterns|insights|i'd|persist|share|record|report|save|store|consolidate|consolidated|orchestrator|changed|changes|details|adjustments|clarification|so|far|again)"
 )
 _FILL = rf"(?:[ ,-]+{_FILLER}){{0,16}}"
 _THINGS = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
