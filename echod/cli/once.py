@@ -73,9 +73,13 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
                 said.add(trouble.text)
             # A deferral of an earlier run is an answer of then; this one asks anew.
             house.queue.wake_deferred(store.key, shell.now())
+        changed = False
         for finished in _work_off(shell, house, keys):
             typer.echo(_line(finished))
             failed |= isinstance(finished.outcome, Failed | Blocked)
+            changed |= isinstance(finished.outcome, Done) and finished.outcome.changed
+        if changed:
+            continue  # a store that was changed may call for more
         if time.monotonic() >= deadline or not _pending(house, keys):
             return failed
         time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))

@@ -23,6 +23,9 @@ RETRY_SECONDS = 10.0
 _PLANS = 5
 """The engine goes on by itself after a few overtaken plans; more than this never happens unless it is wrong."""
 
+_MOST_FILES, _MOST_BYTES = 200, 256 << 10
+"""What is folded in at once. Planning more would hold the writers' lock so long that others come first, for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -41,7 +44,7 @@ def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callabl
     for _ in range(_PLANS):
         view = session.read()
         now = clock()
-        ready = tuple(found for found in view.findings if _still(found, terms.quiet_seconds, now))
+        ready = _at_once(found for found in view.findings if _still(found, terms.quiet_seconds, now))
         if not ready:
             return _nothing_ready(view, terms.quiet_seconds, now)
         plan = consolidate(view.role.name, view.memory.data, _files(ready), _day(now), known_keys=view.known_keys)
@@ -52,6 +55,18 @@ def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callabl
         if isinstance(session.commit(job, _changes(view, ready, plan, _day(now)), gate=gate), Committed):
             return Done(plan.summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+
+
+def _at_once(findings: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+    """The first of the findings, one at least; the next look at the store finds the rest."""
+    chosen: list[Snapshot] = []
+    size = 0
+    for found in findings:
+        size += len(found.text)
+        if chosen and (size > _MOST_BYTES or len(chosen) == _MOST_FILES):
+            break
+        chosen.append(found)
+    return tuple(chosen)
 
 
 def _still(found: Snapshot, quiet_seconds: float, now: float) -> bool:
