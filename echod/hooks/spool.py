@@ -48,8 +48,9 @@ def write(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> bool:
     try:
         _write(unfinished, data)
         os.rename(unfinished, os.path.join(spool, name))
-    except OSError:
-        _remove(unfinished)
+    except OSError as error:
+        if not isinstance(error, FileExistsError):  # then it is another hook's
+            _remove(unfinished)
         return drop(spool, NOT_WRITTEN)
     return True
 

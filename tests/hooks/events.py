@@ -1,0 +1,99 @@
+"""Events as Claude Code tells them to hooks: those of today, and those of the time when teams had names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SESSION = "9d8d16c1-5b1f-4a53-9c0e-0c6a4d1f7e22"
+
+
+def teammate(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+    """A member of a team has completed a task; today every team is called after its session."""
+    return {
+        "session_id": SESSION,
+        "transcript_path": f"/nowhere/projects/-app/{SESSION}.jsonl",
+        "cwd": str(cwd),
+        "prompt_id": "5f0b",
+        "agent_id": "aash-1-ea3db1c483431a62",
+        "agent_type": "ash-1",
+        "hook_event_name": "TaskCompleted",
+        "task_id": task,
+        "task_subject": subject,
+        "task_description": "Look for races between login and logout.",
+        "teammate_name": "ash-1",
+        "team_name": f"session-{SESSION[:8]}",
+    } | changed
+
+
+def subagent(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+    """A subagent of a session without a team."""
+    event = teammate(cwd, task, subject, agent_type="rune:review:ward-sentinel")
+    del event["team_name"], event["teammate_name"]
+    return event | changed
+
+
+def main_agent(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+    """The main agent of a session without a team."""
+    event = subagent(cwd, task, subject)
+    del event["agent_id"], event["agent_type"]
+    return event | changed
+
+
+def rune_team(
+    cwd: Path,
+    task: str = "1",
+    subject: str = "Review the session store",
+    team: str = "rune-review-7be1",
+    **changed: Any,
+) -> dict[str, Any]:
+    """A member of a workflow plugin's team, as it was told when teams had names of their own."""
+    event = teammate(cwd, task, subject, team_name=team, teammate_name="ward-sentinel")
+    for name in ("prompt_id", "agent_id", "agent_type"):
+        del event[name]
+    return event | changed
+
+
+def session_start(cwd: Path, source: str = "startup") -> dict[str, Any]:
+    """A session begins."""
+    return {
+        "session_id": SESSION,
+        "transcript_path": f"/nowhere/projects/-app/{SESSION}.jsonl",
+        "cwd": str(cwd),
+        "hook_event_name": "SessionStart",
+        "source": source,
+        "model": "some-model",
+    }
+
+
+def start_hook(event: str, environ: Mapping[str, str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
+    """A hook's process, waiting for its event."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "echod", "hook", event],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(environ),
+        cwd=cwd,
+    )
+
+
+def hook(
+    event: str, told: Mapping[str, Any] | bytes, environ: Mapping[str, str], cwd: Path | None = None
+) -> tuple[int, bytes, bytes]:
+    """Run a hook to its end: its exit code and all that it said."""
+    data = told if isinstance(told, bytes) else json.dumps(told).encode()
+    process = start_hook(event, environ, cwd)
+    out, err = process.communicate(data, timeout=60)
+    return process.returncode, out, err
+
+
+def bare_environ(state: Path, **more: str) -> dict[str, str]:
+    """What a hook needs of the environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE", "XDG_"))}
+    return {**kept, "ECHOD_STATE_DIR": str(state), **more}

@@ -1,0 +1,373 @@
+"""Which completed tasks are remembered, in which role, and in which words."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.document import Document, Form, Layer, parse
+from echod.memory.observe import (
+    LONGEST,
+    TEAMS,
+    Drop,
+    Observation,
+    Unwritable,
+    observe,
+    role_of,
+    same_text,
+    standing,
+    task_of,
+    with_observations,
+)
+from tests.hooks.events import SESSION, main_agent, rune_team, subagent, teammate
+
+DAY = date(2026, 11, 27)
+HERE = Path("/src/app")
+
+
+def seen(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = TEAMS) -> Observation | Drop:
+    return observe(task_of(event), definition=definition, teams=teams, day=DAY)
+
+
+def kept(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = TEAMS) -> Observation:
+    found = seen(event, definition=definition, teams=teams)
+    assert isinstance(found, Observation)
+    return found
+
+
+def test_a_task_becomes_an_entry_of_the_known_form() -> None:
+    assert kept(rune_team(HERE)).text == (
+        "## Observations \u2014 Task: Review the session store (2026-11-27)\n"
+        "- **layer**: observations\n"
+        "- **source**: `rune-review-7be1/ward-sentinel`\n"
+        "- **Confidence**: LOW (auto-generated, unverified)\n"
+        "- Task completed: Review the session store\n"
+        "- Context: Look for races between login and logout.\n"
+    )
+
+
+def test_a_task_without_a_description_has_no_context() -> None:
+    assert "Context" not in kept(teammate(HERE, task_description="")).text
+
+
+# Guards
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Shutdown all agents",
+        "shut down team",
+        "Clean-up worktrees",
+        "CLEANUP",
+        "Aggregate findings",
+        "monitor_progress",
+        "Monitoring the ashes",
+    ],
+)
+def test_an_errand_is_no_observation(subject: str) -> None:
+    assert seen(teammate(HERE, subject=subject)) is Drop.ERRAND
+
+
+@pytest.mark.parametrize(
+    "subject", ["Design the AggregateRoot", "Fix premonitory checks", "Review MonitorService", "Clean the upper cache"]
+)
+def test_a_word_that_only_contains_an_errand_s_name_is_none(subject: str) -> None:
+    assert isinstance(seen(teammate(HERE, subject=subject)), Observation)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"task_subject": ""}, Drop.NO_SUBJECT),
+        ({"task_subject": " \u200b\u202e # "}, Drop.NO_SUBJECT),
+        ({"task_subject": 7.5}, Drop.NO_SUBJECT),
+        ({"task_subject": None}, Drop.NO_SUBJECT),
+        ({"task_id": ""}, Drop.NO_TASK),
+        ({"task_id": True}, Drop.NO_TASK),
+        ({"team_name": "goldmask-1"}, Drop.TEAM),
+        ({"team_name": "my-rune-review"}, Drop.TEAM),
+        ({"team_name": "rune-x y"}, Drop.ODD_TEAM),
+        ({"team_name": "rune-../../etc"}, Drop.ODD_TEAM),
+        ({"team_name": "rune-" + "x" * 200}, Drop.ODD_TEAM),
+        ({"team_name": ""}, Drop.NO_TEAM),
+    ],
+)
+def test_every_guard_says_why(changed: dict[str, object], why: Drop) -> None:
+    assert seen(teammate(HERE) | changed) is why
+
+
+def test_a_number_is_as_good_an_id_as_a_text() -> None:
+    assert kept(teammate(HERE) | {"task_id": 1}).key == kept(teammate(HERE, task="1")).key
+
+
+@pytest.mark.parametrize("event", [subagent(HERE), main_agent(HERE)])
+def test_a_session_without_a_team_is_listened_to_only_on_request(event: dict[str, object]) -> None:
+    assert seen(event) is Drop.NO_TEAM
+    assert seen(event, teams=("*",)) is Drop.NO_TEAM
+    assert f"`session-{SESSION[:8]}/" in kept(event, teams=("",)).text
+
+
+def test_teams_are_listened_to_as_the_patterns_say() -> None:
+    assert seen(teammate(HERE), teams=("rune-*",)) is Drop.TEAM
+    assert isinstance(seen(rune_team(HERE, team="goldmask-3"), teams=("goldmask-*",)), Observation)
+
+
+# Roles
+
+
+@pytest.mark.parametrize(
+    ("team", "role"),
+    [
+        ("rune-review-93ce2417", "reviewer"),
+        ("rune-appraise-1", "reviewer"),
+        ("rune-audit-1", "reviewer"),
+        ("arc-plan-review-20260218", "reviewer"),
+        ("rune-mend-audit-2", "reviewer"),
+        ("rune-plan-1", "planner"),
+        ("rune-devise-1", "planner"),
+        ("rune-work-1", "workers"),
+        ("rune-strive-1", "workers"),
+        ("arc-20260218", "workers"),
+        ("arc-plan-1", "planner"),
+        ("rune-research-1", "orchestrator"),
+        ("rune-network-1", "orchestrator"),
+        ("rune-preview-1", "orchestrator"),
+        ("rune-explanation-1", "orchestrator"),
+        ("rune-mend-1", "orchestrator"),
+        ("session-9d8d16c1", "orchestrator"),
+    ],
+)
+def test_a_team_s_words_tell_the_role(team: str, role: str) -> None:
+    assert kept(rune_team(HERE, team=team)).role == role
+
+
+@pytest.mark.parametrize(
+    ("definition", "role"),
+    [
+        ("rune:review:ward-sentinel", "reviewer"),
+        ("code-reviewer", "reviewer"),
+        ("securityAuditor", "reviewer"),
+        ("Plan", "planner"),
+        ("worker", "workers"),
+        ("researcher", "orchestrator"),
+        ("", "orchestrator"),
+    ],
+)
+def test_where_the_team_says_nothing_the_agent_s_definition_does(definition: str, role: str) -> None:
+    assert kept(teammate(HERE), definition=definition).role == role
+
+
+def test_a_subagent_s_type_is_its_definition() -> None:
+    assert kept(subagent(HERE), teams=("",)).role == "reviewer"
+
+
+def test_the_team_has_the_first_word() -> None:
+    assert kept(rune_team(HERE, team="rune-strive-1"), definition="code-reviewer").role == "workers"
+
+
+def test_a_name_that_tells_nothing_tells_nothing() -> None:
+    assert role_of("search-and-archive") is None
+
+
+# Who
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        (teammate(HERE), "ash-1"),
+        (subagent(HERE), "rune:review:ward-sentinel"),
+        (main_agent(HERE), "main"),
+        (teammate(HERE, teammate_name="x`; rm"), "unknown"),
+        (main_agent(HERE, agent_id="a7"), "unknown"),
+    ],
+)
+def test_the_source_names_the_agent(event: dict[str, object], name: str) -> None:
+    assert f"/{name}`\n" in kept(event, teams=("", *TEAMS)).text
+
+
+# The same task
+
+
+def test_the_same_task_told_twice_has_one_key() -> None:
+    assert kept(teammate(HERE)).key == kept(teammate(HERE, task_description="Otherwise")).key
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"session_id": "other"}, {"agent_id": "other"}, {"task_id": "2"}, {"task_subject": "Other"}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_another_session_agent_task_or_subject_is_another_task(changed: dict[str, object]) -> None:
+    assert kept(teammate(HERE)).key != kept(teammate(HERE) | changed).key
+
+
+def test_parts_of_a_key_cannot_run_into_each_other() -> None:
+    assert (
+        kept(teammate(HERE, session_id="a", agent_id="bc")).key
+        != kept(teammate(HERE, session_id="ab", agent_id="c")).key
+    )
+
+
+def test_only_the_plugin_s_own_teams_have_its_mark() -> None:
+    assert kept(rune_team(HERE, task="4")).signal == ".obs-rune-review-7be1_4"
+    assert kept(rune_team(HERE, team="arc-1")).signal == ".obs-arc-1_1"
+    assert kept(teammate(HERE)).signal is None
+    assert kept(rune_team(HERE, task="../4")).signal is None
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [
+        ("one\ntwo\t three\r\nfour", "one two three four"),
+        ("ze\u200bro\u2066 wid\u202eth\ufeff", "zero width"),
+        ("bell\x07 and\x00 escape\x1b[31m", "bell and escape[31m"),
+        ("# Heading ### more", "Heading more"),
+        ("before <!-- hidden\n --> after", "before after"),
+        ("open <!-- never closed", "open never closed"),
+        ("<!#-- a comment after all -->kept", "kept"),
+        ("```python\nimport os\n```", "python import os"),
+        ("`#``fence", "fence"),
+        ("~~~~ tildes", "tildes"),
+        ("keep `code`, *stars* and A&B", "keep `code`, *stars* and A&B"),
+        ("lone \ud800 surrogate", "lone surrogate"),
+        ("caf\u00e9 \u4f60\u597d \U0001f984", "caf\u00e9 \u4f60\u597d \U0001f984"),
+    ],
+)
+def test_text_is_cleaned(told: str, written: str) -> None:
+    assert f"- Context: {written}\n" in kept(teammate(HERE, task_description=told)).text
+
+
+def test_text_is_cut_on_a_character() -> None:
+    unicorn = "\U0001f984"
+
+    text = kept(teammate(HERE, task_description=unicorn * 600)).text
+
+    assert f"- Context: {unicorn * LONGEST}\n" in text
+
+
+def test_a_secret_is_redacted_even_where_the_cut_would_hide_what_it_is() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    text = kept(teammate(HERE, task_description="x " * 245 + secret)).text
+
+    assert "ghp_" not in text
+
+
+def test_a_secret_that_is_split_by_what_nobody_sees_is_redacted() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9\u200bJ0k1L2m3N4o5P6q7R8"
+    text = kept(teammate(HERE, subject=f"Rotate {secret}", task_description=f"It was {secret}")).text
+
+    assert "ghp_" not in text
+    assert "[REDACTED:" in text
+
+
+def test_a_date_in_the_subject_is_not_taken_for_the_entry_s() -> None:
+    data = with_observations(b"", [kept(teammate(HERE, subject="Plan (2020-01-01) again"))])
+    assert isinstance(data, bytes)
+    document = parse(data)
+    assert isinstance(document, Document)
+    entry = document.blocks[0].entry
+
+    assert entry is not None
+    assert entry.heading_date == DAY
+
+
+# In the file
+
+
+def test_what_was_in_the_file_stays() -> None:
+    before = b"# Reviewer Memory\r\n\r\n## Mine\r\nnot an entry"
+
+    data = with_observations(before, [kept(teammate(HERE)), kept(teammate(HERE, task="2"))])
+
+    assert isinstance(data, bytes)
+    assert data.startswith(before)
+    assert b"\n" not in data.replace(b"\r\n", b"")
+    assert data.count(b"## Observations") == 2
+
+
+def test_an_unreadable_file_is_left_alone() -> None:
+    assert isinstance(with_observations(b"\xff", [kept(teammate(HERE))]), Unwritable)
+
+
+def test_what_stands_is_recognised() -> None:
+    one, other = kept(teammate(HERE)), kept(teammate(HERE, subject="Other"))
+    data = with_observations(b"# M\r\n\r\ntext\r\n", [one])
+
+    assert isinstance(data, bytes)
+    assert same_text(one) in standing(data)
+    assert same_text(other) not in standing(data)
+    assert standing(b"\xff") == ()
+
+
+# Laws
+
+HOSTILE = st.text(
+    st.sampled_from(list("#`~-<>!*_[]()|:\n\r\t\\ aZ0\u200b\u202e\u2028\ud800\ufeff\u00a0\U0001f984")), max_size=60
+)
+MEMORY = st.lists(
+    st.sampled_from(
+        [
+            "# Memory\n",
+            "\n",
+            "```\n",
+            "<!-- open\n",
+            "- bullet\n",
+            "  - nested\n",
+            "## Mine\n",
+            "### [2026-01-01] Pattern: x\n- **layer**: inscribed\n- learned\n",
+            "## Inscribed \u2014 y (2026-01-01)\n",
+            "text",
+            "> quote\n",
+            "<div>\n",
+        ]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@settings(max_examples=150)
+@given(
+    subject=HOSTILE | st.text(max_size=40),
+    description=HOSTILE | st.text(max_size=40),
+    agent=st.text(max_size=8),
+    memory=MEMORY,
+)
+def test_whatever_is_told_every_task_is_one_entry_at_the_end(
+    subject: str, description: str, agent: str, memory: str
+) -> None:
+    event = teammate(HERE, subject=f"T{subject}", task_description=description, teammate_name=agent)
+    found = seen(json.loads(json.dumps(event)))
+    if isinstance(found, Drop):
+        return
+    before = parse(memory.encode())
+    data = with_observations(memory.encode(), [found, found])
+    if isinstance(data, Unwritable) or not isinstance(before, Document):
+        return
+
+    after = parse(data)
+    assert isinstance(after, Document)
+    assert data.startswith(memory.encode())
+    new = after.blocks[len(before.blocks) :]
+    assert [block.entry.form if block.entry else None for block in new] == [Form.OBSERVATION] * 2
+    assert all(block.entry and block.entry.layer is Layer.OBSERVATIONS for block in new)
+    assert all(block.entry and block.entry.heading_date == DAY for block in new)
+    assert found.text.count("\n") in {5, 6}
+
+
+@given(
+    value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    name=st.sampled_from(sorted(teammate(HERE))),
+)
+@settings(max_examples=80)
+def test_whatever_a_field_holds_it_is_an_observation_or_a_reason(value: object, name: str) -> None:
+    assert isinstance(seen(teammate(HERE) | {name: value}), Observation | Drop)
