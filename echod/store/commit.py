@@ -25,6 +25,7 @@ from echod.store.records import (
     RecordState,
     WriteRecord,
 )
+from echod.store.signal import mark_dirty
 from echod.store.stage import write_stage
 from echod.store.steps import Step
 
@@ -59,6 +60,7 @@ def commit(
             _drop_stages(desk, record)
             return overtaken
         desk.trace(Step.COMPARED)
+        _wait_where_exchange_is_missing(desk, plan)
         _last_word(desk, gate)
     except BaseException:
         _drop_stages(desk, record)
@@ -82,6 +84,8 @@ def apply(desk: Desk, record: Record) -> Record:
     done = replace(record, state=RecordState.APPLIED)
     desk.journal.save(done)
     desk.journal.note_own({w.path: w.mtime_ns for w in done.writes if w.mtime_ns})
+    if done.writes:
+        mark_dirty(desk.ground.role.store)
     desk.trace(Step.APPLIED)
     return done
 
@@ -168,6 +172,16 @@ def _compare(desk: Desk, plan: Plan, go_on: frozenset[str]) -> Overtaken | None:
         if current != before:
             return Overtaken(path)
     return None
+
+
+def _wait_where_exchange_is_missing(desk: Desk, plan: Plan) -> None:
+    """Without an atomic exchange a file is replaced only if nobody has touched it for a while."""
+    if not plan.writes or desk.probes.of(desk.ground.home).exchange:
+        return
+    for write in plan.writes:
+        found = desk.read(write.path)
+        if found.data is not None and desk.clock() - found.mtime_ns / 1e9 < desk.limits.settle_seconds:
+            raise Busy(f"{write.path} was changed a moment ago, and this file system cannot exchange files safely.")
 
 
 def _last_word(desk: Desk, gate: Gate) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from echod.memory.document import Document, Unreadable, parse
+from echod.store.capabilities import Probes
 from echod.store.changeset import digest
 from echod.store.faults import Busy, told
 from echod.store.ground import Ground
@@ -57,6 +58,7 @@ class Desk:
     trace: Tracer
     lock: RoleLock
     readings: Readings
+    probes: Probes
 
     def read(self, path: str) -> Snapshot:
         """A file of the role as of one moment.

@@ -13,13 +13,14 @@ from pathlib import Path
 import structlog
 
 from echod.store.absorb import abandon, due, settle
+from echod.store.capabilities import Probes
 from echod.store.desk import Desk, Readings
 from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.ground import Ground, stand_on
 from echod.store.heal import healed_memory
 from echod.store.history import Done, history, records_of
 from echod.store.journal import Journal
-from echod.store.layout import Role, Store
+from echod.store.layout import MEMORY, Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.plan import Gate, open_gate
 from echod.store.records import RecordState
@@ -27,7 +28,7 @@ from echod.store.recover import Parked, Recovery, recover_role
 from echod.store.retention import retain
 from echod.store.reviews import Review, noted
 from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
-from echod.store.session import RoleSession
+from echod.store.session import RoleSession, RoleView, view_of
 from echod.store.steps import Tracer, untraced
 from echod.store.undo import Undone, undo_record
 
@@ -45,6 +46,7 @@ class Engine:
         self._clock = clock
         self._trace = trace
         self._readings = Readings()
+        self._probes = Probes()
 
     def recover(self, stores: Iterable[Store]) -> Recovery:
         """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
@@ -65,6 +67,17 @@ class Engine:
         with told("work in", role.path), self._desk(role) as desk:
             recover_role(desk)
             yield RoleSession(desk)
+
+    def peek(self, role: Role) -> RoleView:
+        """What a role holds, for whoever only looks (report mode, dry runs): no lock, no healing, nothing written.
+
+        Raises:
+            Busy: the memory file is being written.
+            StoreFault: the role cannot be read.
+        """
+        with told("look into", role.path), stand_on(role) as ground:
+            desk = self._at(ground, RoleLock(role, None, self._clock()))
+            return view_of(desk, desk.read(ground.path_of(MEMORY)))
 
     def settle_debts(self, store: Store) -> tuple[int, ...]:
         """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.
@@ -192,7 +205,7 @@ class Engine:
 
     def _at(self, ground: Ground, lock: RoleLock) -> Desk:
         journal = self._journal.of(ground.role)
-        return Desk(ground, journal, self._limits, self._clock, self._trace, lock, self._readings)
+        return Desk(ground, journal, self._limits, self._clock, self._trace, lock, self._readings, self._probes)
 
 
 def _sum(one: Recovery, other: Recovery) -> Recovery:

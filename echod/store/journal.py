@@ -92,7 +92,7 @@ class RoleJournal:
     def close(self, record: Record) -> None:
         """Move a record to the history; `record` carries the state CLOSED. Idempotent."""
         replace_file(self._path("closed", record), record.encode())
-        self.forget(record)
+        self._path("records", record).unlink(missing_ok=True)  # should that be forgotten, it is closed once more
 
     def amend_closed(self, record: Record) -> None:
         """Write a closed record again (retention thins its images)."""
@@ -120,7 +120,7 @@ class RoleJournal:
 
     def note_states(self, states: Iterable[KnownState]) -> None:
         """Remember contents; losing these lines to a power cut only shortens the history."""
-        append_line(self.root / "states", "\n".join(map(_state_line, states)))
+        append_lazily(self.root / "states", "\n".join(map(_state_line, states)))
 
     def keep_states(self, states: Iterable[KnownState]) -> None:
         """Replace the remembered contents by these."""
@@ -277,13 +277,22 @@ def _open_private(path: Path, flags: int) -> int:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a private file of the journal and make it durable; a torn last line is healed first."""
+    """Add a line to a private file of the journal and make it durable; a torn last line is ended first."""
+    append_lazily(path, line)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def append_lazily(path: Path, line: str) -> None:
+    """The same for what may be forgotten by a power cut."""
     fd = _open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
         write_all(fd, ("\n" * torn + line + "\n").encode())
-        sync(fd)
     finally:
         os.close(fd)
 

@@ -24,6 +24,9 @@ from echod.store.snapshot import Snapshot, Unsettled
 
 log = structlog.get_logger(__name__)
 
+_MOST_FINDINGS_BYTES = 64 * 1024 * 1024
+"""Of a role's findings no more is held in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
@@ -32,7 +35,7 @@ class RoleView:
     Attributes:
         memory: the memory file (`data` is None where there is none yet).
         knowledge: the knowledge file; None where someone is writing it just now.
-        findings: the findings files that can be read now, in name order.
+        findings: the findings files that can be read now, in name order; the first of them where they are very many.
         busy: files that cannot be read now, each with the reason; they are left for the next time.
         known_keys: the ledger: findings that were consumed before.
         undone: digests of findings files whose consolidation was undone; not to be repeated unasked.
@@ -45,6 +48,31 @@ class RoleView:
     busy: tuple[Unsettled, ...]
     known_keys: frozenset[str]
     undone: frozenset[str]
+
+
+def view_of(desk: Desk, memory: Snapshot) -> RoleView:
+    """Everything else of a role beside its memory file, without changing anything."""
+    role = desk.ground.role
+    busy: list[Unsettled] = []
+    with told("list", role.path):
+        names = [path.name for path in findings_of(role)]
+    findings: list[Snapshot] = []
+    size = 0
+    for name in names:
+        if size < _MOST_FINDINGS_BYTES and (found := _readable(desk, name, busy)) is not None:
+            findings.append(found)
+            size += len(found.text)
+    knowledge = _readable(desk, KNOWLEDGE, busy)
+    known, undone = desk.journal.known_keys(), desk.journal.undone()
+    return RoleView(role, memory, knowledge, tuple(findings), tuple(busy), known, undone)
+
+
+def _readable(desk: Desk, name: str, busy: list[Unsettled]) -> Snapshot | None:
+    try:
+        return desk.read(desk.ground.path_of(name))
+    except (Busy, StoreFault) as error:
+        busy.append(Unsettled(desk.ground.role.path / name, str(error)))
+        return None
 
 
 @dataclass(slots=True)
@@ -67,15 +95,10 @@ class RoleSession:
             Busy: the memory file is being written; the job waits.
             StoreFault: it cannot be read.
         """
-        memory = healed_memory(self.desk)
-        self._remember(memory)
-        busy: list[Unsettled] = []
-        findings = [f for path in self._findings() if (f := self._try(path, busy)) is not None]
-        knowledge = self._try(KNOWLEDGE, busy)
-        journal = self.desk.journal
-        return RoleView(
-            self.role, memory, knowledge, tuple(findings), tuple(busy), journal.known_keys(), journal.undone()
-        )
+        view = view_of(self.desk, healed_memory(self.desk))
+        for found in (view.memory, *view.findings, *filter(None, [view.knowledge])):
+            self._remember(found)
+        return view
 
     def file(self, name: str) -> Snapshot:
         """Read one more file of the role, named relative to it (`archive/pruned-2026.md`).
@@ -133,17 +156,6 @@ class RoleSession:
     def _count(self, outcome: Committed | Overtaken) -> Committed | Overtaken:
         self._overtaken = self._overtaken + 1 if isinstance(outcome, Overtaken) else 0
         return outcome
-
-    def _findings(self) -> list[str]:
-        with told("list", self.role.path):
-            return [path.name for path in findings_of(self.role)]
-
-    def _try(self, name: str, busy: list[Unsettled]) -> Snapshot | None:
-        try:
-            return self.file(name)
-        except Busy as error:
-            busy.append(Unsettled(self.role.path / name, str(error)))
-            return None
 
     def _plan(self, job: int, changes: ChangeSet) -> Plan | Overtaken:
         """Contents in the place of digests, free archive names, nothing that changes nothing."""

@@ -1,0 +1,93 @@
+"""What the file system under a store can do, found by trying it once with two files of our own.
+
+Without exchange a file that is replaced in the wrong microsecond is lost, and without leases nobody can tell who
+still writes: such a store is written only when its files have been still for a while, and `doctor` says so.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from echod.store.fsops import Dir, UnsupportedError, exchange, open_dir
+from echod.store.lease import Writers, read_lease
+
+_NAMES = (".echod-probe-one", ".echod-probe-two")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Attributes say what works: atomic exchange of two names, read leases, a second name for a file."""
+
+    exchange: bool
+    lease: bool
+    hard_link: bool
+
+    @property
+    def full(self) -> bool:
+        """Whether every promise holds here."""
+        return self.exchange and self.lease
+
+
+@dataclass(slots=True)
+class Probes:
+    """What was found out, by device; asked again only in another process."""
+
+    _found: dict[int, Capabilities] = field(default_factory=dict)
+
+    def of(self, directory: Dir) -> Capabilities:
+        """What works in an open directory."""
+        device = os.fstat(directory.fd).st_dev
+        if device not in self._found:
+            self._found[device] = _probe(directory)
+        return self._found[device]
+
+
+def probe(directory: Path) -> Capabilities:
+    """What works in a directory; it must be writable.
+
+    Raises:
+        OSError: it is not, or is full.
+    """
+    with open_dir(directory, ()) as opened:
+        return _probe(opened)
+
+
+def _probe(directory: Dir) -> Capabilities:
+    one, other = _NAMES
+    try:
+        for name in _NAMES:
+            directory.unlink(name)
+            os.close(directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        return Capabilities(_exchanges(directory, one, other), _leases(directory, one), _links(directory, one, other))
+    finally:
+        for name in _NAMES:
+            directory.unlink(name)
+
+
+def _exchanges(directory: Dir, one: str, other: str) -> bool:
+    before = directory.inode(one)
+    try:
+        exchange(directory, one, other)
+    except UnsupportedError:
+        return False
+    return directory.inode(other) == before
+
+
+def _leases(directory: Dir, one: str) -> bool:
+    fd = directory.open(one, os.O_RDONLY)
+    try:
+        with read_lease(fd) as writers:
+            return writers is Writers.NONE
+    finally:
+        os.close(fd)
+
+
+def _links(directory: Dir, one: str, other: str) -> bool:
+    directory.unlink(other)
+    with suppress(OSError):
+        os.link(one, other, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        return True
+    return False

@@ -1,0 +1,73 @@
+"""Real programs write the same files without a lock that echod knows, and it is killed at random: nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.torture.storm import Outcome, Storm, engine_service, naive_service, rage, table
+
+MIXES = {
+    "appenders": "aaaagg",
+    "held descriptors": "hhaagg",
+    "renaming replacers": "rrggg",
+    "truncating editors": "eeggg",
+    "shell appends": "ssrgg",
+    "all of them": "aarreeggg",
+}
+
+
+def harmless(outcome: Outcome) -> bool:
+    """The bar: nothing lost, nothing twice in the memory, nothing torn, no edit lost, no crash."""
+    return not any(
+        (
+            outcome.lost,
+            outcome.lost_findings,
+            outcome.twice,
+            outcome.torn,
+            outcome.edits_lost,
+            outcome.crashes,
+        )
+    )
+
+
+@pytest.mark.parametrize("mix", ["held descriptors", "all of them"])
+def test_a_storm_with_kills_loses_nothing(tmp_path: Path, mix: str) -> None:
+    outcome = rage(tmp_path / "arena", Storm(MIXES[mix], 5, seed=len(mix), kills=True), engine_service)
+
+    print(table({mix: outcome}))
+    assert outcome.acknowledged > 100
+    assert outcome.kills > 5
+    assert harmless(outcome), outcome.names
+
+
+def test_the_harness_itself_loses_nothing_and_shows_what_renaming_loses(tmp_path: Path) -> None:
+    storm = Storm(MIXES["all of them"], 2, seed=1)
+
+    alone = rage(tmp_path / "alone", storm, None)
+    naive = rage(tmp_path / "naive", storm, naive_service)
+
+    assert (alone.lost, alone.lost_findings, alone.torn, alone.twice) == (0, 0, 0, 0)
+    assert naive.lost + naive.lost_findings > 0
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(7200)
+def test_fifty_storms(tmp_path: Path) -> None:
+    rows: dict[str, Outcome] = {}
+    for name, mix in MIXES.items():
+        rows[f"nobody: {name}"] = rage(tmp_path / "arena", Storm(mix, 10, seed=1), None)
+        rows[f"rename: {name}"] = rage(tmp_path / "arena", Storm(mix, 10, seed=1), naive_service)
+        for kills in (False, True):
+            storms = [Storm(mix, 10, seed=seed, kills=kills) for seed in range(4 + kills)]
+            results = [rage(tmp_path / "arena", storm, engine_service) for storm in storms]
+            rows[f"echod{', kills' * kills}: {name}"] = sum(results, start=Outcome())
+    everyone = Storm(MIXES["all of them"], 10, seed=1, serialised=False)
+    free = {
+        "free for all, nobody": rage(tmp_path / "arena", everyone, None),
+        "free for all, echod": rage(tmp_path / "arena", everyone, engine_service),
+    }
+    print(f"\n{table(rows)}\n\nReported, not judged (the writers overwrite each other):\n{table(free)}")
+
+    assert all(harmless(outcome) for name, outcome in rows.items() if not name.startswith("rename")), rows
