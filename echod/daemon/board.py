@@ -22,10 +22,13 @@ from echod.contract import (
     WaitingJob,
     Warn,
 )
+from echod.daemon.room import has_room
 from echod.daemon.wiring import Lookout
 from echod.jobs.roster import Roster
+from echod.paths import Paths
 from echod.state.job import Job, JobState
 from echod.state.queue_view import QueueView
+from echod.state.rescue import damaged_copies
 from echod.store import layout
 from echod.store.layout import Store
 from echod.workflows.verdict import Verdict
@@ -70,7 +73,8 @@ class Board:
         records = {} if view is None else view.records()
         stores = tuple(self._stores[store.key] for store in roster.stores if store.key in self._stores)
         asides = tuple(text for project in roster.projects for text in self._asides.get(project, ()))
-        found = (*warnings, *self._dated((*_warnings(roster, waiting, queue, stores, now), *_said(asides, now)), now))
+        own = (*_own_files(self._lookout.paths, now), *_warnings(roster, waiting, queue, stores, now))
+        found = (*warnings, *self._dated((*own, *_said(asides, now)), now))
         return StatusReport(
             health=_health(found, daemon),
             warnings=found,
@@ -143,6 +147,15 @@ def _waiting(job: Job) -> WaitingJob:
     )
 
 
+def _own_files(paths: Paths, now: float) -> Iterator[Warn]:
+    if not has_room(paths.state):
+        text = f"There is hardly any room left on the disk that holds {paths.state}; work stands still without."
+        yield Warn("disk-full", Severity.ERROR, now, text, "Free some space; echod goes on by itself then.")
+    if copies := damaged_copies(paths.database):
+        text = "The state database was damaged once and rebuilt; the damaged one is kept. No memory was touched."
+        yield Warn("database-copies", Severity.NOTICE, now, text, f"Delete it if nobody needs it: {copies[-1]}")
+
+
 def _warnings(
     roster: Roster, jobs: Iterable[Job], queue: QueueInfo, stores: Iterable[StoreInfo], now: float
 ) -> Iterator[Warn]:
@@ -170,6 +183,14 @@ def _warnings(
                 job.finished_at or now,
                 f"{job.kind.value} of {job.role} in {job.store} was given up: {job.result}",
                 f"It is tried again when its input changes, or with: echod jobs retry {job.id}",
+            )
+        elif job.state is JobState.QUEUED and job.attempts and job.result:
+            yield Warn(
+                "job-failing",
+                Severity.WARNING,
+                now,
+                f"{job.kind.value} of {job.role} in {job.store} failed: {job.result}",
+                "It is tried again by itself, and given up if that does not help.",
             )
     if queue.oldest_due_seconds is not None and queue.oldest_due_seconds > WAITING_TOO_LONG_SECONDS:
         yield Warn(

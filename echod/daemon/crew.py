@@ -16,12 +16,16 @@ import structlog
 from echod.daemon.lifetime import WorkerBusyError
 from echod.errors import EchodError
 from echod.jobs.work import Finished, Worker
+from echod.state.faults import DatabaseUnavailableError
 from echod.store.layout import Store
 
 log = structlog.get_logger(__name__)
 
 LONGEST_SLEEP_SECONDS = 5.0
 """Also how often the thread shows that it is alive."""
+
+UNAVAILABLE_SECONDS = 1.0
+"""How long it rests when the database cannot be used: another process keeps it locked, or the disk is full."""
 
 
 class Crew:
@@ -106,11 +110,18 @@ class Crew:
         try:
             while not self._stop.is_set():
                 self._moved = time.monotonic()
-                self._pay()
-                if not self._one():
-                    self._sleep()
+                self._step()
         except EchodError as error:
             self._lost(error)
+
+    def _step(self) -> None:
+        try:
+            self._pay()
+            if not self._one():
+                self._sleep()
+        except DatabaseUnavailableError as error:
+            log.warning("database_unavailable", error=str(error))
+            self._stop.wait(UNAVAILABLE_SECONDS)
 
     def _pay(self) -> None:
         owed: dict[str, Store] = {}
@@ -130,8 +141,7 @@ class Crew:
             log.info("late_bytes_wait", stores=len(owed))  # the next look at everything asks again
 
     def _one(self) -> bool:
-        due = self._next_due()
-        if due is None or due > self._wall():
+        if not (self._worker.owes_a_row or self._is_due()):
             return False
         try:
             with self._exclusive():
@@ -142,6 +152,10 @@ class Crew:
             return False
         self._ended(finished)
         return True
+
+    def _is_due(self) -> bool:
+        due = self._next_due()
+        return due is not None and due <= self._wall()
 
     def _sleep(self) -> None:
         due = self._next_due()

@@ -6,6 +6,7 @@ after anything was missed, after a clock jump, and every few minutes. One turn t
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ from echod import __version__
 from echod.contract import DaemonInfo, Severity, StatusReport, Warn, to_json
 from echod.daemon.board import Board
 from echod.daemon.clockjump import ClockJumps
-from echod.daemon.crew import Crew
+from echod.daemon.crew import UNAVAILABLE_SECONDS, Crew
 from echod.daemon.debounce import Debounce
 from echod.daemon.heartbeat import BEAT_SECONDS, Heart, Heartbeat
 from echod.daemon.leave import leave
 from echod.daemon.lifetime import HeldLock
 from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
+from echod.daemon.room import has_room
 from echod.daemon.schedule import Metronome
 from echod.daemon.targets import Targets
 from echod.daemon.wake import WakeFile
@@ -34,6 +36,7 @@ from echod.jobs.outcome import Done
 from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import Roster
 from echod.jobs.work import Finished
+from echod.state.faults import DatabaseUnavailableError
 from echod.store.layout import Store
 from echod.workflows import marker_directories
 from echod.workflows.verdict import GateState
@@ -107,6 +110,9 @@ class Loop:
         self._changed = True
         self._reconciled_at: float | None = None
         self._notices: tuple[Warn, ...] = _rebuilt(house)
+        self._unavailable: Warn | None = None
+        self._left = True
+        self._roomy = True
         self._health = "starting"
 
     @property
@@ -126,6 +132,19 @@ class Loop:
             StateError: the lock or the database was lost; the daemon must stop.
         """
         self._check()
+        try:
+            self._work(wall, monotonic, crew)
+            self._unavailable = None
+        except DatabaseUnavailableError as error:
+            self._wait_for_database(error, wall)
+        try:
+            self._show(wall, monotonic)
+        except DatabaseUnavailableError as error:
+            self._wait_for_database(error, wall)
+        self._beat(wall, monotonic, crew)
+        return self._pause(monotonic)
+
+    def _work(self, wall: float, monotonic: float, crew: Crew) -> None:
         self._hear_of_jobs(monotonic)
         if (ahead := self._jumps.jumped(wall, monotonic)) is not None:
             log.info("clock_jumped", seconds=round(ahead, 1))
@@ -148,9 +167,14 @@ class Loop:
                 crew.wake()
         self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
-        self._show(wall, monotonic)
-        self._beat(wall, monotonic, crew)
-        return self._pause(monotonic)
+
+    def _wait_for_database(self, error: DatabaseUnavailableError, wall: float) -> None:
+        """Work stands still until it can be used again; what was drained of events meanwhile is looked for then."""
+        log.warning("database_unavailable", error=str(error))
+        since = self._unavailable.since if self._unavailable is not None else wall
+        self._unavailable = Warn("database-unavailable", Severity.ERROR, since, str(error), "It is tried again.")
+        self._reconcile_now.set()
+        self._changed = True
 
     def finish(self) -> None:
         """A clean end: no sign of life stays behind."""
@@ -228,8 +252,8 @@ class Loop:
         for store in (store for store in self._roster.stores if store.key in self._held):
             verdict = self._house.lookout.gatekeeper.ask(store.project, self._roster.stores_in(store.project), now)
             if verdict.state is GateState.IDLE:
-                self._held.discard(store.key)
                 woken = self._house.queue.wake_deferred(store.key, now)
+                self._held.discard(store.key)
                 log.info("gate_opened", store=store.key, jobs=woken)
                 self._stale.add(store.key)
                 crew.wake()
@@ -246,7 +270,20 @@ class Loop:
         daemon = DaemonInfo(self._me.pid, __version__, now - self._me.started_at)
         report = self._board.report(self._roster, now, daemon=daemon, warnings=self._own_warnings(now, monotonic))
         self._health = one_line(report)
-        leave(self._house.paths.snapshot, to_json(report))
+        self._leave(to_json(report))
+
+    def _leave(self, status: str) -> None:
+        snapshot = self._house.paths.snapshot
+        try:
+            leave(snapshot, status)
+            self._left = True
+        except OSError as error:
+            if self._left:
+                log.warning("status_not_left", reason=error.strerror)
+            self._left = False
+            self._changed = True
+            with contextlib.suppress(OSError):
+                snapshot.unlink()  # what it says is not true any more; commands look for themselves then
 
     def _own_warnings(self, now: float, monotonic: float) -> tuple[Warn, ...]:
         unwatched = tuple(
@@ -265,12 +302,16 @@ class Loop:
             )
             for text in self._pipe.troubles(monotonic)
         )
-        return (*self._notices, *unwatched, *silent)
+        unavailable = () if self._unavailable is None else (self._unavailable,)
+        return (*unavailable, *self._notices, *unwatched, *silent)
 
     def _beat(self, now: float, monotonic: float, crew: Crew) -> None:
         if monotonic - self._beat_at < BEAT_SECONDS:
             return
         self._beat_at = monotonic
+        if (roomy := has_room(self._house.paths.state)) is not self._roomy:
+            self._roomy = roomy
+            self._changed = True
         beat = Heartbeat(
             pid=self._me.pid,
             started=self._me.started,
@@ -299,6 +340,8 @@ class Loop:
             pauses.append(GATE_SECONDS - (monotonic - self._gate_at))
         if self._changed or self._stale:
             pauses.append(BOARD_SECONDS - (monotonic - self._board_at))
+        if self._unavailable is not None:
+            pauses.append(UNAVAILABLE_SECONDS)
         return max(0.02, min(pauses))
 
 

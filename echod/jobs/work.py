@@ -15,6 +15,7 @@ from echod.errors import EchodError, StateError
 from echod.jobs import consolidate, observe
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
+from echod.state.faults import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
@@ -73,18 +74,27 @@ class Worker:
         self._still_runs = still_runs
         self._clock = clock
         self._doing: Job | None = None
+        self._unwritten: Finished | None = None
 
     @property
     def doing(self) -> Job | None:
         """The job that runs just now; may be asked from other threads."""
         return self._doing
 
+    @property
+    def owes_a_row(self) -> bool:
+        """Whether a job ended while the database could not be used; the next `turn` writes it down."""
+        return self._unwritten is not None
+
     def turn(self, stores: Collection[str] | None = None) -> Finished | None:
         """Run the next due job, of `stores` only if given. None: nothing is due.
 
         Raises:
+            DatabaseUnavailableError: try again in a moment; nothing is lost by it.
             StateError: the database or a lock was lost; whoever runs must stop.
         """
+        if self._unwritten is not None:
+            return self._written(self._unwritten)
         # Whoever died with a job in hand held the worker lock, which is ours now.
         self._queue.recover(self._still_runs, self._clock())
         job = self._queue.claim(self._clock(), stores)
@@ -121,8 +131,14 @@ class Worker:
     def _run(self, job: Job) -> Finished:
         started = self._clock()
         finished = self._contained(job, layout.store_at(Path(job.store)))
-        self._note(finished)
+        self._unwritten = finished
+        self._written(finished)
         log.info("job_ended", outcome=type(finished.outcome).__name__, seconds=round(self._clock() - started, 3))
+        return finished
+
+    def _written(self, finished: Finished) -> Finished:
+        self._note(finished)
+        self._unwritten = None
         return finished
 
     def _contained(self, job: Job, store: Store) -> Finished:
@@ -133,6 +149,8 @@ class Worker:
             return Finished(job, Deferred(str(error), self._clock() + _BUSY_SECONDS))
         except Refused as error:
             return Finished(job, Blocked(str(error)))
+        except DatabaseUnavailableError as error:
+            return Finished(job, Deferred(str(error), self._clock() + _BUSY_SECONDS))
         except StateError:
             raise
         except EchodError as error:

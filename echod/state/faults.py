@@ -8,8 +8,16 @@ from pathlib import Path
 from echod.errors import StateError
 
 
-class DatabaseBusyError(StateError):
-    """Another process held the database for longer than we wait; the same call may work in a moment."""
+class DatabaseUnavailableError(StateError):
+    """The database is sound, but cannot be used just now; the same call may work later."""
+
+
+class DatabaseBusyError(DatabaseUnavailableError):
+    """Another process held the database for longer than we wait."""
+
+
+class DatabaseFullError(DatabaseUnavailableError):
+    """There is no room on the disk for what should be written."""
 
 
 class DatabaseDamagedError(StateError):
@@ -27,7 +35,6 @@ class DatabaseLostError(StateError):
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _WORDS = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some space",
     sqlite3.SQLITE_READONLY: "it cannot be written; check its permissions and the file system",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the permissions of its directory",
     sqlite3.SQLITE_PERM: "it cannot be opened; check its permissions",
@@ -76,5 +83,7 @@ def translate(error: sqlite3.Error, path: Path) -> StateError:
         return damaged(path)
     if code in _BUSY:
         return busy(path)
+    if code == sqlite3.SQLITE_FULL:
+        return DatabaseFullError(f"The state database {path} cannot be written: the disk is full; free some space.")
     words = _WORDS.get(code, "it refused a statement; the log has the cause")
     return StateError(f"The state database {path} cannot be used: {words}.")
