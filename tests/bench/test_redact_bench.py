@@ -321,3 +321,29 @@ def test_seconds_for_a_thousand_lines() -> None:
             find_secrets(text)
             taken.append(time.perf_counter() - begun)
         print(f"{name:34} {statistics.median(taken) * 1000:7.1f}   best {min(taken) * 1000:.1f}")
+
+
+# The units that take longest when repeated on one line, of all that tests/memory/test_redact_bombs.py tries.
+WORST = [
+    "key=",
+    "password:",
+    "ops_" + "eyJ",
+    "password: aB3x9Kq2 ",
+    "Authorization: Bearer a1",
+    "password: str[",
+    "key:'",
+]
+SIZES = (50_000, 100_000, 200_000, 400_000)
+
+
+@pytest.mark.bench
+def test_seconds_for_texts_made_to_take_long() -> None:
+    print(f"\n{'repeated on one line':34} " + " ".join(f"{size // 1000:5} kB" for size in SIZES) + "   (ms)")
+    for unit in WORST:
+        taken = []
+        for size in SIZES:
+            text = unit * (size // len(unit))
+            begun = time.process_time()
+            find_secrets(text)
+            taken.append(time.process_time() - begun)
+        print(f"{unit:34} " + " ".join(f"{seconds * 1000:8.0f}" for seconds in taken))
