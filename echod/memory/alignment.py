@@ -1,8 +1,8 @@
 """Which block of one version of a file is which block of another.
 
 Blocks are paired by their text, then by what they are (title, date, source), then by their heading line, and last
-by standing in the same gap and having the same text below the heading, or being a half-written start of each other.
-An id is only a hint: a heading may have been edited, and a torn write knows no metadata.
+by one of them being a half-written start of the other in the same gap: a torn write knows no metadata. A new title
+makes a new block, because to take a new entry for an old one would mix what two people wrote.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int,
             continue
         low, high = _gap(position, len(base), len(side), pairs)
         for candidate in loose:
-            if low < candidate < high and _same_block(block, side[candidate]):
+            if low < candidate < high and _one_torn(block, side[candidate]):
                 pairs[position] = candidate
                 loose.remove(candidate)
                 break
@@ -118,12 +118,5 @@ def _gap(position: int, base_length: int, side_length: int, pairs: dict[int, int
     return before, after
 
 
-def _same_block(one: Block, other: Block) -> bool:
-    if half_written(one, other) or half_written(other, one):
-        return True
-    below = _below_heading(one)
-    return bool(below) and below == _below_heading(other)
-
-
-def _below_heading(block: Block) -> str:
-    return content(block).partition("\n")[2].strip()
+def _one_torn(one: Block, other: Block) -> bool:
+    return half_written(one, other) or half_written(other, one)

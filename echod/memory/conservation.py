@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from echod.memory.alignment import Key, content, heading, key
-from echod.memory.document import Block, Document, Layer
+from echod.memory.document import Block, Document, Entry, Layer
 
 Redacted = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""
@@ -105,15 +105,16 @@ class _Kept:
         for block in blocks:
             self._texts.add(content(block))
             if block.entry is not None:
-                self._learnings.setdefault(key(block), set()).add(_learning(block))
+                self._learnings.setdefault(key(block), set()).add(_learning(block, block.entry))
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
     def has(self, block: Block) -> bool:
         text = content(block)
         if self._stands(text) or any(map(self._stands, self._redacted(text))):
             return True
-        learnings = self._learnings.get(key(block), set()) if block.entry is not None else set()
-        learning = _learning(block)
+        if block.entry is None:
+            return False
+        learnings, learning = self._learnings.get(key(block), set()), _learning(block, block.entry)
         return learning in learnings or any(form in learnings for form in self._redacted(learning) if learnings)
 
     def has_text(self, text: str) -> bool:
@@ -138,8 +139,6 @@ def _is_protected(block: Block) -> bool:
     return block.entry is None or block.entry.layer is None or block.entry.layer in _PROTECTED
 
 
-def _learning(block: Block) -> str:
+def _learning(block: Block, entry: Entry) -> str:
     """The body of an entry, as it is compared."""
-    assert block.entry is not None  # noqa: S101 - callers look first
-    body = block.entry.body
-    return block.text[body.start : body.end].replace("\r\n", "\n").strip()
+    return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n").strip()

@@ -228,7 +228,7 @@ def _closed(text: str, like: Document) -> str:
 def _joined(pieces: list[_Piece], visible: Document) -> str:
     """The blocks' texts; where two meet that did not meet before, a blank line stands between them."""
     parts: list[str] = []
-    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+    for piece, following in zip(pieces, [*pieces, None][1:], strict=True):
         text = piece.block.text
         if following is not None and not _neighbours(piece, following, visible):
             text = _closed(text, visible)

@@ -34,7 +34,7 @@ def harmless(outcome: Outcome) -> bool:
 
 @pytest.mark.parametrize("mix", ["held descriptors", "all of them"])
 def test_a_storm_with_kills_loses_nothing(tmp_path: Path, mix: str) -> None:
-    outcome = rage(tmp_path / "arena", Storm(MIXES[mix], 5, seed=len(mix), kills=True), engine_service)
+    outcome = rage(tmp_path / "arena", Storm(MIXES[mix], 4, seed=len(mix), kills=True), engine_service)
 
     print(table({mix: outcome}))
     assert outcome.acknowledged > 100

@@ -21,8 +21,8 @@ pytestmark = [
 
 _KILLED = -9
 _FAILING = tuple(c for c in syscalls.CHANGING if c != "fcntl")  # without a lease the file must have settled
-_EVERY = 4
-"""The quick run takes every fourth call; `make torture` takes all."""
+_EVERY = 8
+"""The quick run takes every eighth call; `make torture` takes all."""
 
 
 @pytest.fixture

@@ -1,0 +1,129 @@
+"""What was there before stands somewhere afterwards, or the change set is refused with the block named."""
+
+from __future__ import annotations
+
+import pytest
+
+from echod.memory.conservation import Broken, Change, Violation, missing_findings, redaction_of, violations
+from echod.memory.document import Document, parse
+from echod.memory.redact import redact
+
+HEAD = "# Memory\n\n"
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def entry(title: str, body: str = "Learned.", layer: str = "Inscribed") -> str:
+    return f"## {layer} \u2014 {title} (2026-01-01)\n\n**Source**: `test`\n**Confidence**: HIGH\n\n{body}\n\n"
+
+
+A, B = entry("A"), entry("B", "Something else.")
+ETCHED = entry("E", layer="Etched")
+OWN = "## My own section\n\nText of a person.\n\n"
+
+
+def document(*blocks: str, head: str = HEAD) -> Document:
+    read = parse((head + "".join(blocks)).encode())
+    assert isinstance(read, Document)
+    return read
+
+
+def check(
+    before: list[str], after: list[str], archived: tuple[str, ...] = (), *, asked: bool = False
+) -> tuple[Violation, ...]:
+    change = Change(document(*before), document(*after))
+    return violations([change], archived, redacted=lambda text: [redact(text).text], asked=asked)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "archived"),
+    [
+        pytest.param([A, B], [A, B], (), id="unchanged"),
+        pytest.param([A, B], [B, A], (), id="moved"),
+        pytest.param([A, B], [B], (A,), id="archived"),
+        pytest.param([A, B], [B], (f"> job 7\n\n{A}\n---\n",), id="archived among other text"),
+        pytest.param([A, B], [A.replace("HIGH", "LOW"), B], (), id="metadata edited"),
+        pytest.param([A, B], [A.replace("Inscribed", "Traced"), B], (), id="layer changed"),
+        pytest.param([A, A, B], [A, B], (), id="an exact repeat collapsed"),
+        pytest.param([A, ETCHED, OWN], [ETCHED, OWN], (A,), id="protected blocks untouched"),
+        pytest.param(
+            [A, entry("S", f"Use {TOKEN}.")], [A, redact(entry("S", f"Use {TOKEN}.")).text], (), id="redacted"
+        ),
+        pytest.param(
+            [entry("S", f"Use {TOKEN}."), A], [A], (redact(entry("S", f"Use {TOKEN}.")).text,), id="redacted away"
+        ),
+        pytest.param([A.rstrip()], [A, B], (), id="a final newline added"),
+    ],
+)
+def test_these_keep_everything(before: list[str], after: list[str], archived: tuple[str, ...]) -> None:
+    assert check(before, after, archived) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "broken"),
+    [
+        pytest.param([A, B], [B], Broken.LOST, id="an entry dropped"),
+        pytest.param([A, B], [entry("A", "Shorter."), B], Broken.LOST, id="a learning rewritten"),
+        pytest.param([A, OWN], [A], Broken.LOST, id="a person's section dropped"),
+    ],
+)
+def test_these_lose_something(before: list[str], after: list[str], broken: Broken) -> None:
+    assert check(before, after)[0].broken is broken
+    assert check(before, after, asked=True)[0].broken is broken
+
+
+def test_the_refusal_names_the_block() -> None:
+    assert check([A, B], [B])[0].heading == "## Inscribed \u2014 A (2026-01-01)"
+
+
+@pytest.mark.parametrize(
+    "block", [ETCHED, OWN, entry("N", layer="Notes"), entry("U", layer="Etched").replace("HIGH", "LOW")]
+)
+def test_protected_blocks_move_only_if_a_person_asks(block: str) -> None:
+    assert check([A, block], [A], (block,)) == (Violation(Broken.TOUCHED, block.partition("\n")[0]),)
+    assert check([A, block], [A], (block,), asked=True) == ()
+
+
+def test_a_changed_confidence_of_an_etched_entry_is_a_touch() -> None:
+    assert [v.broken for v in check([ETCHED], [ETCHED.replace("HIGH", "LOW")])] == [Broken.TOUCHED]
+
+
+def test_a_file_becomes_empty_only_if_a_person_asks() -> None:
+    change = Change(document(A), document(head=""))
+
+    def found(*, asked: bool) -> list[Broken]:
+        kept = (A + HEAD,)
+        return [v.broken for v in violations([change], kept, redacted=lambda _text: [], asked=asked)]
+
+    assert found(asked=False) == [Broken.EMPTIED]
+    assert found(asked=True) == []
+
+
+def test_text_before_the_first_heading_is_not_lost() -> None:
+    change = Change(document(A, head="# Memory\n\nWritten by hand.\n\n"), document(A))
+
+    assert [v.broken for v in violations([change], (), redacted=lambda _text: [], asked=False)] == [Broken.LOST]
+
+
+def test_findings_stand_in_what_is_kept_of_them() -> None:
+    blocks = document(A, B).blocks
+
+    assert missing_findings(blocks, HEAD + A + B, redacted=lambda _text: []) == ()
+    assert [v.heading for v in missing_findings(blocks, HEAD + A, redacted=lambda _text: [])] == [
+        "## Inscribed \u2014 B (2026-01-01)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kept", "same"),
+    [
+        ("one two three", True),
+        ("one [REDACTED:token] three", True),
+        ("[REDACTED:a] [REDACTED:b] three", True),
+        ("one [REDACTED:token] four", False),
+        ("one two", False),
+        ("[REDACTED:token] three and more", False),
+        ("one two [REDACTED:x] two three", False),
+    ],
+)
+def test_a_redaction_replaces_spans_and_nothing_else(kept: str, same: bool) -> None:
+    assert redaction_of(kept, "one two three") is same

@@ -1,0 +1,199 @@
+"""Folding one version's changes into another: every rule of the merge, one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.alignment import content, numbered_keys
+from echod.memory.document import Document, parse
+from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+
+HEAD = "<!-- echo-schema: v1 -->\n# Memory\n\n"
+
+
+def entry(title: str, body: str = "Learned.", confidence: str = "HIGH") -> str:
+    return (
+        f"## Inscribed \u2014 {title} (2026-01-01)\n\n"
+        f"**Source**: `test`\n**Confidence**: {confidence}\n**Tags**: `a`\n\n{body}\n\n"
+    )
+
+
+A, B, C, D = (entry(title) for title in "ABCD")
+
+
+def document(*blocks: str, head: str = HEAD) -> Document:
+    read = parse((head + "".join(blocks)).encode())
+    assert isinstance(read, Document)
+    return read
+
+
+def merged(base: Document, visible: Document, other: Document) -> Merged:
+    result = merge(base, visible, other)
+    assert isinstance(result, Merged), result
+    return result
+
+
+@pytest.mark.parametrize(
+    ("base", "visible", "other", "result"),
+    [
+        pytest.param([A, B], [A, B], [A, B], [A, B], id="nothing changed"),
+        pytest.param([A, B], [A, B, C], [A, B], [A, B, C], id="only here"),
+        pytest.param([A, B], [A, B], [A, B, C], [A, B, C], id="only there"),
+        pytest.param([A, B], [A, B, C], [A, D, B], [A, D, B, C], id="both sides' additions stay"),
+        pytest.param([A, B], [A, B, C], [A, B, C], [A, B, C], id="the same addition stands once"),
+        pytest.param([A, B], [A, B], [B], [B], id="a removal is repeated"),
+        pytest.param([A, B], [B], [A, B], [B], id="a removal here stays"),
+        pytest.param([A, B], [entry("A", "Edited."), B], [B], [entry("A", "Edited."), B], id="edit here beats removal"),
+        pytest.param(
+            [A, B], [B], [entry("A", "Edited."), B], [entry("A", "Edited."), B], id="edit there beats removal"
+        ),
+        pytest.param([A, B], [A, B], [entry("A", "New."), B], [entry("A", "New."), B], id="an edit comes in"),
+        pytest.param([A, B], [B, A], [A, C, B], [B, A, C], id="the order here is kept"),
+        pytest.param([A, B], [A, B], [C, A, B], [C, A, B], id="an addition at the top stays at the top"),
+        pytest.param([], [], [A], [A], id="into an empty file"),
+    ],
+)
+def test_rules(base: list[str], visible: list[str], other: list[str], result: list[str]) -> None:
+    outcome = merged(document(*base), document(*visible), document(*other))
+
+    assert outcome.data == document(*result).render()
+    assert outcome.lost == ()
+
+
+def test_edits_of_different_fields_are_both_kept() -> None:
+    outcome = merged(document(A), document(entry("A", "Mine.")), document(entry("A", confidence="LOW")))
+
+    assert outcome.data == document(entry("A", "Mine.", "LOW")).render()
+    assert outcome.lost == ()
+
+
+def test_of_two_edits_of_one_field_the_visible_wins_and_the_other_comes_back() -> None:
+    theirs = entry("A", "Theirs.")
+
+    outcome = merged(document(A, B), document(entry("A", "Mine."), B), document(theirs, B))
+
+    assert outcome.data == document(entry("A", "Mine."), B).render()
+    assert outcome.lost == (theirs,)
+
+
+@pytest.mark.parametrize("cut", [20, 60, 100])
+def test_a_half_written_block_is_the_block(cut: int) -> None:
+    outcome = merged(document(A), document(A, C[:cut]), document(A, C))
+
+    assert outcome.data.rstrip() == document(A, C).render().rstrip()
+
+
+def test_a_half_written_block_does_not_shorten_the_whole_one() -> None:
+    outcome = merged(document(A), document(A, C), document(A, C[:60]))
+
+    assert outcome.data == document(A, C).render()
+
+
+def test_two_learnings_under_one_title_are_two() -> None:
+    one, other = entry("C", "One."), entry("C", "Other.")
+
+    outcome = merged(document(A), document(A, one), document(A, other))
+
+    assert one.encode() in outcome.data
+    assert other.encode() in outcome.data
+
+
+def test_a_block_that_comes_in_stands_apart_by_a_blank_line() -> None:
+    outcome = merged(document(A), document(A.rstrip()), document(A, C))
+
+    assert outcome.data == document(A, C).render()
+
+
+def test_line_ends_are_those_of_the_file() -> None:
+    windows = A.replace("\n", "\r\n")
+
+    outcome = merged(document(windows), document(windows.rstrip()), document(windows, C))
+
+    assert outcome.data.startswith(document(windows).render().rstrip() + b"\r\n\r\n")
+
+
+def test_a_fence_that_swallows_what_follows_is_not_merged_into() -> None:
+    outcome = merge(document(A), document(A + "```\nnever closed\n"), document(A, "## Plain\n\nText.\n"))
+
+    assert isinstance(outcome, Merged | Unmergeable)
+    if isinstance(outcome, Merged):
+        again = parse(outcome.data)
+        assert isinstance(again, Document)
+        assert "## Plain" in [block.text.partition("\n")[0] for block in again.blocks]
+
+
+def test_removals_that_are_not_believed_are_not_repeated() -> None:
+    base = document(A, B, C)
+
+    trusted = believe_removals(base, document(C), {content(document(A).blocks[0])})
+
+    assert merged(trusted, base, document(C)).data == document(B, C).render()
+
+
+def test_blocks_can_be_left_out_by_key() -> None:
+    three = document(A, B, B)
+
+    assert without(three, {numbered_keys(three)[2]}).render() == document(A, B).render()
+
+
+TITLES = st.lists(st.sampled_from("ABCDEFGH"), unique=True, max_size=6)
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> tuple[Document, Document, Document]:
+    """A base and two versions that edited, removed, moved and added at will."""
+    base = draw(TITLES)
+
+    def version(mark: str) -> list[str]:
+        kept = [t for t in base if draw(st.booleans())]
+        texts = [entry(t, draw(st.sampled_from(["Learned.", f"{mark} edit."]))) for t in draw(st.permutations(kept))]
+        return texts + [entry(f"{mark}{n}") for n in range(draw(st.integers(0, 2)))]
+
+    return document(*map(entry, base)), document(*version("mine")), document(*version("theirs"))
+
+
+@given(versions())
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_either_side_wrote_is_lost(three: tuple[Document, Document, Document]) -> None:
+    base, visible, other = three
+
+    outcome = merged(*three)
+
+    standing = parse(outcome.data)
+    assert isinstance(standing, Document)
+    texts = {content(b) for b in standing.blocks} | {text.rstrip() for text in outcome.lost}
+    known = {content(b) for b in base.blocks}
+    for side in (visible, other):
+        for block in side.blocks:
+            assert content(block) in texts or content(block) in known
+
+
+@given(versions())
+@settings(max_examples=100, deadline=None)
+def test_merging_the_result_again_changes_nothing(three: tuple[Document, Document, Document]) -> None:
+    _, _, other = three
+    first = merged(*three)
+    result = parse(first.data)
+    assert isinstance(result, Document)
+
+    assert merged(other, result, other).data == first.data
+
+
+@given(versions())
+@settings(max_examples=100, deadline=None)
+def test_without_changes_there_the_visible_bytes_stay(three: tuple[Document, Document, Document]) -> None:
+    base, visible, _ = three
+
+    assert merged(base, visible, base).data == visible.render()
+
+
+@given(versions())
+@settings(max_examples=100, deadline=None)
+def test_without_changes_here_the_blocks_are_theirs(three: tuple[Document, Document, Document]) -> None:
+    base, _, other = three
+    result = parse(merged(base, base, other).data)
+    assert isinstance(result, Document)
+
+    assert sorted(content(b) for b in result.blocks) == sorted(content(b) for b in other.blocks)
