@@ -17,7 +17,7 @@ import typer
 
 from echod import __version__
 from echod.cli.shell import Shell
-from echod.cli.text import duration, paragraph
+from echod.cli.text import count, duration, paragraph
 from echod.errors import Exit
 from echod.paths import claude_home
 from echod.state.observed import Heard
@@ -131,9 +131,9 @@ def _heard(heard: tuple[Heard, ...]) -> Finding:
     if not heard:
         return Finding(good=False, text="No hook has reported anything yet; it begins with the next session.")
     last = max(heard, key=lambda one: one.last_at)
-    number = sum(one.count for one in heard)
+    said = count(sum(one.count for one in heard), "event was reported", "events were reported")
     ago = duration(time.time() - last.last_at)
-    return Finding(good=True, text=f"{number} events were reported, the last {ago} ago ({last.event}: {last.outcome}).")
+    return Finding(good=True, text=f"{said}, the last {ago} ago ({last.event}: {last.outcome}).")
 
 
 def _object(file: Path) -> dict[str, Any]:

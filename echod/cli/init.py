@@ -33,9 +33,8 @@ def init(shell: Shell, path: Path | None, roles: str | None, layout_name: str | 
         typer.echo(f"{shown}: would make {would}." if new else f"{shown}: nothing is missing.")
         return
     create(new, os.getpid())
-    typer.echo(
-        f"{shown}: made {count(len(new), 'role')}: {', '.join(r.name for r in new)}." if new else f"{shown}: ok."
-    )
+    made = f"made {count(len(new), 'role')}: {', '.join(role.name for role in new)}"
+    typer.echo(f"{shown}: {made if new else 'nothing was missing'}.")
     if said := _ignore(project, store):
         typer.echo(said)
     _register(shell, project)

@@ -1,0 +1,188 @@
+"""The plugin that is shipped, and what `echod claude` says about it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from echod import __version__
+from echod.cli.claude import MARKETPLACE, PLUGIN, PLUGIN_ID, connecting_commands
+from echod.hooks.run import EVENTS
+from echod.memory.document import Document, parse
+from tests.support import Home
+
+# What Claude Code knows.
+HOOK_EVENTS = {"TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Stop"}
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def read(*parts: str, below: Path = PLUGIN) -> dict[str, object]:
+    value = json.loads(below.joinpath(*parts).read_text())
+    assert isinstance(value, dict)
+    return value
+
+
+def test_the_manifest_names_plugin_and_version() -> None:
+    manifest = read(".claude-plugin", "plugin.json")
+
+    assert manifest["name"] == "echod"
+    assert manifest["version"] == __version__
+    assert manifest.keys() <= {"name", "version", "description", "author", "license", "keywords"}
+
+
+def test_the_marketplace_leads_to_the_plugin() -> None:
+    marketplace = read(".claude-plugin", "marketplace.json", below=MARKETPLACE)
+
+    assert marketplace["owner"] == {"name": "echod"}
+    plugins = marketplace["plugins"]
+    assert isinstance(plugins, list)
+    (plugin,) = plugins
+    assert f"{plugin['name']}@{marketplace['name']}" == PLUGIN_ID
+    assert (MARKETPLACE / plugin["source"]).resolve() == PLUGIN.resolve()
+
+
+def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> None:
+    hooks = read("hooks", "hooks.json")["hooks"]
+    assert isinstance(hooks, dict)
+
+    assert hooks.keys() <= HOOK_EVENTS
+    for event, groups in hooks.items():
+        (group,) = groups
+        (handler,) = group["hooks"]
+        kebab = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", event).lower()
+        assert kebab in EVENTS
+        assert handler == {"type": "command", "command": "echod", "args": ["hook", kebab], "timeout": 5}
+
+
+def test_no_hook_runs_where_a_word_would_keep_the_agent_going() -> None:
+    assert "Stop" not in json.dumps(read("hooks", "hooks.json")["hooks"])
+
+
+def test_every_skill_says_when_it_is_for() -> None:
+    for skill in (PLUGIN / "skills").iterdir():
+        text = (skill / "SKILL.md").read_text()
+        head = text.split("---\n")[1]
+        assert KEBAB.fullmatch(skill.name)
+        assert f"name: {skill.name}\n" in head
+        assert "Use " in head
+        assert len(head) < 1024
+
+
+def test_the_skill_teaches_a_form_that_is_understood() -> None:
+    text = (PLUGIN / "skills/project-memory/SKILL.md").read_text()
+    example = text.partition("```markdown\n")[2].partition("```")[0]
+
+    document = parse(example.encode())
+
+    assert isinstance(document, Document)
+    (block,) = document.blocks
+    assert block.entry is not None
+    assert block.entry.evidence == "`src/payments/client.py:40-71`"
+    assert block.entry.confidence == 0.8
+
+
+def test_the_skill_names_what_to_read_and_what_to_write() -> None:
+    text = (PLUGIN / "skills/project-memory/SKILL.md").read_text()
+
+    for name in ("notes/MEMORY.md", "team/MEMORY.md", "knowledge.md", "-findings.md", "archive/", "passwords"):
+        assert name in text
+
+
+# The command
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    (root / "claude/plugins").mkdir(parents=True)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("claude", "echod"):
+        (programs / name).write_text(f"#!{sys.executable}\n")
+        (programs / name).chmod(0o755)
+    return Home(root, {"PATH": str(programs)})
+
+
+def install(home: Home, version: str = __version__, **settings: object) -> None:
+    claude = home.root / "claude"
+    installed = {"version": 2, "plugins": {PLUGIN_ID: [{"scope": "user", "version": version}]}}
+    (claude / "plugins/installed_plugins.json").write_text(json.dumps(installed))
+    (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {PLUGIN_ID: True}} | settings))
+
+
+def test_the_plugin_s_place_is_printed(home: Home) -> None:
+    assert home.done("claude", "plugin-dir") == f"{PLUGIN}\n"
+
+
+def test_what_is_not_connected_is_said_with_the_two_commands(home: Home) -> None:
+    done = home.echod("claude", "check")
+
+    assert done.returncode == 1
+    assert "not installed in Claude Code" in done.stdout
+    for command in connecting_commands():
+        assert f"  {command}\n" in done.stdout
+
+
+def test_what_is_connected_is_said_and_no_file_is_changed(home: Home) -> None:
+    install(home)
+    before = {path: path.read_bytes() for path in (home.root / "claude").rglob("*.json")}
+
+    said = home.done("claude", "check")
+
+    assert "The plugin is installed" in said
+    assert "claude plugin install" not in said
+    assert {path: path.read_bytes() for path in (home.root / "claude").rglob("*") if path.is_file()} == before
+
+
+def test_what_was_heard_is_said(home: Home, tmp_path: Path) -> None:
+    from tests.hooks.events import hook, session_start
+
+    install(home)
+    project = tmp_path / "project"
+    home_of_project = project / ".rune/echoes/team"
+    home_of_project.mkdir(parents=True)
+    home.done("add", project)
+    hook("session-start", session_start(project), home.environ, tmp_path)
+    home.done("run", "--once")
+
+    assert "1 event was reported" in home.done("claude", "check")
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "said"),
+    [
+        ("0.0.1", {}, "claude plugin update echod@echod"),
+        (__version__, {"enabledPlugins": {PLUGIN_ID: False}}, "claude plugin enable echod@echod"),
+        (__version__, {"disableAllHooks": True}, "All hooks are switched off"),
+    ],
+)
+def test_what_keeps_an_installed_plugin_silent_is_said(
+    home: Home, version: str, settings: dict[str, object], said: str
+) -> None:
+    install(home, version, **settings)
+
+    done = home.echod("claude", "check")
+
+    assert done.returncode == 1
+    assert said in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"plugins": 7}', '{"plugins": {"echod@echod": 7}}'])
+def test_odd_files_of_claude_code_count_as_not_installed(home: Home, text: str) -> None:
+    (home.root / "claude/plugins/installed_plugins.json").write_text(text)
+
+    assert "not installed" in home.echod("claude", "check").stdout
+
+
+def test_a_hook_that_would_not_find_its_command_is_told(home: Home, tmp_path: Path) -> None:
+    install(home)
+    (tmp_path / "bin/echod").unlink()
+
+    done = home.echod("claude", "check")
+
+    assert done.returncode == 1
+    assert "cannot find the command" in done.stdout

@@ -1,0 +1,186 @@
+"""`echod init` gives a project a memory, touches nothing that is there, and may be said again at will."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from echod.store.create import ROLES
+from tests.support import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = (tmp_path / "my project").resolve()
+    root.mkdir()
+    return root
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_project_gets_every_role_with_its_header(home: Home, project: Path) -> None:
+    said = home.done("init", project)
+
+    assert "made 8 roles" in said
+    store = project / ".rune/echoes"
+    assert sorted(path.name for path in store.iterdir()) == sorted(ROLES)
+    assert (store / "reviewer/MEMORY.md").read_text() == "<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+    assert (project / ".gitignore").read_text() == ".rune/echoes/\n"
+    assert home.json("projects")["projects"][0]["path"] == str(project)
+
+
+def test_said_again_it_changes_nothing(home: Home, project: Path) -> None:
+    home.done("init", project)
+    before = files(project)
+
+    said = home.done("init", project)
+
+    assert files(project) == before
+    assert "nothing was missing" in said
+    assert "registered already" in said
+
+
+def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, project: Path) -> None:
+    memory = project / ".rune/echoes/reviewer/MEMORY.md"
+    memory.parent.mkdir(parents=True)
+    memory.write_text("mine")
+    (project / ".rune/echoes/planner").mkdir()
+
+    assert "made 7 roles" in home.done("init", project)
+    assert memory.read_text() == "mine"
+    assert (project / ".rune/echoes/planner/MEMORY.md").exists()
+
+
+def test_only_the_named_roles_are_made(home: Home, project: Path) -> None:
+    home.done("init", project, "--roles", "reviewer, meta-qa")
+
+    assert sorted(path.name for path in (project / ".rune/echoes").iterdir()) == ["meta-qa", "reviewer"]
+
+
+@pytest.mark.parametrize("roles", ["../x", "", "a,,b", "a b", ".hidden"])
+def test_a_name_that_is_no_role_is_refused_before_anything_is_made(home: Home, project: Path, roles: str) -> None:
+    done = home.echod("init", project, f"--roles={roles}")
+
+    assert done.returncode == 2
+    assert "cannot be a role" in done.stderr
+    assert list(project.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "arguments", "store"),
+    [
+        ([], [], ".rune/echoes"),
+        ([".claude"], [], ".claude/echoes"),
+        ([".claude", ".rune"], [], ".rune/echoes"),
+        ([".claude/echoes", ".rune"], [], ".claude/echoes"),
+        ([".rune"], ["--layout", "claude"], ".claude/echoes"),
+        ([".claude"], ["--layout", "rune"], ".rune/echoes"),
+    ],
+)
+def test_the_memory_is_where_the_project_has_its_own(
+    home: Home, project: Path, there: list[str], arguments: list[str], store: str
+) -> None:
+    for name in there:
+        (project / name).mkdir(parents=True)
+
+    home.done("init", project, *arguments)
+
+    assert (project / store / "team/MEMORY.md").exists()
+    assert f"{store}/" in (project / ".gitignore").read_text()
+
+
+def test_an_unknown_layout_is_a_mistake(home: Home, project: Path) -> None:
+    done = home.echod("init", project, "--layout", "other")
+
+    assert (done.returncode, list(project.iterdir())) == (2, [])
+
+
+def test_a_dry_run_makes_nothing(home: Home, project: Path) -> None:
+    assert "would make planner" in home.done("init", project, "--dry-run")
+    assert list(project.iterdir()) == []
+    assert not home.state.exists()
+
+
+def test_a_memory_that_git_shall_track_is_not_ignored(home: Home, project: Path) -> None:
+    home.done("init", project)
+    (project / ".gitignore").write_bytes(b"build\r\n.rune/echoes/\r\n# end")
+    (project / ".rune/talisman.yml").write_text("echoes:\n  version_controlled: true\n")
+
+    said = home.done("init", project)
+
+    assert "git tracks the memory" in said
+    assert (project / ".gitignore").read_bytes() == b"build\r\n# end"
+
+
+@pytest.mark.parametrize("line", [".rune/echoes", "/.rune/echoes/", " .rune/echoes/ "])
+def test_a_line_that_says_it_already_is_enough(home: Home, project: Path, line: str) -> None:
+    (project / ".gitignore").write_text(f"build\n{line}\n")
+
+    home.done("init", project)
+
+    assert (project / ".gitignore").read_text() == f"build\n{line}\n"
+
+
+def test_a_file_without_a_last_line_end_gets_the_line_on_its_own(home: Home, project: Path) -> None:
+    (project / ".gitignore").write_text("build")
+
+    home.done("init", project)
+
+    assert (project / ".gitignore").read_text() == "build\n.rune/echoes/\n"
+
+
+def test_a_link_out_of_the_project_is_refused(home: Home, project: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / ".rune").symlink_to(tmp_path / "elsewhere")
+
+    done = home.echod("init", project, "--layout", "rune")
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_copy_of_a_project_is_refused_with_the_project_s_name(home: Home, project: Path, tmp_path: Path) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=True)
+    subprocess.run(["git", "worktree", "add", "-q", str(tmp_path / "copy")], cwd=project, check=True)
+
+    done = home.echod("init", tmp_path / "copy")
+
+    assert done.returncode == 2
+    assert f"echod init {project}" in done.stderr
+
+
+def test_without_a_path_the_project_around_is_meant(home: Home, project: Path) -> None:
+    home.done("init", project, "--roles", "team")
+    below = project / "src/deep"
+    below.mkdir(parents=True)
+    inside = Home(below, {**home.environ})
+
+    inside.done("init", "--roles", "reviewer")
+
+    assert (project / ".rune/echoes/reviewer/MEMORY.md").exists()
+    assert not (below / ".rune").exists()
+
+
+def test_a_new_memory_takes_observations_at_once(home: Home, project: Path) -> None:
+    from tests.hooks.events import hook, teammate
+
+    home.done("init", project)
+    hook("task-completed", teammate(project), home.environ)
+
+    home.done("run", "--once")
+
+    assert "Task: Review the session store" in (project / ".rune/echoes/orchestrator/MEMORY.md").read_text()

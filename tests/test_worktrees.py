@@ -1,0 +1,123 @@
+"""What happens in a copy of a project belongs to the project; the truth is what git itself says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from echod.worktrees import original
+
+
+def git(*arguments: object, cwd: Path) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    identity += ["-c", "protocol.file.allow=always"]
+    done = subprocess.run(["git", *identity, *map(str, arguments)], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    root = (tmp_path / "m\u00e4in").resolve()
+    (root / "src").mkdir(parents=True)
+    (root / "src/code.py").touch()
+    git("init", cwd=root)
+    git("add", "-A", cwd=root)
+    git("commit", "-m", "x", cwd=root)
+    return root
+
+
+def test_a_project_is_its_own(main: Path) -> None:
+    assert original(main / "src") == main / "src"
+    assert original(main) == main
+
+
+def test_a_linked_worktree_is_the_main_one(main: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "co py"
+    git("worktree", "add", "-b", "topic", copy, cwd=main)
+
+    assert original(copy) == main
+    assert original(copy / "src") == main / "src"
+    common = (copy / git("rev-parse", "--git-common-dir", cwd=copy)).resolve()
+    assert common.parent == original(copy)
+
+
+def test_a_relative_pointer_is_followed(main: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    git("worktree", "add", copy, cwd=main)
+    pointer = (copy / ".git").read_text().removeprefix("gitdir: ").strip()
+    (copy / ".git").write_text(f"gitdir: {os.path.relpath(pointer, copy)}\n")
+
+    assert original(copy) == main
+
+
+def test_a_worktree_inside_the_project_is_the_project(main: Path) -> None:
+    git("worktree", "add", main / ".claude/worktrees/fix", cwd=main)
+
+    assert original(main / ".claude/worktrees/fix/src") == main / "src"
+
+
+def test_a_worktree_of_a_worktree_is_the_project(main: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    git("worktree", "add", copy, cwd=main)
+
+    assert original(copy / ".claude/worktrees/deeper/src") == main / "src"
+
+
+def test_a_copy_that_is_gone_is_still_known_by_its_place(main: Path) -> None:
+    assert original(main / ".claude/worktrees/gone/src") == main / "src"
+
+
+def test_the_directory_of_copies_is_no_copy(main: Path) -> None:
+    assert original(main / ".claude/worktrees") == main / ".claude/worktrees"
+
+
+def test_a_symlink_to_a_copy_is_the_project(main: Path, tmp_path: Path) -> None:
+    git("worktree", "add", tmp_path / "copy", cwd=main)
+    (tmp_path / "link").symlink_to(tmp_path / "copy")
+
+    assert original(tmp_path / "link/src") == main / "src"
+
+
+def test_a_submodule_is_a_project_of_its_own(main: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git("init", cwd=outer)
+    git("submodule", "add", main, "inner", cwd=outer)
+
+    assert original(outer / "inner") == outer / "inner"
+
+
+def test_a_worktree_of_a_bare_repository_is_its_own(main: Path, tmp_path: Path) -> None:
+    bare, copy = tmp_path / "bare.git", tmp_path / "copy"
+    git("clone", "--bare", main, bare, cwd=tmp_path)
+    git("worktree", "add", copy, cwd=bare)
+
+    assert original(copy) == copy
+
+
+def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, tmp_path: Path) -> None:
+    copy, thief = tmp_path / "copy", tmp_path / "thief"
+    git("worktree", "add", copy, cwd=main)
+    thief.mkdir()
+    shutil.copy(copy / ".git", thief / ".git")
+
+    assert original(thief) == thief
+
+
+@pytest.mark.parametrize(
+    "pointer", ["", "gitdir:", "gitdir: /dev/zero", "gitdir: ../nowhere", "nonsense", "gitdir: \udcff"]
+)
+def test_an_odd_pointer_leads_nowhere(tmp_path: Path, pointer: str) -> None:
+    (tmp_path / ".git").write_text(pointer, errors="surrogateescape")
+
+    assert original(tmp_path / "src") == tmp_path / "src"
+
+
+def test_a_pointer_that_cannot_be_read_leads_nowhere(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".git")
+
+    assert original(tmp_path) == tmp_path
