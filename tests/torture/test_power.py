@@ -1,0 +1,142 @@
+"""Power loss: what is on the platter at any moment recovers to old or new, never to anything else.
+
+A file system in an image file; a copy of the image, taken while commits run, is what a power cut would leave.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.torture.entries import census, entry, is_whole, named
+from tests.torture.service import PROMPT, Arena, in_child, turn
+
+_SIZE = 24 * 1024 * 1024
+_ROUNDS = 8
+
+
+def _unavailable() -> str | None:
+    if os.name != "posix" or os.geteuid() != 0:
+        return "mounting an image needs root"
+    missing = [tool for tool in ("mkfs.ext4", "mount", "losetup") if shutil.which(tool) is None]
+    return f"missing: {', '.join(missing)}" if missing else None
+
+
+pytestmark = pytest.mark.skipif(_unavailable() is not None, reason=str(_unavailable()))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+class Disk:
+    """An ext4 file system in an image file. `auto_da_alloc` off: the file system hides no forgotten fsync."""
+
+    def __init__(self, base: Path) -> None:
+        self.image, self.mount = base / "disk.img", base / "disk"
+        self.mount.mkdir()
+        with self.image.open("wb") as file:
+            file.truncate(_SIZE)
+        _run("mkfs.ext4", "-q", "-F", str(self.image))
+        self.attach(self.image, self.mount)
+
+    @staticmethod
+    def attach(image: Path, mount: Path) -> None:
+        _run("mount", "-o", "loop,noauto_da_alloc", str(image), str(mount))
+
+    @staticmethod
+    def detach(mount: Path) -> None:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    made = Disk(tmp_path)
+    yield made
+    made.detach(made.mount)
+
+
+def _work(arena: Arena, log: Path) -> None:
+    """Findings come in one by one; each is acknowledged outside the disk once it is committed."""
+    engine = arena.engine(PROMPT)
+    acknowledged = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for number in range(10_000):
+        name = f"f{number}"
+        path = arena.role.path / f"agent{number}-findings.md"
+        path.write_bytes(entry(name))
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        parent = os.open(path.parent, os.O_RDONLY)
+        os.fsync(parent)
+        os.close(parent)
+        turn(arena, engine, keep=5)
+        os.write(acknowledged, f"{name}\n".encode())
+
+
+def cut(disk: Disk, base: Path, after: float) -> list[str]:
+    """Let the service work, copy the platter after a while, recover on the copy; what is wrong there."""
+    shutil.rmtree(disk.mount / "arena", ignore_errors=True)
+    arena = Arena(disk.mount / "arena")
+    arena.found(*(entry(f"p{number}") for number in range(9)))
+    subprocess.run(["sync", "-f", str(disk.mount)], check=True)
+    log = base / "acknowledged"
+    log.write_bytes(b"")
+    worker = in_child(lambda: _work(arena, log))
+    time.sleep(after)
+    surely = log.read_text().split()
+    copy, mount = base / "copy.img", base / "copy"
+    shutil.copyfile(disk.image, copy)
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    mount.mkdir(exist_ok=True)
+    disk.attach(copy, mount)
+    try:
+        return _judge(Arena(mount / "arena"), surely)
+    finally:
+        disk.detach(mount)
+
+
+def _judge(arena: Arena, surely: list[str]) -> list[str]:
+    engine = arena.engine(PROMPT)
+    recovery = engine.recover([arena.store])
+    for lock in (arena.base / "project/tmp").iterdir():
+        os.utime(lock, (0, 0))
+    wrong = [f"parked: {parked.reason}" for parked in recovery.parked]
+    for _ in range(12):
+        if not turn(arena, engine, keep=5) and not arena.hidden():
+            break
+    memory, archive = census([arena.memory]), census(arena.archives())
+    wanted = [f"p{number}" for number in range(9)] + surely
+    wrong += [f"lost: {name}" for name in wanted if not memory[name] and not archive[name]]
+    wrong += [f"twice: {name}" for name, count in memory.items() if count > 1]
+    wrong += [f"torn: {name}" for name, text in named(arena.memory.read_bytes()) if not is_whole(text)]
+    return wrong
+
+
+def test_a_power_cut_at_random_loses_nothing(disk: Disk, tmp_path: Path) -> None:
+    rnd = random.Random(1)
+
+    wrong = [problem for _ in range(_ROUNDS) for problem in cut(disk, tmp_path, rnd.uniform(0.05, 0.4))]
+
+    assert wrong == []
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+def test_a_hundred_power_cuts(disk: Disk, tmp_path: Path) -> None:
+    rnd = random.Random(2)
+
+    wrong = [problem for _ in range(100) for problem in cut(disk, tmp_path, rnd.uniform(0.02, 0.6))]
+
+    print(f"\n{'power cuts':12}{100:>6}{'wrong':>8}{len(wrong):>6}")
+    assert wrong == []
