@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from echod.store.faults import Refused, told
 from echod.store.fsops import Dir, make_dir, open_dir
-from echod.store.layout import Role
+from echod.store.layout import ROLE_NAME, Role
 
 _MADE_WHEN_MISSING = ("archive", "quarantine")
 _DIR_MODE = 0o777  # less the umask, like any other program's new directory
@@ -71,8 +71,11 @@ def stand_on(role: Role) -> Iterator[Ground]:
     """Open a role's directory.
 
     Raises:
+        Refused: the role's name is none, so that it could lead anywhere.
         StoreFault: it is missing, a symlink, or may not be opened.
     """
+    if role.name and not ROLE_NAME.fullmatch(role.name):
+        raise Refused(f"{role.name!r} is no name of a role (letters, digits, - and _); nothing was done there.")
     with ExitStack() as stack:
         with told("open the role directory", role.path):
             below = role.path.relative_to(role.store.project).parts

@@ -1,0 +1,167 @@
+"""Files that are none, and files that are too much: a run ends, says so, and leaves the store as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from echod.memory.document import SIZE_LIMIT
+from tests.hostile.conftest import Target, inventory
+from tests.support import Home, finding
+
+_HUGE = 100 * 1024 * 1024
+
+
+def sparse(path: Path, size: int = _HUGE) -> Path:
+    with path.open("wb") as file:
+        file.write(b"# Findings\n")
+        file.truncate(size)
+    return path
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_socket(path: Path) -> None:
+    # The path of a socket may have 108 bytes only; from within its directory it has a few.
+    code = "import os,socket,sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind(sys.argv[2])"
+    subprocess.run([sys.executable, "-c", code, path.parent, path.name], check=True)
+
+
+def make_device(path: Path) -> None:
+    try:
+        os.mknod(path, 0o020600, os.makedev(1, 5))  # /dev/zero
+    except PermissionError:
+        pytest.skip("only root may make devices")
+
+
+KINDS = {"fifo": make_fifo, "socket": make_socket, "device": make_device, "directory": Path.mkdir}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_no_findings_file(target: Target, kind: str) -> None:
+    KINDS[kind](target.role / "ward-findings.md")
+    target.findings("seer")
+
+    said = target.once()
+
+    assert "1 added" in said
+    assert "Timeouts are missing" in target.memory.read_text()
+    assert (target.role / "ward-findings.md").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_no_memory(target: Target, kind: str) -> None:
+    target.memory.unlink()
+    KINDS[kind](target.memory)
+    target.findings()
+    before = inventory(target.root)
+
+    said = target.once()
+
+    assert inventory(target.root) == before
+    assert str(target.memory) in said.replace(" ", "") or "MEMORY.md" in said
+    problem = target.home.json("status")
+    assert "Traceback" not in str(problem)
+
+
+@pytest.mark.parametrize("name", ["archive", "tmp"])
+def test_a_fifo_in_the_place_of_a_directory_holds_nothing_up(target: Target, name: str) -> None:
+    os.mkfifo(target.root / "tmp" if name == "tmp" else target.role / name)
+    target.findings()
+
+    said = target.once()
+
+    assert ("1 added" in said) == (name == "tmp")
+    if name == "archive":
+        assert (target.role / "ward-findings.md").exists()
+        assert "not a directory" in said
+
+
+def test_findings_of_a_hundred_megabytes_are_left_alone(target: Target) -> None:
+    sparse(target.role / "ward-findings.md")
+    before = inventory(target.root)
+
+    said = target.once()
+
+    assert inventory(target.root) == before
+    assert "larger than 10 MiB" in said
+
+
+def test_huge_findings_do_not_hold_up_others(target: Target) -> None:
+    sparse(target.role / "ward-findings.md")
+    target.findings("seer")
+
+    assert "1 added" in target.once()
+
+    assert (target.role / "ward-findings.md").stat().st_size == _HUGE
+
+
+def test_a_memory_of_a_hundred_megabytes_is_left_alone(target: Target) -> None:
+    sparse(target.memory)
+    target.findings()
+    before = inventory(target.root)
+
+    said = target.once()
+
+    assert inventory(target.root) == before
+    assert "larger than 10 MiB" in said
+
+
+def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> None:
+    sparse(target.memory, SIZE_LIMIT)
+    target.findings()
+    before = target.memory.stat().st_size
+
+    target.once()
+
+    assert target.memory.stat().st_size >= before
+
+
+def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None:
+    for number in range(205):
+        target.findings(f"agent{number}", finding(f"Lesson of unit{number}", f"unit{number} needs valve{number * 7}."))
+
+    said = target.once()
+
+    assert said.count("consolidate reviewer") == 2
+    assert not list(target.role.glob("*-findings.md"))
+    text = target.memory.read_text()
+    assert all(f"needs valve{number * 7}." in text for number in range(205))
+
+
+def test_twenty_thousand_files_are_looked_at_in_bounded_memory(target: Target) -> None:
+    """In report mode, so that the look is measured and not twenty thousand fsyncs."""
+    text = finding("Timeouts are missing")
+    for number in range(20_000):
+        (target.role / f"agent{number}-findings.md").write_text(text)
+    home = Home(target.home.root, {"ECHOD_MODE": "report"})
+
+    result = home.echod("run", "--once", target.root, before=(sys.executable, "-c", _LIMITED))
+
+    assert result.returncode == 0, result.stderr
+    assert "would do: 1 added" in result.stdout
+    assert len(list(target.role.glob("*-findings.md"))) == 20_000
+
+
+_LIMITED = (
+    "import os,resource,sys;"
+    "resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20));"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def test_an_unreadable_role_is_not_an_empty_one(target: Target) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    target.findings()
+    target.role.chmod(0)
+    try:
+        assert "cannot be listed" in target.once()
+    finally:
+        target.role.chmod(0o700)

@@ -1,0 +1,65 @@
+"""What echod writes for itself is readable by nobody else, and its logs hold neither memories nor the environment."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.conftest import Target
+from tests.support import daemon, finding, until
+
+LEARNING = "Quokkas must be fed at noon."
+OLD_LEARNING = "Wombats sleep in the old vault."
+IN_ENVIRONMENT = "platypus-in-the-environment"
+
+
+def private(root: Path) -> list[str]:
+    """Every path below (and at) `root` that others could read."""
+    return [
+        f"{path} {stat.S_IMODE(path.lstat().st_mode):o}"
+        for path in (root, *root.rglob("*"))
+        if path.lstat().st_mode & 0o077 and not path.is_symlink()
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _others_may_read() -> object:
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+def test_state_is_readable_by_nobody_else(target: Target) -> None:
+    target.findings()
+    with daemon(target.home):
+        target.home.done("add", target.root)
+        until(lambda: "Timeouts are missing" in target.memory.read_text(), "the consolidation")
+    target.home.done("run", "--once", target.root)
+
+    assert not private(target.home.state)
+    assert not private(target.home.root / "run")
+
+
+def test_a_full_run_logs_no_memory_and_no_environment(target: Target) -> None:
+    target.memory.write_text(finding("Wombats", OLD_LEARNING))
+    target.findings("ward", finding("Quokkas", LEARNING))
+    (target.role / "bad-findings.md").write_bytes(b"\xff\xfe " + LEARNING.encode())
+    environ = {"ECHOD_LOG_LEVEL": "debug", "SOME_TOKEN": IN_ENVIRONMENT}
+    home = type(target.home)(target.home.root, environ)
+    with daemon(home) as running:
+        home.done("add", target.root)
+        until(lambda: LEARNING in target.memory.read_text(), "the consolidation")
+        until(lambda: not list(target.role.glob("*-findings.md")), "the end of the findings")
+        home.echod("status")
+        running.stop()
+    target.findings("seer", finding("Numbats", "Numbats eat termites only. " + LEARNING))
+    home.done("run", "--once", target.root)
+    logged = (home.root / "service.log").read_text()
+    logged += "".join(path.read_text() for path in (home.state / "log").glob("*") if path.is_file())
+
+    assert "job_ended" in logged
+    for text in (LEARNING, OLD_LEARNING, "Quokkas", "Wombats", "Numbats", IN_ENVIRONMENT):
+        assert text not in logged
