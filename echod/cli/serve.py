@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
 import structlog
@@ -20,6 +21,8 @@ def serve(shell: Shell) -> None:
     """Run until a signal comes. A second service is a friendly message and no error."""
     from echod.daemon.service import run
 
+    # A supervisor that loses its patience ends us with SIGABRT; then the log shows where each thread hung.
+    faulthandler.enable()
     try:
         settings = shell.settings
     except ConfigurationError as error:

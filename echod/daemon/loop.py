@@ -24,6 +24,7 @@ from echod.daemon.debounce import Debounce
 from echod.daemon.heartbeat import BEAT_SECONDS, Heart, Heartbeat
 from echod.daemon.leave import leave
 from echod.daemon.lifetime import HeldLock
+from echod.daemon.mounts import kind_of, misses_remote_changes, read_mounts
 from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
 from echod.daemon.room import has_room
@@ -55,6 +56,9 @@ open while it was replaced; and once more, for a slower one."""
 
 _SPOOL = ""
 """Stands for the hooks' events among the stores that are waited for."""
+
+UNHEARD_SECONDS = 60.0
+"""How often a store is looked at of which not every event reaches us."""
 
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
@@ -104,6 +108,8 @@ class Loop:
         self._markers: dict[Path, Path] = {}
         self._held: set[str] = set()
         self._settle_at: list[tuple[float, str]] = []
+        self._unheard: frozenset[str] = frozenset()
+        self._unheard_at = 0.0
         self._ended: SimpleQueue[Finished] = SimpleQueue()
         self._gate_at = self._beat_at = self._board_at = 0.0
         self._stale: set[str] = set()
@@ -162,6 +168,7 @@ class Loop:
             crew.settle(self._roster.stores)
         else:
             self._note(dirt.paths, monotonic)
+            self._look_without_events(monotonic)
             if due := self._debounce.ready(monotonic):
                 self._look_at(due, wall)
                 crew.wake()
@@ -202,14 +209,32 @@ class Loop:
             directory: project for project in self._roster.projects for directory in marker_directories(project)
         }
         roots = (*(store.root for store in self._roster.stores), *sorted(self._roster.awaited))
-        hints = (*self._markers, self._house.paths.runtime, self._house.paths.state, self._house.paths.spool)
+        hints = (*self._markers, self._house.paths.state, self._house.paths.spool)
         self._pipe.arm(Targets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self._house.inbox.sort(now)
         for store in self._roster.stores:
             self._reconcile(store, now)
+        self._unheard = self._without_events()
         self._board.refresh(self._roster.stores, now)
         self._reconciled_at = now
         self._changed = True
+
+    def _without_events(self) -> frozenset[str]:
+        """The stores of which no event, or not every event, reaches us: other machines write there, or the kernel's
+        limit was reached."""
+        mounts = read_mounts()
+        unwatched = {path for path, _ in self._pipe.unwatched()}
+        return frozenset(
+            store.key
+            for store in self._roster.stores
+            if store.root in unwatched or misses_remote_changes(kind_of(store.root, mounts))
+        )
+
+    def _look_without_events(self, monotonic: float) -> None:
+        if self._unheard and monotonic - self._unheard_at >= UNHEARD_SECONDS:
+            self._unheard_at = monotonic
+            for key in self._unheard:
+                self._debounce.mark(key, monotonic)
 
     def _note(self, paths: Collection[Path], monotonic: float) -> None:
         for path in paths:
@@ -291,7 +316,7 @@ class Loop:
                 "not-watched",
                 Severity.WARNING,
                 now,
-                f"{path} is only looked at every {self._house.settings.reconcile_minutes:g} minutes: {reason}.",
+                f"{path} is only looked at now and then: {reason}.",
                 "",
             )
             for path, reason in self._pipe.unwatched()
@@ -306,7 +331,7 @@ class Loop:
         return (*unavailable, *self._notices, *unwatched, *silent)
 
     def _beat(self, now: float, monotonic: float, crew: Crew) -> None:
-        if monotonic - self._beat_at < BEAT_SECONDS:
+        if monotonic - self._beat_at < self._notifier.pace(BEAT_SECONDS):
             return
         self._beat_at = monotonic
         if (roomy := has_room(self._house.paths.state)) is not self._roomy:
@@ -332,7 +357,7 @@ class Loop:
             log.warning("no_progress", canary_ok=beat.canary_ok, job=beat.job)
 
     def _pause(self, monotonic: float) -> float:
-        pauses = [LONGEST_TURN_SECONDS, BEAT_SECONDS - (monotonic - self._beat_at)]
+        pauses = [LONGEST_TURN_SECONDS, self._notifier.pace(BEAT_SECONDS) - (monotonic - self._beat_at)]
         if (due := self._debounce.next_due()) is not None:
             pauses.append(due - monotonic)
         pauses += [at - monotonic for at, _ in self._settle_at]

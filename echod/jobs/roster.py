@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from echod.store import layout
 from echod.store.layout import Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roster:
     """A look at the list.
 
@@ -28,7 +29,12 @@ class Roster:
 
     def store_of(self, path: Path) -> Store | None:
         """The store that `path` lies in."""
-        return next((store for store in self.stores if path == store.root or store.root in path.parents), None)
+        return next((store for above in (path, *path.parents) if (store := self.by_root.get(above))), None)
+
+    @cached_property
+    def by_root(self) -> Mapping[Path, Store]:
+        """The stores by their directories."""
+        return {store.root: store for store in self.stores}
 
     def stores_in(self, project: Path) -> tuple[Store, ...]:
         """The stores of one project."""
