@@ -220,8 +220,7 @@ class Loop:
         self._changed = True
 
     def _without_events(self) -> frozenset[str]:
-        """The stores of which no event, or not every event, reaches us: other machines write there, or the kernel's
-        limit was reached."""
+        """The stores of which not every event reaches us: other machines write there, or a watch is missing."""
         mounts = read_mounts()
         unwatched = {path for path, _ in self._pipe.unwatched()}
         return frozenset(
