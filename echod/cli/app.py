@@ -127,6 +127,24 @@ def status(context: typer.Context, json: Json = False) -> None:
     show_status(_shell(context), as_json=json)
 
 
+@app.command(epilog=_example("echod doctor ~/src/my-project"))
+def doctor(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="Of the projects, only this one.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Is everything as it must be? Says what is wrong, and how to mend it.
+
+    Ends with 1 if something is wrong. Writes into no project.
+    """
+    from echod.cli.doctor import doctor
+
+    doctor(_shell(context), path, as_json=json)
+
+
 @app.command(epilog=_example("echod gate ~/src/my-project"))
 def gate(context: typer.Context, path: Project = Path(), json: Json = False) -> None:
     """May the project's memory be written now, and if not, why and until when?"""

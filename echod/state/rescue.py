@@ -62,14 +62,20 @@ def damaged_copies(path: Path) -> tuple[Path, ...]:
 def _open_sound(path: Path) -> Database:
     database = Database.open(path)
     try:
-        _check(database)
+        check(database)
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _check(database: Database) -> None:
+def check(database: Database) -> None:
+    """Look at every page, those of an open daemon's database too.
+
+    Raises:
+        DatabaseDamagedError: pages contradict each other.
+        StateError: it cannot be read.
+    """
     with database.reading() as link:
         verdict = [str(row[0]) for row in link.execute("PRAGMA quick_check(5)")]
     if verdict != ["ok"]:

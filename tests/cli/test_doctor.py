@@ -1,0 +1,334 @@
+"""`echod doctor`: each thing that can be wrong is found, with what to do, and looking changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echod import __version__, paths
+from echod.config import Settings
+from echod.contract import Check, CheckResult
+from echod.daemon.mounts import read_mounts
+from echod.doctor import running
+from echod.doctor.case import Case
+from echod.doctor.examine import examine
+from echod.doctor.ignored import ignored_by
+from echod.projects import Projects
+from echod.store.layout import stores_of
+from tests.support import Home, daemon, finding, project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root)
+
+
+@pytest.fixture
+def case(home: Home) -> Case:
+    environ = {**home.environ, "XDG_CONFIG_HOME": str(home.root / "config"), "PATH": str(home.root / "bin")}
+    own = paths.from_environment(environ)
+    own.create()
+    return Case(
+        paths=replace(own, config_file=home.root / "config.toml"),
+        settings=Settings(),
+        environ=environ,
+        platform="linux",
+        python=home.root / "bin/python",
+        version=__version__,
+        uid=os.getuid(),
+        now=1_795_000_000.0,
+        monotonic=100.0,
+        mounts=read_mounts(),
+    )
+
+
+def codes(case: Case, result: CheckResult, only: Path | None = None) -> set[str]:
+    return {check.code for check in examine(case, only).checks if check.result is result}
+
+
+def the(case: Case, code: str) -> Check:
+    found = [check for check in examine(case, None).checks if check.code == code]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def registered(case: Case, root: Path, *roles: str) -> Path:
+    made = project(root, *roles)
+    Projects(case.paths.projects).add(made)
+    return made
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_with_a_running_service_and_a_sound_project_all_is_well(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    with daemon(home):
+        result = home.echod("doctor", "--json")
+    report: dict[str, Any] = json.loads(result.stdout)
+
+    assert result.returncode == 0, result.stdout
+    assert report["healthy"] is True
+    assert report["schema"] == 1
+    said = {check["code"]: check for check in report["checks"]}
+    assert said["daemon"]["text"].startswith("The daemon runs as process")
+    assert said["store"] == {
+        "code": "store",
+        "result": "ok",
+        "text": "Its roles can be read and written: reviewer.",
+        "fix": "",
+        "place": str(root / ".rune/echoes"),
+    }
+
+
+def test_without_a_daemon_it_ends_with_1_and_says_how_to_start_one(home: Home) -> None:
+    result = home.echod("doctor")
+
+    assert result.returncode == 1
+    assert "The daemon is not running." in result.stdout
+    assert "echod service start" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80 or str(home.root) in result.stdout
+
+
+def test_it_makes_nothing_where_nothing_is(home: Home) -> None:
+    home.echod("doctor", "--json")
+
+    assert not home.state.exists()
+
+
+def test_broken_settings_are_a_check_and_do_not_end_it(home: Home, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("quiet_secnds = 3\n")
+
+    result = home.echod("--config", config, "doctor", "--json")
+
+    assert result.returncode == 1
+    wrong = [check for check in json.loads(result.stdout)["checks"] if check["code"] == "settings"]
+    assert wrong[0]["result"] == "problem"
+    assert f"{config}:1" in wrong[0]["text"]
+
+
+def test_nothing_in_a_project_changes_and_no_probe_stays(case: Case, tmp_path: Path) -> None:
+    root = registered(case, tmp_path / "p", "reviewer", "workers")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    before, state = contents(root), set(case.paths.state.rglob("*"))
+
+    examine(case, None)
+
+    assert contents(root) == before
+    assert set(case.paths.state.rglob("*")) == state
+
+
+def _others_may_look(case: Case) -> None:
+    case.paths.state.chmod(0o755)
+
+
+def _no_directory(case: Case) -> None:
+    for below in sorted(case.paths.runtime.rglob("*"), reverse=True):
+        below.rmdir()
+    case.paths.runtime.rmdir()
+    case.paths.runtime.write_text("")
+
+
+def _damage(case: Case) -> None:
+    case.paths.database.write_bytes(b"no database " * 1000)
+
+
+def _wrong_line(case: Case) -> None:
+    case.paths.projects.write_text("relative/path\n")
+
+
+@pytest.mark.parametrize(
+    ("harm", "code", "fix"),
+    [
+        (_others_may_look, "state-directory", "chmod 700"),
+        (_no_directory, "runtime-directory", "ECHOD_RUNTIME_DIR"),
+        (_damage, "database", "echod service restart"),
+        (_wrong_line, "projects", ""),
+    ],
+)
+def test_what_is_wrong_with_its_own_files_is_told_with_what_to_do(
+    case: Case, harm: Callable[[Case], None], code: str, fix: str
+) -> None:
+    harm(case)
+
+    check = the(case, code)
+
+    assert check.result is CheckResult.PROBLEM
+    assert fix in check.fix
+
+
+def test_a_state_directory_on_a_network_file_system_is_a_problem(case: Case) -> None:
+    remote = replace(case, mounts="36 25 0:32 / / rw - nfs4 server:/home rw\n")
+
+    check = the(remote, "state-directory")
+
+    assert check.result is CheckResult.PROBLEM
+    assert "nfs4" in check.text
+
+
+def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: Case, tmp_path: Path) -> None:
+    registered(case, tmp_path / "p")
+    remote = replace(case, mounts="36 25 0:32 / / rw - fuse.sshfs host:/ rw\n")
+
+    check = the(remote, "file-system")
+
+    assert check.result is CheckResult.NOTE
+    assert "every 10 minutes" in check.text
+
+
+def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: Case, tmp_path: Path) -> None:
+    registered(case, tmp_path / "p")
+
+    check = the(case, "file-system")
+
+    assert "exchange, leases and links work" in check.text or "lacks" in check.text
+
+
+def test_another_echod_on_the_path_is_a_problem(case: Case, tmp_path: Path) -> None:
+    for place in (tmp_path / "other", case.python.parent):
+        place.mkdir(parents=True)
+        (place / "echod").write_text("#!/bin/sh\n")
+        (place / "echod").chmod(0o755)
+    environ = {**case.environ, "PATH": str(tmp_path / "other")}
+
+    check = the(replace(case, environ=environ), "command")
+
+    assert check.result is CheckResult.PROBLEM
+    assert check.place == str(tmp_path / "other/echod")
+
+
+def test_a_service_file_of_another_installation_is_a_problem(case: Case, home: Home) -> None:
+    unit = home.root / "config/systemd/user/echod.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("# Managed by echod\n[Service]\nExecStart=/elsewhere/echod run\n")
+
+    assert "service-outdated" in codes(case, CheckResult.PROBLEM)
+
+
+def test_projects_that_are_gone_or_have_no_memory_are_told_apart(case: Case, tmp_path: Path) -> None:
+    gone = registered(case, tmp_path / "gone")
+    for below in sorted(gone.rglob("*"), reverse=True):
+        below.rmdir()
+    gone.rmdir()
+    (tmp_path / "bare").mkdir()
+    Projects(case.paths.projects).add(tmp_path / "bare")
+
+    assert f"echod remove {gone}" in the(case, "project-missing").fix
+    assert the(case, "project-without-store").place == str(tmp_path / "bare")
+
+
+def test_two_memories_in_one_project_are_worth_a_note(case: Case, tmp_path: Path) -> None:
+    root = registered(case, tmp_path / "p")
+    project(root, store=".claude/echoes")
+
+    assert the(case, "two-stores").result is CheckResult.NOTE
+
+
+def test_markers_are_shown_with_what_they_hold(case: Case, tmp_path: Path) -> None:
+    root = registered(case, tmp_path / "p")
+    (root / "tmp").mkdir()
+    state = {"status": "active", "owner_pid": str(os.getpid())}
+    (root / "tmp/.rune-review-abc.json").write_text(json.dumps(state))
+    os.utime(root / "tmp/.rune-review-abc.json", (case.now, case.now))
+
+    assert ".rune-review-abc.json" in the(case, "markers").text
+
+
+@pytest.mark.parametrize(
+    ("settings", "ignored", "code"),
+    [
+        ("true", ".rune/echoes/\n", "git-ignores"),
+        ("true", "/.rune\n", "git-ignores"),
+        ("false", "build/\n", "git-tracks"),
+        ("true", "build/\n", None),
+        ("false", ".rune/echoes/\n", None),
+    ],
+)
+def test_gitignore_is_compared_with_the_projects_settings(
+    case: Case, tmp_path: Path, settings: str, ignored: str, code: str | None
+) -> None:
+    root = registered(case, tmp_path / "p")
+    (root / ".git").mkdir()
+    (root / ".gitignore").write_text(ignored)
+    (root / ".rune/talisman.yml").write_text(f"echoes:\n  version_controlled: {settings}\n")
+
+    found = codes(case, CheckResult.PROBLEM) & {"git-ignores", "git-tracks"}
+
+    assert found == ({code} if code else set())
+
+
+def test_a_gitignore_that_is_a_link_or_missing_names_nothing(tmp_path: Path) -> None:
+    (store,) = stores_of(project(tmp_path / "p"))
+    assert ignored_by(store) is None
+
+    (tmp_path / "other").write_text(".rune/\n")
+    (store.project / ".gitignore").symlink_to(tmp_path / "other")
+
+    assert ignored_by(store) is None
+
+
+def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case: Case, tmp_path: Path) -> None:
+    root = registered(case, tmp_path / "p", "reviewer", "workers")
+    (tmp_path / "outside.md").write_text("# Mine\n")
+    (root / ".rune/echoes/reviewer/MEMORY.md").symlink_to(tmp_path / "outside.md")
+    (root / ".rune/echoes/workers").chmod(0o777)
+
+    assert the(case, "memory-no-file").place == str(root / ".rune/echoes/reviewer/MEMORY.md")
+    assert the(case, "store-open").fix == f"chmod go-w {root / '.rune/echoes/workers'}"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_memory_of_another_user_is_told_with_what_root_may_do(case: Case, tmp_path: Path) -> None:
+    root = registered(case, tmp_path / "p")
+    memory = root / ".rune/echoes/reviewer/MEMORY.md"
+    memory.write_text("# Reviewer Memory\n")
+    os.chown(memory, 65_533, 65_533)
+
+    check = the(replace(case, uid=12_345), "memory-owner")
+
+    assert check.result is CheckResult.PROBLEM
+    assert "chown 12345" in check.fix
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+@pytest.mark.parametrize(("limit", "result"), [(10, "problem"), (40, "note"), (100_000, "ok")])
+def test_the_kernels_limit_is_compared_with_what_must_be_watched(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, result: str
+) -> None:
+    registered(case, tmp_path / "p", "reviewer", "workers", "planner")
+    (tmp_path / "max_user_watches").write_text(f"{limit}\n")
+    monkeypatch.setattr(running, "_INOTIFY", tmp_path)
+
+    assert the(case, "inotify-watches").result.value == result
+
+
+def test_one_project_can_be_asked_about_whether_it_is_registered_or_not(case: Case, tmp_path: Path) -> None:
+    other = registered(case, tmp_path / "other")
+    root = project(tmp_path / "p")
+
+    report = examine(case, root)
+
+    assert "project-unregistered" in {check.code for check in report.checks}
+    assert not [check for check in report.checks if check.place and check.place.startswith(str(other))]
+
+
+def test_every_code_is_documented(case: Case, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/json.md").read_text()
+    root = registered(case, tmp_path / "p")
+    (root / ".rune/echoes/reviewer").chmod(0o777)
+
+    undocumented = {check.code for check in examine(case, None).checks if f"`{check.code}`" not in page}
+
+    assert undocumented == set()
