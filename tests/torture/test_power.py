@@ -93,6 +93,8 @@ def cut(disk: Disk, base: Path, after: float) -> list[str]:
     log.write_bytes(b"")
     worker = in_child(lambda: _work(arena, log))
     time.sleep(after)
+    os.kill(worker, signal.SIGSTOP)  # copying takes a moment, a power cut does not
+    os.waitpid(worker, os.WUNTRACED)
     surely = log.read_text().split()
     copy, mount = base / "copy.img", base / "copy"
     shutil.copyfile(disk.image, copy)
