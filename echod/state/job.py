@@ -5,6 +5,9 @@ r"""A job and the states it goes through. The whole state machine is this page.
       |  \--requeue----/   \--defer--> deferred --due again--> running
       \--retry / changed input-- dead
 
+A command that a person typed begins its job as running. If its kind is one of `BY_HAND` it never waits: it ends done
+or dead, and if its process dies it is dead, since the person asks again.
+
 There is at most one pending (queued or deferred) job for each (kind, store, role); a cause that arrives while one
 runs queues it again. A job that has to go back to the queue and finds such a successor there is merged into it: it is
 done, and `merged_into` names the one that goes on. A pending or dead job that its store no longer calls for is done
@@ -25,6 +28,11 @@ class JobKind(StrEnum):
 
     CONSOLIDATE = "consolidate"
     OBSERVE = "observe"
+    UNDO = "undo"
+
+
+BY_HAND = frozenset({JobKind.UNDO})
+"""Kinds that no state of a store calls for: a person's command does them itself, at once, while the person waits."""
 
 
 class JobState(StrEnum):

@@ -17,7 +17,7 @@ from echod.errors import StateError, UsageError
 from echod.state import rows
 from echod.state.backoff import Backoff
 from echod.state.database import Database
-from echod.state.job import Job, JobKind, JobState, Need, ProcessIdentity
+from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity
 from echod.state.settled import is_settled, settle, unsettle
 
 LONGEST_WAIT_SECONDS: Final = 12 * 3600.0
@@ -95,7 +95,8 @@ class JobQueue:
             found = link.execute(
                 "SELECT * FROM job WHERE store = ? AND state IN ('queued', 'deferred', 'dead')", (store,)
             ).fetchall()
-            closed = [job for job in map(rows.job_of, found) if (job.kind, job.role) not in keep]
+            called_for = [job for job in map(rows.job_of, found) if job.kind not in BY_HAND]
+            closed = [job for job in called_for if (job.kind, job.role) not in keep]
             for job in closed:
                 _close(link, job, why, now)
             return tuple(job.id for job in closed)
@@ -104,12 +105,14 @@ class JobQueue:
         """Try a dead or resting job again at once, as if it had never failed; returns the number that goes on.
 
         Raises:
-            UsageError: there is no such job, or it is in no state to be retried.
+            UsageError: there is no such job, it is in no state to be retried, or a person's command did it.
         """
         with self._database.writing() as link:
             job = rows.by_id(link, job_id)
             if job is None:
                 raise UsageError(f"There is no job {job_id}; `echod jobs` lists them.")
+            if job.kind in BY_HAND:
+                raise UsageError(f"Job {job_id} was a command; give it again: echod {job.kind.value}.")
             if job.state is JobState.DEAD and (waiting := rows.pending(link, job)):
                 rows.save(link, waiting, _resting(replace(waiting, attempts=0), now))
                 return waiting.id
@@ -128,10 +131,7 @@ class JobQueue:
         The store served longest ago comes first; within it, the job that is due longest.
         """
         with self._database.writing() as link:
-            if link.execute(
-                "SELECT 1 FROM job WHERE state = 'running' AND worker_pid = ? AND worker_started = ?",
-                (self._worker.pid, self._worker.started),
-            ).fetchone():
+            if self._busy(link):
                 return None
             row = link.execute(
                 """
@@ -165,6 +165,20 @@ class JobQueue:
                 (job.store,),
             )
             return claimed
+
+    def begin(self, need: Need, now: float) -> Job:
+        """Start a job that a person's command does itself: it gets its number and runs from here on.
+
+        It ends by `finish` or `give_up`. What waits for the same key goes on waiting. The caller holds the worker
+        lock and has called `recover`.
+
+        Raises:
+            StateError: this process runs a job already, or another one runs for the same key.
+        """
+        with self._database.writing() as link:
+            if self._busy(link) or rows.running(link, need):
+                raise StateError("Another job runs just now; try again in a moment.")
+            return rows.insert_running(link, need, self._worker, now)
 
     def finish(self, job: Job, result: str, now: float) -> None:
         """The job is done, `result` says what it did. The same input is not queued again.
@@ -262,13 +276,24 @@ class JobQueue:
         return tuple(job for old in left if (job := self._take_back(old, now)))
 
     def delete_finished(self, before: float) -> int:
-        """Forget done jobs that finished before that time; dead jobs stay until they are dealt with."""
+        """Forget done jobs that finished before that time; dead jobs stay until they are dealt with.
+
+        Nobody has to deal with a person's command that failed: the person was told.
+        """
         total = 0
         while True:
             with self._database.writing() as link:
                 deleted = link.execute(
-                    "DELETE FROM job WHERE id IN (SELECT id FROM job WHERE state = 'done' AND finished_at < ? LIMIT ?)",
-                    (before, _DELETED_AT_ONCE),
+                    """
+                    DELETE FROM job WHERE id IN (
+                      SELECT id FROM job WHERE state = 'done' AND finished_at < :before
+                      UNION ALL
+                      SELECT id FROM job WHERE state = 'dead' AND finished_at < :before
+                        AND kind IN (SELECT value FROM json_each(:by_hand))
+                      LIMIT :limit
+                    )
+                    """,
+                    {"before": before, "by_hand": json.dumps(sorted(BY_HAND)), "limit": _DELETED_AT_ONCE},
                 ).rowcount
             total += deleted
             if deleted < _DELETED_AT_ONCE:
@@ -278,6 +303,14 @@ class JobQueue:
         return total
 
     # Within a transaction
+
+    def _busy(self, link: sqlite3.Connection) -> bool:
+        """Whether this process runs a job."""
+        found = link.execute(
+            "SELECT 1 FROM job WHERE state = 'running' AND worker_pid = ? AND worker_started = ?",
+            (self._worker.pid, self._worker.started),
+        )
+        return found.fetchone() is not None
 
     def _held(self, link: sqlite3.Connection, job: Job) -> Job:
         held = rows.by_id(link, job.id)
@@ -314,7 +347,7 @@ class JobQueue:
             pid = held.worker.pid if held.worker else 0
             error = f"The process that ran it (pid {pid}) ended before it did."
             _record_failure(link, held.kind, error, now)
-            if held.attempts >= self._max_attempts:
+            if held.kind in BY_HAND or held.attempts >= self._max_attempts:
                 return self._end(link, held, replace(held, state=JobState.DEAD, finished_at=now, result=error))
             # One death is most often a power cut or a kill, and nobody should have to wait for that.
             until = now + self._backoff.pause(held.attempts - 1, self._rng)

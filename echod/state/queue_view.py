@@ -12,7 +12,7 @@ from typing import Final
 
 from echod.state import rows
 from echod.state.database import Database
-from echod.state.job import Job, JobKind, JobState
+from echod.state.job import BY_HAND, Job, JobKind, JobState
 
 ALL_STATES: Final = frozenset(JobState)
 
@@ -47,9 +47,15 @@ class QueueView:
         return tuple(map(rows.job_of, found))
 
     def counts(self) -> dict[JobState, int]:
-        """How many jobs are in each state, zeros included."""
+        """How many jobs are in each state, zeros included; a command that failed does not count as given up."""
         with self._database.reading() as link:
-            found = dict(link.execute("SELECT state, count(*) FROM job GROUP BY state").fetchall())
+            found = dict(
+                link.execute(
+                    "SELECT state, count(*) FROM job "
+                    "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state",
+                    (json.dumps(sorted(BY_HAND)),),
+                ).fetchall()
+            )
         return {state: int(found.get(state.value, 0)) for state in JobState}
 
     def oldest_due(self, now: float) -> float | None:

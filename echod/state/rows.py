@@ -75,6 +75,19 @@ def insert(link: sqlite3.Connection, need: Need, now: float) -> int:
     return cursor.lastrowid
 
 
+def insert_running(link: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
+    """A new job that `worker` runs already."""
+    number = insert(link, need, now)
+    link.execute(
+        "UPDATE job SET state = 'running', attempts = 1, started_at = ?, worker_pid = ?, worker_started = ? "
+        "WHERE id = ?",
+        (now, worker.pid, worker.started, number),
+    )
+    job = by_id(link, number)
+    assert job is not None  # noqa: S101  it was just inserted
+    return job
+
+
 def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
     """Replace a row, provided that it is still in the state that `before` has. Nothing changed, nothing written.
 

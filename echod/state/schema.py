@@ -103,7 +103,10 @@ _HOOKS: Final = (
     """,
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS)
+_UNDO: Final = ()
+"""No table changes: the queue may hold jobs of the kind `undo` from here on."""
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO)
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
 VERSION: Final = len(MIGRATIONS)
