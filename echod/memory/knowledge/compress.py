@@ -1,0 +1,114 @@
+"""Compresses a whole knowledge file: its entries become one block for each topic; what still is too much goes.
+
+Blocks merge as long as they hold together in five lines, so a file that was compressed stays as it is when it is
+compressed again. Only the entries that are handed in are touched; every other block keeps its bytes and its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from echod.memory.compose import newline_of
+from echod.memory.document import Block, Document, Entry, parse_block
+from echod.memory.knowledge.blocks import compose_block
+from echod.memory.knowledge.material import Material, material_of
+from echod.memory.knowledge.topics import topics
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An entry that may be compressed: its place among the file's blocks, and the day it was last verified."""
+
+    index: int
+    block: Block
+    entry: Entry
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """A knowledge file after compression.
+
+    Attributes:
+        data: its bytes.
+        merged: places of the entries whose text stands no more because a block took it up.
+        dropped: places of the entries whose text stands no more at all.
+    """
+
+    data: bytes
+    merged: tuple[int, ...]
+    dropped: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A block of the result: where it comes from, its text, what it puts into a larger one."""
+
+    origins: tuple[int, ...]
+    text: str
+    material: Material
+
+
+def compress(document: Document, sources: Sequence[Source], limit: int) -> Compressed:
+    """Compress these entries of a file, and then drop the oldest until it has no more than `limit` lines."""
+    newline = newline_of(document)
+    items = _grouped([_item((s.index,), s.block, s.entry, s.day) for s in sources], newline)
+    standing = {index: block.text for index, block in enumerate(document.blocks)}
+    before = dict(standing)
+    for item in items:
+        first, *others = item.origins
+        standing[first] = item.text
+        for other in others:
+            del standing[other]
+    lines = sum(_lines(text) for text in (document.preamble, *standing.values()))
+    dropped: list[int] = []
+    for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
+        if lines <= limit:
+            break
+        lines -= _lines(standing.pop(min(item.origins)))
+        dropped += item.origins
+    gone = set(dropped)
+    merged = [
+        origin
+        for item in items
+        for origin in item.origins
+        if origin not in gone and before[origin] != standing.get(origin)
+    ]
+    data = (document.preamble + "".join(standing[index] for index in sorted(standing))).encode()
+    return Compressed(data, tuple(sorted(merged)), tuple(sorted(dropped)))
+
+
+def _grouped(items: list[_Item], newline: str) -> list[_Item]:
+    """One item for each topic. Repeated until nothing merges any more; each time there are fewer items."""
+    while True:
+        result = []
+        for group in topics([item.material for item in items]):
+            result += _merged([items[at] for at in group], newline)
+        if [item.text for item in result] == [item.text for item in items]:
+            return result
+        items = result
+
+
+def _merged(group: list[_Item], newline: str) -> list[_Item]:
+    """The items of one topic as one block, if that is shorter than they are."""
+    if len(group) == 1 and group[0].material.compressed:
+        return group
+    text = compose_block([item.material for item in group])
+    if len(text) > sum(len(item.text.rstrip()) + 1 for item in group):
+        return sorted(group, key=lambda item: min(item.origins))
+    block = parse_block(text)
+    origins = tuple(sorted(origin for item in group for origin in item.origins))
+    day = max(item.material.day for item in group)
+    if block.entry is None:
+        raise AssertionError("a knowledge block reads back as an entry")
+    return [_Item(origins, (text + "\n").replace("\n", newline), material_of(block, block.entry, day))]
+
+
+def _item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
+    return _Item(origins, block.text, material_of(block, entry, day))
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))

@@ -1,0 +1,206 @@
+"""The text of `archive/pruned-{year}.md`: each entry verbatim, below a line that says what it is and why it is there.
+
+    <!-- echod:archived {"id": "...", ..., "bytes": 312, "sha256": "..."} -->
+    (312 bytes of the entry)
+
+Restoring reads so many bytes behind the line and compares their digest; it never parses the entry, so whatever an
+entry holds, even such a line, it comes back as it was. Secrets are redacted before anything is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from echod.memory.document import Block, Layer
+from echod.memory.policy.rules import Rule
+from echod.memory.policy.score import Terms
+from echod.memory.redact import redact_entry
+
+ARCHIVE_LIMIT = 1024 * 1024
+"""Bytes of an archive file from which on a new one is begun."""
+
+_HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEntry:
+    """An entry in the archive.
+
+    Attributes:
+        id: its id when it was archived.
+        role: the role that it belonged to.
+        file: the file in which it stood (`MEMORY.md`, `knowledge.md`).
+        rule: the name of the rule that put it here; one that this version knows or another version's.
+        layer: its layer; None where it had none that is known.
+        score: its score on that day; None where no score was asked for.
+        terms: what the score was made of.
+        day: the day on which it was archived.
+        text: its block, verbatim but for secrets.
+        redacted: whether a secret was taken out.
+        job: the job that archived it; None until the text is written.
+    """
+
+    id: str
+    role: str
+    file: str
+    rule: str
+    layer: Layer | None
+    score: float | None
+    terms: Terms | None
+    day: date
+    text: str
+    redacted: bool = False
+    job: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """An entry of an archive whose text is not what it was: its id, where it can be read, and its place in bytes."""
+
+    id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What an archive file holds. `damaged` entries were changed by someone; their text still stands in the file."""
+
+    entries: tuple[ArchivedEntry, ...]
+    damaged: tuple[Damaged, ...]
+
+
+def archived_entry(
+    block: Block,
+    identity: str,
+    role: str,
+    rule: Rule,
+    day: date,
+    *,
+    file: str = "MEMORY.md",
+    score: float | None = None,
+    terms: Terms | None = None,
+) -> ArchivedEntry:
+    """What the archive will hold of a block, without secrets."""
+    redaction = redact_entry(block.text)
+    layer = block.entry.layer if block.entry else None
+    changed = redaction.text != block.text
+    return ArchivedEntry(identity, role, file, rule.value, layer, score, terms, day, redaction.text, changed)
+
+
+def archive_text(entries: Iterable[ArchivedEntry], job: int | None) -> bytes:
+    """What to append to an archive file for these entries, archived by this job."""
+    return b"".join(_record(entry, job) for entry in entries)
+
+
+def read_archive(data: bytes) -> Archive:
+    """The entries of an archive file in their order; whatever else stands in it is passed over."""
+    entries: list[ArchivedEntry] = []
+    damaged: list[Damaged] = []
+    position = 0
+    while header := _HEADER.search(data, position):
+        fields = _fields(header[1])
+        end = header.end() + _length(fields)
+        body = data[header.end() : end]
+        entry = _entry(fields, body)
+        if entry is None:
+            damaged.append(Damaged(str(fields.get("id", "")), header.start()))
+            position = header.end()
+        else:
+            entries.append(entry)
+            position = end
+    return Archive(tuple(entries), tuple(damaged))
+
+
+def archive_name(year: int, sizes: Mapping[str, int], adding: int = 0) -> str:
+    """The archive file that takes `adding` more bytes this year, relative to the role.
+
+    Args:
+        year: the year.
+        sizes: bytes of the files in the role's archive by name; others than `pruned-` files do not matter.
+        adding: bytes that will be added. A single addition may be larger than the limit.
+    """
+    number = 1
+    while True:
+        name = f"pruned-{year}.md" if number == 1 else f"pruned-{year}-{number}.md"
+        size = sizes.get(name, 0)
+        # A higher number means that this one was full once, even if someone made it smaller since.
+        later = any(re.fullmatch(rf"pruned-{year}-(\d+)\.md", other) and _number(other) > number for other in sizes)
+        if not later and (size == 0 or size + adding <= ARCHIVE_LIMIT):
+            return f"archive/{name}"
+        number += 1
+
+
+def _record(entry: ArchivedEntry, job: int | None) -> bytes:
+    text = entry.text.encode()
+    terms = entry.terms
+    fields = {
+        "id": entry.id,
+        "role": entry.role,
+        "file": entry.file,
+        "job": job,
+        "date": entry.day.isoformat(),
+        "rule": entry.rule,
+        "layer": entry.layer.value if entry.layer else None,
+        "score": entry.score,
+        "importance": terms.importance if terms else None,
+        "relevance": terms.relevance if terms else None,
+        "recency": terms.recency if terms else None,
+        "redacted": entry.redacted,
+        "bytes": len(text),
+        "sha256": hashlib.sha256(text).hexdigest(),
+    }
+    header = json.dumps(fields).replace(">", "\\u003e")  # nothing in it can end the comment
+    # The file may end in the middle of a line, because someone else wrote to it; so a line break comes first.
+    return b"\n<!-- echod:archived " + header.encode() + b" -->\n" + text + (b"" if text.endswith(b"\n") else b"\n")
+
+
+def _fields(header: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(header)
+    except ValueError:  # not JSON, or not UTF-8
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _length(fields: Mapping[str, Any]) -> int:
+    length = fields.get("bytes")
+    return length if isinstance(length, int) and length >= 0 else 0
+
+
+def _entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
+    """The entry, if header and text are as they were written."""
+    if fields.get("sha256") != hashlib.sha256(body).hexdigest() or fields.get("bytes") != len(body):
+        return None
+    terms = [fields.get(name) for name in ("importance", "relevance", "recency")]
+    job, layer = fields.get("job"), fields.get("layer")
+    try:
+        return ArchivedEntry(
+            id=str(fields["id"]),
+            role=str(fields["role"]),
+            file=str(fields["file"]),
+            rule=str(fields["rule"]),
+            layer=Layer(layer) if layer in set(Layer) else None,
+            score=_number_or_none(fields.get("score")),
+            terms=None if None in terms else Terms(*(float(term) for term in terms if term is not None)),
+            day=date.fromisoformat(fields["date"]),
+            text=body.decode(),
+            redacted=fields.get("redacted") is True,
+            job=job if isinstance(job, int) else None,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _number_or_none(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _number(name: str) -> int:
+    found = re.search(r"-(\d+)\.md$", name)
+    return int(found[1]) if found else 1

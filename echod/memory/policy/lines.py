@@ -1,0 +1,20 @@
+"""Counting lines: a line is what a newline ends, and an entry's lines do not count the blank ones at its end."""
+
+from __future__ import annotations
+
+from echod.memory.document import Document
+
+
+def room(text: str) -> int:
+    """Lines that a text takes in its file, blank ones at its end included."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def entry_lines(text: str) -> int:
+    """Lines of an entry."""
+    return room(text.rstrip(" \t\r\n"))
+
+
+def document_lines(document: Document) -> int:
+    """Lines of a whole file."""
+    return room(document.preamble) + sum(room(block.text) for block in document.blocks)

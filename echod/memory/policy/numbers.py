@@ -1,0 +1,78 @@
+"""Every number that the policies go by, with its default. Settings say where others come from, and their ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from echod.memory.document import Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The numbers of score, prune, promote and compress, with their defaults (docs/lifecycle.md explains each).
+
+    Attributes:
+        memory_line_limit: lines of a memory file above which entries have to go.
+        knowledge_line_limit: lines of a knowledge file above which it is compressed.
+        importance_weight: weight of the layer in the score; with the next two it adds up to 1.
+        relevance_weight: weight of the references.
+        recency_weight: weight of the age.
+        importance_etched: the importance of the layer, 0..1; and so on for the other layers.
+        relevance_days: days for which workflows and their references are counted. Whoever counts them uses it.
+        inscribed_days: age at which the recency of an inscribed entry is 0, and days without a reference after which
+            it expires; and so on for the other layers.
+        inscribed_score: an inscribed entry with a score below this may expire.
+        traced_score: the same for a traced one.
+        noise_share: share of the line limit that observations and traced entries may take together.
+        traced_keep_share: share of the traced entries that stays under pressure, the best first.
+        traced_compress_share: share of them that is compressed (rounded up, at least one); the rest is archived.
+        condense_over_lines: inscribed entries with more lines may be condensed.
+        daily_inscribed_share: share of the inscribed entries that may be archived for room in one day (at least one).
+        promote_references: references at which an observation becomes inscribed.
+        pin_days: how long an entry that a person brought back is left alone. Whoever sets the pin uses it.
+    """
+
+    memory_line_limit: int = 150
+    knowledge_line_limit: int = 300
+    importance_weight: float = 0.4
+    relevance_weight: float = 0.3
+    recency_weight: float = 0.3
+    importance_etched: float = 1.0
+    importance_notes: float = 0.9
+    importance_inscribed: float = 0.7
+    importance_observations: float = 0.5
+    importance_traced: float = 0.3
+    relevance_days: int = 90
+    inscribed_days: int = 90
+    observations_days: int = 60
+    traced_days: int = 30
+    inscribed_score: float = 0.3
+    traced_score: float = 0.2
+    noise_share: float = 0.2
+    traced_keep_share: float = 0.35
+    traced_compress_share: float = 0.3
+    condense_over_lines: int = 15
+    daily_inscribed_share: float = 0.2
+    promote_references: int = 3
+    pin_days: int = 30
+
+    def importance(self, layer: Layer) -> float:
+        """How much a layer counts, 0..1."""
+        return {
+            Layer.ETCHED: self.importance_etched,
+            Layer.NOTES: self.importance_notes,
+            Layer.INSCRIBED: self.importance_inscribed,
+            Layer.OBSERVATIONS: self.importance_observations,
+            Layer.TRACED: self.importance_traced,
+        }[layer]
+
+    def max_age(self, layer: Layer) -> int | None:
+        """Days until an entry of this layer is old; None for the layers that do not age."""
+        return {
+            Layer.INSCRIBED: self.inscribed_days,
+            Layer.OBSERVATIONS: self.observations_days,
+            Layer.TRACED: self.traced_days,
+        }.get(layer)
+
+
+DEFAULT_POLICY = Policy()

@@ -1,0 +1,214 @@
+"""Prune: what leaves a memory file today, and where it goes.
+
+1. Expiry: observations that nobody referenced for long, at any file size; while the file is over its limit also
+   inscribed and traced entries that are old and low.
+2. Pressure, while the file is over its limit, stopping as soon as it fits: noise beyond its budget, then the length
+   of inscribed entries, then the rest of the noise, then the lowest inscribed entries, a few a day.
+3. Etched, notes, opaque blocks and entries of an unknown layer never move; nor does a pinned entry.
+
+Everything that leaves, and everything that is condensed, stands verbatim in what the plan archives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from echod.memory.document import Document, Layer
+from echod.memory.knowledge import knowledge_blocks, material_of
+from echod.memory.policy.archive_text import ArchivedEntry, archive_name, archived_entry
+from echod.memory.policy.desk import Desk
+from echod.memory.policy.expiry import expired_at_any_size, expired_over_limit
+from echod.memory.policy.facts import Facts
+from echod.memory.policy.lines import document_lines
+from echod.memory.policy.numbers import Policy
+from echod.memory.policy.overlimit import OverLimit, over_limit
+from echod.memory.policy.pressure import (
+    Leaving,
+    inscribed_allowance,
+    inscribed_queue,
+    long_queue,
+    noise_queue,
+)
+from echod.memory.policy.rereading import reads_as_written
+from echod.memory.policy.rules import Action, Rule
+from echod.memory.policy.score import Terms
+from echod.memory.policy.standing import Standing, standings
+
+_TOLD = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
+"""A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAction:
+    """What becomes of one entry.
+
+    Attributes:
+        layer: None where it is not known.
+        score: None with it.
+        rule: None where the entry stays as it is.
+        protected: only a person may touch it, whatever its age.
+        pinned_until: the last day on which no rule touches it.
+    """
+
+    id: str
+    title: str
+    layer: Layer | None
+    score: float | None
+    terms: Terms | None
+    rule: Rule | None
+    action: Action
+    protected: bool
+    pinned_until: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePlan:
+    """What prune would do today. The dry run shows it, the job does it.
+
+    Attributes:
+        role: the role.
+        actions: every entry in file order.
+        memory: the new bytes of the memory file; None if nothing changes.
+        archived: what goes to the archive, in file order.
+        archive: the archive file that condensed entries name, relative to the role.
+        knowledge: blocks to add to the knowledge file.
+        lines_before: lines of the file now.
+        lines_after: lines of the file then.
+        over_limit: why it is still over its limit; None if it is not.
+        inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
+    """
+
+    role: str
+    actions: tuple[EntryAction, ...]
+    memory: bytes | None
+    archived: tuple[ArchivedEntry, ...]
+    archive: str
+    knowledge: tuple[str, ...]
+    lines_before: int
+    lines_after: int
+    over_limit: OverLimit | None
+    inscribed_archived: int
+
+    @property
+    def summary(self) -> str:
+        """The plan in one line."""
+        counts = {action: sum(a.action is action for a in self.actions) for action in Action}
+        told = [
+            f"{count} {word}"
+            for action, word in (
+                (Action.ARCHIVE, "archived"),
+                (Action.COMPRESS, "compressed"),
+                (Action.CONDENSE, "condensed"),
+            )
+            if (count := counts[action])
+        ]
+        return f"{', '.join(told) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
+
+
+def plan_prune(
+    role: str, document: Document, facts: Facts, policy: Policy, today: date, *, archive: str | None = None
+) -> PrunePlan:
+    """Decide what leaves a memory file today. The same arguments always give the same plan.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the memory file.
+        facts: what is known about its entries and the project.
+        policy: the numbers.
+        today: the local day.
+        archive: the archive file that will take the text, relative to the role (`archive_name` finds it).
+    """
+    archive = archive or archive_name(today.year, {})
+    found = standings(role, document, facts, policy, today)
+    desk = Desk(document, found, policy, archive)
+    _expire(desk, found, policy)
+    _press(desk, found, policy, inscribed_allowance(found, facts.inscribed_archived_today, policy))
+    after = desk.document()
+    if not reads_as_written(after):
+        # A file with code or comments that are never closed can hang together in ways that no rule foresees.
+        desk = Desk(document, found, policy, archive)
+        after = document
+    return _plan(role, document, after, found, desk, policy, today, archive)
+
+
+def _expire(desk: Desk, found: Sequence[Standing], policy: Policy) -> None:
+    for standing in expired_at_any_size(found, policy):
+        desk.take(Leaving(standing, Rule.EXPIRED))
+    for standing in expired_over_limit(found, policy):
+        if not desk.is_over():
+            return
+        desk.take(Leaving(standing, Rule.EXPIRED))
+
+
+def _press(desk: Desk, found: Sequence[Standing], policy: Policy, allowance: int) -> None:
+    if not desk.is_over():
+        return
+    noise = noise_queue(found, policy)
+    for leaving in desk.waiting(noise):
+        if not desk.is_over() or not (desk.is_noisy() or leaving.rule is Rule.SAME_TITLE):
+            break
+        desk.take(leaving)
+    for leaving in desk.waiting(long_queue(found, policy)):
+        if not desk.is_over():
+            return
+        desk.condense(leaving)
+    for leaving in desk.waiting(noise):
+        if not desk.is_over():
+            return
+        desk.take(Leaving(leaving.standing, Rule.REMAINING_NOISE))
+    for leaving in list(desk.waiting(inscribed_queue(found)))[:allowance]:
+        if not desk.is_over():
+            return
+        desk.take(leaving)
+
+
+def _plan(
+    role: str,
+    document: Document,
+    after: Document,
+    found: Sequence[Standing],
+    desk: Desk,
+    policy: Policy,
+    today: date,
+    archive: str,
+) -> PrunePlan:
+    actions = tuple(_action(standing, desk) for standing in found)
+    moved = [(s, a) for s, a in zip(found, actions, strict=True) if a.rule is not None]
+    archived = tuple(
+        archived_entry(s.block, s.id, role, a.rule, today, score=s.score, terms=s.terms)
+        for s, a in moved
+        if a.rule is not None
+    )
+    told = [s for s, a in moved if a.action is Action.COMPRESS or a.rule in _TOLD or s.index in desk.condensed]
+    lines_after = document_lines(after)
+    return PrunePlan(
+        role=role,
+        actions=actions,
+        memory=after.render() if moved else None,
+        archived=archived,
+        archive=archive,
+        knowledge=knowledge_blocks([material_of(s.block, s.entry, s.verified) for s in told]),
+        lines_before=document_lines(document),
+        lines_after=lines_after,
+        over_limit=over_limit(document, after, found, desk.taken, policy),
+        inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
+    )
+
+
+def _action(standing: Standing, desk: Desk) -> EntryAction:
+    leaving = desk.taken.get(standing.index)
+    action = desk.action_of(standing)
+    rule = leaving.rule if leaving else Rule.LONG if action is Action.CONDENSE else None
+    return EntryAction(
+        id=standing.id,
+        title=standing.entry.title,
+        layer=standing.layer,
+        score=standing.score,
+        terms=standing.terms,
+        rule=rule,
+        action=action,
+        protected=standing.protected,
+        pinned_until=standing.pinned_until,
+    )
