@@ -5,7 +5,7 @@ What becomes of each finding is decided by `echod.memory.consolidate`; this modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -44,9 +44,10 @@ def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callabl
     for _ in range(_PLANS):
         view = session.read()
         now = clock()
-        ready = _at_once(found for found in view.findings if _still(found, terms.quiet_seconds, now))
+        wanted = tuple(found for found in view.findings if found.digest not in view.undone)
+        ready = _at_once(found for found in wanted if _still(found, terms.quiet_seconds, now))
         if not ready:
-            return _nothing_ready(view, terms.quiet_seconds, now)
+            return _nothing_ready(view, wanted, terms.quiet_seconds, now)
         plan = consolidate(view.role.name, view.memory.data, _files(ready), _day(now), known_keys=view.known_keys)
         if isinstance(plan, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
@@ -74,12 +75,14 @@ def _still(found: Snapshot, quiet_seconds: float, now: float) -> bool:
     return now - touched >= quiet_seconds or touched > now
 
 
-def _nothing_ready(view: RoleView, quiet_seconds: float, now: float) -> Outcome:
-    if view.findings:
-        first = min(found.mtime_ns for found in view.findings) / 1e9 + quiet_seconds
+def _nothing_ready(view: RoleView, wanted: Collection[Snapshot], quiet_seconds: float, now: float) -> Outcome:
+    if wanted:
+        first = min(found.mtime_ns for found in wanted) / 1e9 + quiet_seconds
         return Deferred("the findings are still being written", max(first, now + 0.1))
     if view.busy:
         return Deferred(view.busy[0].reason, now + RETRY_SECONDS)
+    if view.findings:
+        return Done("nothing to do: a person took back what the findings gave", changed=False)
     return Done("nothing to do: the findings are gone", changed=False)
 
 

@@ -30,7 +30,7 @@ from echod.store.reviews import Review, noted
 from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
 from echod.store.session import RoleSession, RoleView, view_of
 from echod.store.steps import Tracer, untraced
-from echod.store.undo import Undone, undo_record
+from echod.store.undo import Preview, Undone, preview_record, undo_record
 
 log = structlog.get_logger(__name__)
 
@@ -116,6 +116,18 @@ class Engine:
             Busy: not now; what was taken back so far stays taken back, and asking again goes on with the rest.
             StoreFault: the file system failed.
         """
+        return tuple(self._undo(done, by, gate) for done in self._standing(job))
+
+    def preview_undo(self, job: int) -> tuple[Preview, ...]:
+        """What `undo` would do now, newest commit first; for whoever only looks: no lock, nothing written.
+
+        Raises:
+            Busy, Refused, StoreFault: as `undo` would.
+        """
+        return tuple(self._preview(done) for done in self._standing(job))
+
+    def _standing(self, job: int) -> list[Done]:
+        """The commits of a job that can be taken back, newest first."""
         known = [done for done in self.history() if done.job == job]
         todo = [done for done in known if done.undone_by is None]
         oldest = self._clock() - self._limits.undo_days * 86_400
@@ -125,7 +137,7 @@ class Engine:
             raise Refused(f"Job {job} was undone already, by job {known[0].undone_by}.")
         if any(done.at < oldest for done in todo):
             raise Refused(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
-        return tuple(self._undo(done, by, gate) for done in todo)
+        return todo
 
     def retain(self) -> int:
         """Forget what is beyond its time, in every journal; how many bytes that freed. Daily."""
@@ -174,6 +186,12 @@ class Engine:
             recover_role(desk)
             record = next(r for r in records_of(self._journal, done.role) if r.seq == done.seq)
             return undo_record(desk, record, job=by, gate=gate)
+
+    def _preview(self, done: Done) -> Preview:
+        with told("look into", done.role.path), stand_on(done.role) as ground:
+            desk = self._at(ground, RoleLock(done.role, None, self._clock()))
+            record = next(r for r in records_of(self._journal, done.role) if r.seq == done.seq)
+            return preview_record(desk, record)
 
     def _recover(self, role: Role) -> Recovery:
         journal = self._journal.of(role)

@@ -39,7 +39,9 @@ def history(journal: Journal, stores: Iterable[Store]) -> tuple[Done, ...]:
 def records_of(journal: Journal, role: Role) -> tuple[Record, ...]:
     """A role's commits, oldest first."""
     own = journal.of(role)
-    known = {record.seq: record for record in (*own.closed_records(), *own.open_records())}
+    # In this order, since another process may close a record between the two looks.
+    open_records = own.open_records()
+    known = {record.seq: record for record in (*open_records, *own.closed_records())}
     return tuple(known[seq] for seq in sorted(known))
 
 

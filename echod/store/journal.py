@@ -6,6 +6,7 @@
     {journal}/{store}/{role}/images/     contents, named by digest
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
     {journal}/{store}/{role}/ledger      findings consumed (+) or given back (-), one line each, by commit
+    {journal}/{store}/{role}/undone      findings given back by undos that are forgotten, one digest a line
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
     {journal}/{store}/{role}/own         modification times of files as echod left them
     {journal}/{store}/{role}/lock        inode of the writers' lock we hold
@@ -99,7 +100,9 @@ class RoleJournal:
         replace_file(self._path("closed", record), record.encode())
 
     def remove_closed(self, record: Record) -> None:
-        """Forget a closed record for good."""
+        """Forget a closed record for good, but not what it gave back, if that stays given back."""
+        if kept := self.undone() & set(_given_back(record)):
+            append_line(self.root / "undone", "\n".join(sorted(kept)))
         self._path("closed", record).unlink(missing_ok=True)
 
     def states(self) -> tuple[KnownState, ...]:
@@ -136,9 +139,14 @@ class RoleJournal:
         return frozenset(keys)
 
     def undone(self) -> frozenset[str]:
-        """Digests of findings files that an undo gave back; consolidating them again is for a person to ask."""
+        """Digests of findings files that an undo gave back; consolidating them again is for a person to ask.
+
+        A person asks by undoing the undo.
+        """
         records = (*self.open_records(), *self.closed_records())
-        return frozenset(w.post for r in records if r.undoes for w in r.writes if w.path.endswith("-findings.md"))
+        redone = {seq for record in records for seq in record.undoes}
+        given_back = {name for r in records if r.seq not in redone for name in _given_back(r)}
+        return frozenset(given_back.union(_lines(self.root / "undone")))
 
     def enter_ledger(self, record: Record) -> None:
         """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
@@ -184,12 +192,15 @@ class RoleJournal:
     def _load(self, folder: str) -> tuple[Record, ...]:
         records = []
         for path in self._names(folder):
-            stat = path.stat()
-            version = (stat.st_ino, stat.st_mtime_ns)
-            cached = self._parsed.get(path)
-            if cached is None or cached[0] != version:
-                cached = (version, _decode_file(path))
-                self._parsed[path] = cached
+            try:
+                stat = path.stat()
+                version = (stat.st_ino, stat.st_mtime_ns)
+                cached = self._parsed.get(path)
+                if cached is None or cached[0] != version:
+                    cached = (version, _decode_file(path))
+                    self._parsed[path] = cached
+            except FileNotFoundError:
+                continue  # another process closed or forgot it since the names were listed
             records.append(cached[1])
         return tuple(records)
 
@@ -215,7 +226,9 @@ class Journal:
         """The journal of a role, its directory made."""
         journal = self.of(role)
         if not (journal.root / "tag").exists():
-            journal.root.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            # Each by itself: parents that mkdir makes on the way would be readable for others.
+            journal.root.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            journal.root.mkdir(mode=PRIVATE_DIR, exist_ok=True)
             made = journal.root.stat()
             tag = digest(f"{journal.root}:{made.st_ino}:{made.st_mtime_ns}".encode())[:6]
             replace_file(journal.root.parent / "project", role.store.key.encode())
@@ -304,6 +317,12 @@ def sync_dir(path: Path) -> None:
         sync(fd)
     finally:
         os.close(fd)
+
+
+def _given_back(record: Record) -> Iterator[str]:
+    """Digests of the findings files that an undo gave back."""
+    if record.undoes:
+        yield from (write.post for write in record.writes if write.path.endswith("-findings.md"))
 
 
 def _ledger_lines(record: Record) -> list[str]:

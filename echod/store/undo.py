@@ -6,6 +6,7 @@ kept in `archive/removed-{year}.md`, and texts that were archived stay there too
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -46,6 +47,28 @@ class Undone:
     redacted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What taking one commit back would do now. Paths are relative to the store.
+
+    Attributes:
+        returns: findings files that come back.
+        goes: files that the commit made and that go; their text is kept in the archive.
+        restored: blocks that come back.
+        leaving: blocks that go; their text is kept in the archive.
+        exact: every file gets back the bytes that it had; else others have changed it since, and it is merged.
+        redacted: whether exact bytes are no longer kept, so that redacted text comes back instead.
+    """
+
+    undoes: int
+    returns: tuple[str, ...]
+    goes: tuple[str, ...]
+    restored: tuple[Block, ...]
+    leaving: tuple[Block, ...]
+    exact: bool
+    redacted: bool
+
+
 @dataclass(slots=True)
 class _Reverse:
     """The reverse plan as it grows."""
@@ -53,7 +76,9 @@ class _Reverse:
     writes: list[PlannedWrite] = field(default_factory=list)
     consumes: list[PlannedConsume] = field(default_factory=list)
     leaving: list[str] = field(default_factory=list)
+    gone: list[Block] = field(default_factory=list)
     restored: list[Block] = field(default_factory=list)
+    merged: bool = False
 
 
 def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
@@ -65,7 +90,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
         StoreFault: the file system failed, or the journal lost the content to go back to.
     """
     for _ in range(desk.limits.max_replans + 1):
-        reverse = _reverse(desk, record)
+        reverse = _reverse(desk, record, healed_memory)
         plan = Plan(
             job,
             "undo",
@@ -82,20 +107,41 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             for made in desk.journal.open_records():
                 if made.seq == done.seq:
                     follow(desk, made)
-            thinned = record.redacted and any(c.pre == c.kept for c in record.consumes)
-            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), thinned)
+            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), _thinned(record))
     raise Busy("Other programs keep writing the same files; try again in a moment.")
 
 
-def _reverse(desk: Desk, record: Record) -> _Reverse:
+def preview_record(desk: Desk, record: Record) -> Preview:
+    """What `undo_record` would do now. Writes nothing and needs no lock.
+
+    Raises:
+        Busy, Refused, StoreFault: as `undo_record` would.
+    """
+    reverse = _reverse(desk, record, lambda at: at.read(at.ground.path_of(MEMORY)))
+    return Preview(
+        undoes=record.seq,
+        returns=tuple(write.path for write in reverse.writes if write.before is None),
+        goes=tuple(consume.path for consume in reverse.consumes),
+        restored=tuple(reverse.restored),
+        leaving=tuple(reverse.gone),
+        exact=not reverse.merged,
+        redacted=_thinned(record),
+    )
+
+
+def _thinned(record: Record) -> bool:
+    return record.redacted and any(c.pre == c.kept for c in record.consumes)
+
+
+def _reverse(desk: Desk, record: Record, read_memory: Callable[[Desk], Snapshot]) -> _Reverse:
     reverse = _Reverse()
     for consume in record.consumes:
         reverse.writes.append(_give_back(desk, record, consume))
     for write in record.writes:
         if write.path.removeprefix(desk.ground.path_of("")).startswith(_KEPT_FOLDERS):
             continue
-        current = healed_memory(desk) if write.path == desk.ground.path_of(MEMORY) else desk.read(write.path)
-        if write.pre is None:
+        current = read_memory(desk) if write.path == desk.ground.path_of(MEMORY) else desk.read(write.path)
+        if write.pre is None and (current.digest == write.post or not _holds_more(desk, write, current)):
             _take_away(reverse, record, write, current)
         else:
             _turn_back(desk, reverse, write, current)
@@ -125,12 +171,28 @@ def _take_away(reverse: _Reverse, record: Record, write: WriteRecord, current: S
     reverse.consumes.append(PlannedConsume(write.path, current.text, kept, str(archive), keys))
 
 
+def _holds_more(desk: Desk, write: WriteRecord, current: Snapshot) -> bool:
+    """Whether a memory file that the commit created has got blocks since that are not the commit's."""
+    visible, post = parse(current.text), parse(desk.journal.images.get(write.post))
+    if write.path != desk.ground.path_of(MEMORY) or isinstance(visible, Unreadable) or isinstance(post, Unreadable):
+        return False
+    ours = {content(block) for block in post.blocks}
+    return any(content(block) not in ours for block in visible.blocks)
+
+
+def _emptied(desk: Desk, write: WriteRecord) -> bytes:
+    """The memory file that the commit created, without what the commit put into it: its head alone."""
+    post = parse(desk.journal.images.get(write.post))
+    return b"" if isinstance(post, Unreadable) else post.preamble.encode()
+
+
 def _turn_back(desk: Desk, reverse: _Reverse, write: WriteRecord, current: Snapshot) -> None:
-    pre = desk.journal.images.get(write.pre or "")
+    pre = _emptied(desk, write) if write.pre is None else desk.journal.images.get(write.pre)
     visible, before = parse(current.text), parse(pre)
     if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
         raise Refused(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
-    data = pre if current.digest == write.post else _merged(desk, write, visible, before)
+    reverse.merged |= current.digest != write.post
+    data = _merged(desk, write, visible, before) if current.digest != write.post else pre
     after = parse(data)
     if isinstance(after, Unreadable):
         raise Refused(f"{write.path} would become unreadable, so nothing was undone. {after.reason}")
@@ -153,6 +215,7 @@ def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document)
 def _note_difference(desk: Desk, reverse: _Reverse, visible: Document, after: Document) -> None:
     old, new = ({content(b) for b in d.blocks} for d in (visible, after))
     there = archived(desk)
+    reverse.gone += [b for b in visible.blocks if content(b) not in new]
     reverse.leaving += [b.text for b in visible.blocks if content(b) not in new and content(b) not in there]
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
         reverse.leaving.append(visible.preamble)

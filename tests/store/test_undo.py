@@ -200,6 +200,77 @@ def test_contents_are_forgotten_after_the_days_of_undo(place: Place) -> None:
     assert [d.job for d in place.engine().history()] == [1]
 
 
+def test_findings_that_were_given_back_are_not_forgotten_with_the_undo(place: Place) -> None:
+    place.findings("agent", THIRD)
+    consolidate(place)
+    place.engine().undo(1, by=2)
+    close_all(place, 1.5)
+    place.findings("other", entry("Fourth"))
+    with place.engine().open_role(place.role) as session:
+        view = session.read()
+        (left,) = view.undone
+        write = Write(PurePosixPath("reviewer/MEMORY.md"), view.memory.digest, view.memory.text + entry("Fourth"))
+        session.commit(3, ChangeSet("consolidate", "reviewer", "newer", (write,)))
+
+    close_all(place, 20)
+    close_all(place, 21)
+
+    assert [done.job for done in place.engine().history()] == [3]
+    assert place.engine().peek(place.role).undone == {left} == {digest(THIRD)}
+
+
+def test_undoing_the_undo_takes_the_findings_again(place: Place) -> None:
+    place.findings("agent", THIRD)
+    consolidate(place)
+    after = place.memory.read_bytes()
+    place.engine().undo(1, by=2)
+
+    place.engine().undo(2, by=3)
+
+    view = place.engine().peek(place.role)
+    assert (view.memory.text, view.findings, view.undone) == (after, (), frozenset())
+
+
+def test_undo_of_a_commit_that_created_the_memory_leaves_what_others_added_since(place: Place) -> None:
+    place.memory.unlink()
+    place.findings("agent", THIRD)
+    consolidate(place)
+    place.memory.write_bytes(place.memory.read_bytes() + FIRST)
+
+    place.engine().undo(1, by=2)
+
+    assert place.memory.read_bytes() == HEADER + FIRST
+
+
+def test_a_preview_says_what_undo_will_do_and_does_nothing(place: Place) -> None:
+    place.findings("agent", THIRD)
+    consolidate(place)
+    before = place.texts(), place.hidden()
+
+    (preview,) = place.engine().preview_undo(1)
+
+    assert (place.texts(), place.hidden()) == before
+    assert (preview.returns, preview.goes, preview.exact) == (("reviewer/agent-findings.md",), (), True)
+    assert [block.text.encode() for block in preview.leaving] == [THIRD]
+    assert preview.restored == ()
+
+
+def test_a_preview_says_that_the_memory_moved_on(place: Place) -> None:
+    prune(place, 1)
+    place.memory.write_bytes(place.memory.read_bytes() + THIRD)
+
+    (preview,) = place.engine().preview_undo(1)
+
+    assert not preview.exact
+    assert [block.text.encode() for block in preview.restored] == [FIRST]
+    assert preview.leaving == ()
+
+
+def test_a_preview_is_refused_where_undo_would_be(place: Place) -> None:
+    with pytest.raises(Refused, match="Job 7"):
+        place.engine().preview_undo(7)
+
+
 def test_an_exact_image_of_a_secret_is_gone_after_seven_days_and_undo_says_so(place: Place) -> None:
     secret = b"ghp_" + b"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     place.findings("agent", entry("Token", "Use " + secret.decode() + " for pushing."))
