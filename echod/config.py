@@ -59,6 +59,10 @@ class HookSettings(BaseModel):
         default=False,
         description="A session that starts in a project with a memory registers the project, as `echod add` does.",
     )
+    session_summary: bool = Field(
+        default=False,
+        description="A session that starts is told the project's ten most valuable entries, 1,200 characters at most.",
+    )
 
 
 class Settings(BaseSettings):

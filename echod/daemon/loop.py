@@ -29,6 +29,7 @@ from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
 from echod.daemon.room import has_room
 from echod.daemon.schedule import Metronome
+from echod.daemon.summaries import Summaries
 from echod.daemon.targets import Targets
 from echod.daemon.wake import WakeFile
 from echod.daemon.wiring import House
@@ -103,6 +104,7 @@ class Loop:
         self._jumps = jumps
         self._board = Board(house.lookout)
         settings = house.settings
+        self._summaries = Summaries(house.paths.state, wanted=settings.hooks.session_summary)
         self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
         self._roster = Roster()
         self._markers: dict[Path, Path] = {}
@@ -215,6 +217,8 @@ class Loop:
         for store in self._roster.stores:
             self._reconcile(store, now)
         self._unheard = self._without_events()
+        self._summaries.tidy(self._roster.projects)
+        self._summaries.renew(self._roster.stores)
         self._board.refresh(self._roster.stores, now)
         self._reconciled_at = now
         self._changed = True
@@ -254,6 +258,7 @@ class Loop:
         stores = [store for store in self._roster.stores if store.key in due]
         for store in stores:
             self._reconcile(store, now)
+        self._summaries.renew(stores)
         self._stale.update(store.key for store in stores)
         self._changed = True
 

@@ -45,14 +45,16 @@ def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None
     """
     event = arguments[0] if arguments else ""
     state = place.state_directory(environ, platform)
+    said, size = _heard(_STDIN)
+    _keep(os.path.join(state, "spool"), event, said, size)
     if event == "session-start":
         from echod.hooks import summary
 
-        ready = summary.ready(os.path.join(state, summary.DIRECTORY), environ)
-        if ready:
-            os.write(_STDOUT, ready)
-    directory = os.path.join(state, "spool")
-    said, size = _heard(_STDIN)
+        if not summary.told_before(said):
+            os.write(_STDOUT, summary.ready(os.path.join(state, summary.DIRECTORY), environ))
+
+
+def _keep(directory: str, event: str, said: bytes, size: int) -> None:
     if event not in EVENTS:
         spool.drop(directory, spool.UNKNOWN)
     elif size > spool.LARGEST_EVENT_BYTES:

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
 
 DIRECTORY = "summaries"
 _LARGEST_BYTES = 16 * 1024
-_LONGEST_NAME = 255
+_LONGEST_NAME = 230  # the daemon prepares it under a longer one
 
 
 def name_for(project: str) -> str | None:
     """The name of the file for the project with this resolved path; None if it is too long for a name."""
     name = f"{project.replace('%', '%25').replace(os.sep, '%2F')}.json"
     return name if len(os.fsencode(name)) <= _LONGEST_NAME else None
+
+
+def told_before(said: bytes) -> bool:
+    """Whether a session that begins this way still knows what it was told at its first start."""
+    plain = said.replace(b" ", b"")
+    return b'"source":"resume"' in plain or b'"source":"fork"' in plain
 
 
 def ready(directory: str, environ: Mapping[str, str]) -> bytes:
