@@ -60,13 +60,18 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
     from echod.daemon.board import Board
     from echod.daemon.wiring import look_out
 
-    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        roster = lookout.roster()
-        board = Board(lookout)
-        board.refresh(roster.stores, now)
-        beat = live.heartbeat
-        daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None
-        report = board.report(roster, now, daemon=daemon)
+    beat = live.heartbeat
+    daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None
+    try:
+        with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+            roster = lookout.roster()
+            board = Board(lookout)
+            board.refresh(roster.stores, now)
+            report = board.report(roster, now, daemon=daemon)
+    except StateError as error:
+        # How the daemon is can be told all the same, and may be the reason.
+        warning = Warn("database-unreadable", Severity.ERROR, now, str(error), "")
+        report = StatusReport(Health.DOWN if daemon is None else Health.DEGRADED, (warning,), daemon)
     if live.state is State.UPGRADED:
         return _with(report, Health.DEGRADED, _speaking(live, now))
     return report if live.answers else _with(report, Health.DOWN, _speaking(live, now))
