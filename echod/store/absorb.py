@@ -111,7 +111,7 @@ def _merge_late(desk: Desk, record: Record, write: WriteRecord, late: bytes) -> 
     is_memory = write.path == desk.ground.path_of(MEMORY)
     visible = healed_memory(desk) if is_memory else desk.read(write.path)
     base = desk.journal.images.get(write.absorbed)
-    now, before, then = (parse(data) for data in (visible.text, base, late))
+    now, before, then = map(desk.readings.read, (visible.text, base, late))
     if isinstance(now, Unreadable):
         raise Busy(f"{write.path} cannot be read, so what came late waits. {now.reason}")
     merged: Merged | Unmergeable

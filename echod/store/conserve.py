@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from echod.memory.alignment import content
 from echod.memory.conservation import Broken, Change, missing_findings, redaction_of, violations
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
 from echod.store.faults import Refused
 from echod.store.plan import Plan, PlannedConsume, PlannedWrite
 
+Reader = Callable[[bytes], Document | Unreadable]
 
-def hold(plan: Plan, *, asked: bool) -> None:
+
+def hold(plan: Plan, read: Reader, *, asked: bool) -> None:
     """Refuse a plan that would lose something.
 
     Args:
         plan: what a job wants.
+        read: how contents become documents.
         asked: a person asked for it.
 
     Raises:
         Refused: the sentence names the file and the block.
     """
     rewritten = [w for w in plan.writes if w.before is not None]
-    changes = [(w.path, _change(w)) for w in rewritten]
+    changes = [(w.path, _change(w, read)) for w in rewritten]
     archived = [text for _, text in plan.appends] + [c.kept for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
@@ -31,14 +34,14 @@ def hold(plan: Plan, *, asked: bool) -> None:
     if found:
         raise _refusal(plan, found[0].broken, found[0].heading)
     posts = [change.after for _, change in changes] + [
-        d for w in plan.writes if isinstance(d := parse(w.after), Document)
+        d for w in plan.writes if isinstance(d := read(w.after), Document)
     ]
     for consumed in plan.consumes:
-        _hold_findings(plan, consumed, {content(b) for document in posts for b in document.blocks})
+        _hold_findings(plan, consumed, read, {content(b) for document in posts for b in document.blocks})
 
 
-def _change(write: PlannedWrite) -> Change:
-    before, after = parse(write.before or b""), parse(write.after)
+def _change(write: PlannedWrite, read: Reader) -> Change:
+    before, after = read(write.before or b""), read(write.after)
     if isinstance(before, Unreadable):
         raise Refused(f"{write.path} cannot be read, so it is not written over. {before.reason}")
     if isinstance(after, Unreadable):
@@ -46,11 +49,11 @@ def _change(write: PlannedWrite) -> Change:
     return Change(before, after)
 
 
-def _hold_findings(plan: Plan, consumed: PlannedConsume, standing: set[str]) -> None:
+def _hold_findings(plan: Plan, consumed: PlannedConsume, read: Reader, standing: set[str]) -> None:
     kept = consumed.kept.decode(errors="surrogateescape")
     if redaction_of(kept, consumed.before.decode(errors="surrogateescape")):
         return
-    document = parse(consumed.before)
+    document = read(consumed.before)
     if isinstance(document, Unreadable):
         raise _refusal(plan, Broken.LOST, consumed.path)
     blocks = [b for b in document.blocks if content(b) not in standing]

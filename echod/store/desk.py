@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from echod.memory.document import Document, Unreadable, parse
+from echod.memory.lineage import Shape, shape
 from echod.store.capabilities import Probes
 from echod.store.changeset import digest
 from echod.store.faults import Busy, told
@@ -20,31 +22,46 @@ from echod.store.steps import Tracer
 
 @dataclass(slots=True)
 class Readings:
-    """Documents of contents that were parsed before, by digest; a bounded memo, not a source of truth."""
+    """How contents were read before, by digest; a bounded memo, not a source of truth."""
 
     limit: int = 256
-    _known: dict[str, Document] = field(default_factory=dict)
+    _known: dict[str, Document | Unreadable] = field(default_factory=dict)
+    _shapes: dict[str, Shape] = field(default_factory=dict)
 
     def document(self, journal: RoleJournal, image: str) -> Document | None:
         """The document of an image of the journal; None where it is lost or cannot be read."""
-        if image not in self._known:
+        known = self._known.get(image)
+        if known is None:
             try:
-                return self.remember(journal.images.get(image))
+                known = self.read(journal.images.get(image))
             except ImageMissing:
                 return None
-        return self._known[image]
+        return known if isinstance(known, Document) else None
 
     def remember(self, data: bytes) -> Document | None:
+        """The document of a content; None where it cannot be read."""
+        known = self.read(data)
+        return known if isinstance(known, Document) else None
+
+    def read(self, data: bytes) -> Document | Unreadable:
         """Parse a content, or recall how it was parsed."""
         name = digest(data)
         if name not in self._known:
-            read_as = parse(data)
-            if isinstance(read_as, Unreadable):
-                return None
-            if len(self._known) >= self.limit:
-                self._known.pop(next(iter(self._known)))
-            self._known[name] = read_as
+            _make_room(self._known, self.limit)
+            self._known[name] = parse(data)
         return self._known[name]
+
+    def shape(self, image: str, document: Document) -> Shape:
+        """What lineage sees of a document; `image` is its digest."""
+        if image not in self._shapes:
+            _make_room(self._shapes, self.limit)
+            self._shapes[image] = shape(document)
+        return self._shapes[image]
+
+
+def _make_room(memo: dict[str, Any], limit: int) -> None:
+    if len(memo) >= limit:
+        memo.pop(next(iter(memo)))
 
 
 @dataclass(frozen=True, slots=True)

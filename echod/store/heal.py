@@ -14,7 +14,7 @@ import structlog
 
 from echod.memory.alignment import Key, content, heading, numbered_keys
 from echod.memory.document import Block, Document
-from echod.memory.lineage import Crossed, Doubtful, Found, Known, Reverted, Stale, Successor, judge, shape
+from echod.memory.lineage import Crossed, Doubtful, Found, Known, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
 from echod.store.changeset import digest
 from echod.store.commit import commit
@@ -67,12 +67,16 @@ def known_documents(desk: Desk) -> tuple[KnownDocument, ...]:
     """Known states young enough to matter, oldest first; those whose content was lost are left out."""
     oldest = desk.clock() - desk.limits.history_hours * _HOUR
     states = desk.journal.states()
-    found = []
-    for state in (*(s for s in states[:-1] if s.since >= oldest), *states[-1:]):
-        document = desk.readings.document(desk.journal, state.image)
-        if document is not None:
-            found.append(KnownDocument(Known(state.image, state.since, shape(document)), document, state.head))
-    return tuple(found)
+    young = (*(s for s in states[:-1] if s.since >= oldest), *states[-1:])
+    return tuple(known for state in young if (known := _known(desk, state)) is not None)
+
+
+def _known(desk: Desk, state: KnownState) -> KnownDocument | None:
+    document = desk.readings.document(desk.journal, state.image)
+    if document is None:
+        return None
+    seen = desk.readings.shape(state.image, document)
+    return KnownDocument(Known(state.image, state.since, seen), document, state.head)
 
 
 def head_of(desk: Desk) -> str | None:
@@ -108,29 +112,32 @@ def worn_out(desk: Desk, keys: Iterable[Key]) -> set[Key]:
 
 def _repair(desk: Desk, found: Snapshot) -> Plan | None:
     """The commit that repairs the memory file; None where it is as it should be (and then it is remembered)."""
-    known = known_documents(desk)
     document = desk.readings.remember(found.text)
     if document is None:
         return None  # unreadable: left alone, and never a known state
+    image = digest(found.text)
+    states = desk.journal.states()
+    newest = _known(desk, states[-1]) if states else None
+    if newest is not None and (image == newest.known.image or _only_grew(desk, image, document, newest)):
+        return _put_back(desk, found, document, Successor(), (newest,))
+    known = known_documents(desk)
     if not known:
         _remember(desk, found)
         return None
     newest = known[-1]
-    if digest(found.text) == newest.known.image:
-        return _put_back(desk, found, document, Successor(), known)
     if not found.text.strip() and newest.document.blocks:
         _wait_if_just_emptied(desk, found)
         return _respect(desk, found, newest, tuple(newest.known.shape), "emptied", "somebody emptied the file")
     tracked = _tracking(desk)
     mtime = found.mtime_ns / 1e9 if found.mtime_ns else None
     descent = judge(
-        Found(digest(found.text), mtime, shape(document)),
+        Found(image, mtime, desk.readings.shape(image, document)),
         [k.known for k in known],
         now=desk.clock(),
         young_seconds=desk.limits.young_seconds,
     )
     if not isinstance(descent, Successor) and _moved_by_git(tracked, newest, found):
-        gone = tuple(k for k in newest.known.shape if k not in shape(document))
+        gone = tuple(k for k in newest.known.shape if k not in desk.readings.shape(image, document))
         return _respect(desk, found, newest, gone, "git", "git put another version in place")
     match descent:
         case Reverted(gone):
@@ -139,6 +146,12 @@ def _repair(desk: Desk, found: Snapshot) -> Plan | None:
             return _respect(desk, found, newest, gone, "doubtful", "an edit took out what echod had added")
         case _:
             return _put_back(desk, found, document, descent, known)
+
+
+def _only_grew(desk: Desk, image: str, document: Document, newest: KnownDocument) -> bool:
+    """Whether every block of the newest state is still there, unchanged: the usual case, and quickly seen."""
+    now = desk.readings.shape(image, document)
+    return all(now.get(key) == text for key, text in newest.known.shape.items())
 
 
 def _put_back(

@@ -131,7 +131,7 @@ class RoleSession:
             return self._count(plan)
         if not (plan.writes or plan.appends or plan.consumes):
             return Committed(None)
-        hold(plan, asked=changes.origin is Origin.PERSON)
+        hold(plan, self.desk.readings.read, asked=changes.origin is Origin.PERSON)
         insist = self._overtaken >= self.desk.limits.max_replans
         paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
         outcome = commit(self.desk, plan, gate=gate, head=head_of(self.desk), go_on=paths if insist else frozenset())

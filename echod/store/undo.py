@@ -101,7 +101,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             released=tuple(key for consume in record.consumes for key in consume.keys),
             undoes=(record.seq,),
         )
-        hold(plan, asked=True)
+        hold(plan, desk.readings.read, asked=True)
         done = commit(desk, plan, gate=gate, head=head_of(desk))
         if isinstance(done, Committed):
             for made in desk.journal.open_records():
