@@ -22,7 +22,7 @@ demo: $(READY)  ## watch the real service do its main job on a realistic project
 	@$(BIN)/python -m tests.demo
 
 test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -m "not torture and not fuzz and not bench"
+	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz and not bench"
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
