@@ -66,7 +66,7 @@ class Shell:
         wanted = " or ".join(str(below) for below in layout.STORE_DIRS)
         raise UsageError(
             f"{start} has no memory: neither it nor a directory above it holds {wanted}. "
-            f"Make one with: mkdir -p {start / layout.STORE_DIRS[0]}"
+            f"Make one with: echod init {start}"
         )
 
     def stores(self, project: Path) -> tuple[Store, ...]:

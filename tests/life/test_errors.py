@@ -18,7 +18,7 @@ def test_a_directory_without_a_memory_is_refused_with_what_to_do(home: Home, tmp
 
     assert result.returncode == 2
     assert "has no memory" in result.stderr
-    assert "mkdir -p" in result.stderr
+    assert "echod init" in result.stderr
     assert not home.state.exists()
 
 
