@@ -183,6 +183,47 @@ class JobsReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LogJob:
+    """A row of `echod log`: what one job changed. `job` is None for what was put right without one."""
+
+    job: int | None
+    kind: str
+    store: str
+    role: str
+    at: float
+    summary: str
+    undone_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """`echod log`."""
+
+    jobs: tuple[LogJob, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A row of `echod review`: what happened, in a sentence, and the headings it is about."""
+
+    store: str
+    role: str
+    kind: str
+    at: float
+    text: str
+    titles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewReport:
+    """`echod review`."""
+
+    items: tuple[ReviewItem, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectInfo:
     """A row of `echod projects`; not `registered` means that a glob in the settings matches it."""
 
@@ -225,6 +266,37 @@ class DoctorReport:
 
     healthy: bool
     checks: tuple[Check, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubPlace:
+    """Where a secret stands in a file, and of which kind it is; `confirm`: its entry is etched or a note."""
+
+    line: int
+    kind: str
+    entry: str | None
+    confirm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubFile:
+    """A file with secrets as it was found, or one that could not be looked at (`problem`)."""
+
+    path: str
+    tracked: bool
+    places: tuple[ScrubPlace, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """`echod scrub`: what was found, how many places were cleared, and how many are left."""
+
+    project: str
+    files: tuple[ScrubFile, ...] = ()
+    stripped: int = 0
+    left: int = 0
     schema: int = SCHEMA
 
 

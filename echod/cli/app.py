@@ -178,6 +178,60 @@ def retry(context: typer.Context, job: Annotated[int, typer.Argument(metavar="ID
     retry_job(_shell(context), job)
 
 
+Where = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PATH]", help="A project; default: the current directory's, else all.", show_default=False
+    ),
+]
+
+
+@app.command(epilog=_example("echod log ~/src/my-project --limit 5"))
+def log(
+    context: typer.Context,
+    path: Where = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many to show, the newest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """List what was changed in memories, by which job, and what was undone."""
+    from echod.cli.log import show_log
+
+    show_log(_shell(context), path, limit, as_json=json)
+
+
+@app.command(epilog=_example("echod undo --last ~/src/my-project --dry-run"))
+def undo(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[JOB] [PATH]", help="The job's number, as `echod log` shows it, or --last; and the project."
+        ),
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The newest job that was not undone.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would come back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")] = False,
+) -> None:
+    """Take back what a job did to a memory.
+
+    The bytes come back exactly if nothing else changed; else what others wrote since stays. Findings that come back
+    are not folded in again unless they change. An undo can be undone too, by its own number.
+    """
+    from echod.cli.undo import job_and_path, undo
+
+    job, path = job_and_path(words or [], last=last)
+    undo(_shell(context), job, path, dry_run=dry_run, yes=yes, force=force)
+
+
+@app.command(epilog=_example("echod review --json"))
+def review(context: typer.Context, path: Where = None, json: Json = False) -> None:
+    """List what a person should look at: doubtful changes, findings that were given back."""
+    from echod.cli.review import show_review
+
+    show_review(_shell(context), path, as_json=json)
+
+
 @app.command(epilog=_example("echod pause ~/src/my-project"))
 def pause(
     context: typer.Context,
@@ -202,6 +256,24 @@ def resume(
     from echod.cli.projects import resume
 
     resume(_shell(context), path)
+
+
+@app.command(epilog=_example("echod scrub ~/src/my-project --dry-run"))
+def scrub(
+    context: typer.Context,
+    path: Project = Path(),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what stands where.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Also change etched entries and notes.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")] = False,
+    json: Json = False,
+) -> None:
+    """Find secrets in a project's memory, archives and backups, and take them out.
+
+    Says file, entry and kind, never the secret. Ends with 1 while one is left.
+    """
+    from echod.cli.scrub import scrub
+
+    scrub(_shell(context), path, dry_run=dry_run, yes=yes, force=force, as_json=json)
 
 
 workflow_app = typer.Typer(

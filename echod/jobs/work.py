@@ -185,7 +185,7 @@ class Worker:
                     case JobKind.OBSERVE:
                         outcome = observe.run(job.id, session, self._hooks, gate, self._clock, writes=terms.writes)
                         return Finished(job, outcome)
-                    case JobKind.UNDO:
+                    case JobKind.UNDO | JobKind.SCRUB:
                         return Finished(job, Blocked(f"only a person does this: echod {job.kind.value}"))
         except Busy:
             if closed:

@@ -63,7 +63,7 @@ def violations(
     found += [
         Violation(Broken.LOST, "the text before the first heading")
         for change in changes
-        if not kept.has_text(change.before.preamble) and change.after.preamble.strip() != change.before.preamble.strip()
+        if not (_preamble_stays(change, redacted) or kept.has_text(change.before.preamble))
     ]
     if not asked:
         for change in changes:
@@ -123,6 +123,11 @@ class _Kept:
 
     def _stands(self, text: str) -> bool:
         return text in self._texts or text in self._archived
+
+
+def _preamble_stays(change: Change, redacted: Redacted) -> bool:
+    before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
+    return before == after or any(form.strip() == after for form in redacted(before))
 
 
 def _touched(change: Change, redacted: Redacted) -> list[Violation]:

@@ -29,9 +29,10 @@ class JobKind(StrEnum):
     CONSOLIDATE = "consolidate"
     OBSERVE = "observe"
     UNDO = "undo"
+    SCRUB = "scrub"
 
 
-BY_HAND = frozenset({JobKind.UNDO})
+BY_HAND = frozenset({JobKind.UNDO, JobKind.SCRUB})
 """Kinds that no state of a store calls for: a person's command does them itself, at once, while the person waits."""
 
 

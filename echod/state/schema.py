@@ -106,7 +106,10 @@ _HOOKS: Final = (
 _UNDO: Final = ()
 """No table changes: the queue may hold jobs of the kind `undo` from here on."""
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO)
+_SCRUB: Final = ()
+"""The same for the kind `scrub`."""
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO, _SCRUB)
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
 VERSION: Final = len(MIGRATIONS)

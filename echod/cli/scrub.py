@@ -1,0 +1,209 @@
+"""`echod scrub`: which secrets stand in a project's memory on the disk, and take them out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.text import count, paragraph, short_path
+from echod.cli.wake import wake_daemon
+from echod.contract import ScrubFile, ScrubPlace, ScrubReport, to_json
+from echod.daemon.lifetime import worker_lock
+from echod.daemon.service import me
+from echod.daemon.wiring import House, furnish
+from echod.errors import EchodError, Exit
+from echod.jobs import scrub as job
+from echod.jobs.gatekeeper import in_words
+from echod.jobs.scan import Candidate, candidates, places_in
+from echod.memory.exposed import Place
+from echod.state.job import JobKind, Need
+from echod.store import layout
+from echod.store.layout import Role
+from echod.store.plan import Gate, open_gate
+from echod.store.repository import tracking
+from echod.workflows.verdict import GateState
+
+_LOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file and what stands in it; or why it could not be looked at."""
+
+    file: Candidate
+    places: tuple[Place, ...]
+    problem: str | None
+
+    def due(self, *, confirmed: bool) -> bool:
+        """Whether there is something to take out."""
+        return any(confirmed or not place.confirm for place in self.places)
+
+
+class ActiveError(EchodError):
+    """A workflow is at work."""
+
+
+def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as_json: bool) -> NoReturn:
+    """Report, strip, and exit with 0 only if no secret is left."""
+    project = shell.project(path)
+    found = tuple(_look(shell, project))
+    writes = not dry_run and shell.settings.mode == "maintain"
+    if not as_json:
+        _show(project, found)
+        if not (writes or dry_run):
+            typer.echo('Nothing is taken out, since the settings say mode = "report".')
+    confirmed = yes or (writes and not as_json and _agreed(found))
+    skipped: list[str] = []
+    if writes and any(one.due(confirmed=confirmed) for one in found):
+        skipped = _strip(shell, project, found, confirmed=confirmed, force=force)
+        wake_daemon(shell)
+    left = tuple(_look(shell, project)) if writes else found
+    gone = _number(found) - _number(left)
+    if as_json:
+        typer.echo(to_json(_report(project, found, max(0, gone), _number(left))))
+    else:
+        _show_end(found, left, skipped, writes=writes)
+    unknown = any(one.problem for one in left)
+    raise typer.Exit(Exit.FAILED if _number(left) or unknown else Exit.OK)
+
+
+def _look(shell: Shell, project: Path) -> Iterator[_Found]:
+    for store in shell.stores(project):
+        try:
+            roles = layout.roles_of(store)
+        except OSError as error:
+            raise EchodError(f"{store.root} cannot be listed: {error.strerror}; check its permissions.") from error
+        for file in (file for role in roles for file in candidates(role)):
+            try:
+                places, problem = () if file.problem else places_in(file), file.problem
+            except OSError as error:
+                places, problem = (), f"It cannot be read: {error.strerror}."
+            if places or problem:
+                yield _Found(file, places, problem)
+
+
+def _agreed(found: Sequence[_Found]) -> bool:
+    held = sum(place.confirm for one in found for place in one.places)
+    if not held or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return typer.confirm(f"Take {count(held, 'secret')} out of etched entries and notes too?")
+
+
+def _strip(shell: Shell, project: Path, found: Sequence[_Found], *, confirmed: bool, force: bool) -> list[str]:
+    """Do it, a job for each part of a role; what was left alone, a sentence each."""
+    skipped: list[str] = []
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        gate = open_gate if force else _gate(shell, house, project)
+        if (reason := gate()) is not None:
+            raise ActiveError(f"A workflow is at work, so nothing was changed: {reason}. Wait, or go on with --force.")
+        todo: dict[Role, list[Candidate]] = {}
+        for one in found:
+            if one.due(confirmed=confirmed):
+                todo.setdefault(one.file.role, []).append(one.file)
+        for role, files in todo.items():
+            for start in range(0, len(files), job.MOST_FILES):
+                part = files[start : start + job.MOST_FILES]
+                skipped += _strip_part(shell, house, role, part, gate, confirmed=confirmed)
+    return skipped
+
+
+def _strip_part(
+    shell: Shell, house: House, role: Role, files: Sequence[Candidate], gate: Gate, *, confirmed: bool
+) -> tuple[str, ...]:
+    now = shell.now()
+    need = Need(JobKind.SCRUB, role.store.key, role.name, f"{now}", f"secrets in {count(len(files), 'file')}", now)
+    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
+        house.engine.recover([role.store])
+        row = house.queue.begin(need, now)
+        try:
+            with house.engine.open_role(role) as session:
+                done = job.run(row.id, session, files, confirmed=confirmed, gate=gate)
+        except BaseException as error:
+            said = str(error) if isinstance(error, EchodError) else f"an unexpected {type(error).__name__}"
+            house.queue.give_up(row, said, shell.now())
+            raise
+        house.queue.finish(row, done.summary, shell.now())
+    return done.skipped
+
+
+def _gate(shell: Shell, house: House, project: Path) -> Gate:
+    def ask() -> str | None:
+        verdict = house.lookout.gatekeeper.ask(project, shell.stores(project), shell.now())
+        return in_words(verdict) if verdict.state is GateState.ACTIVE else None
+
+    return ask
+
+
+def _number(found: Sequence[_Found]) -> int:
+    return sum(len(one.places) for one in found)
+
+
+def _tracked(project: Path, one: _Found) -> bool:
+    return tracking(project, one.file.path) is not None
+
+
+def _report(project: Path, found: Sequence[_Found], stripped: int, left: int) -> ScrubReport:
+    return ScrubReport(
+        project=str(project),
+        files=tuple(
+            ScrubFile(
+                path=str(one.file.path),
+                tracked=_tracked(project, one),
+                places=tuple(ScrubPlace(p.line, p.kind, p.entry, p.confirm) for p in one.places),
+                problem=one.problem,
+            )
+            for one in found
+        ),
+        stripped=stripped,
+        left=left,
+    )
+
+
+def _show(project: Path, found: Sequence[_Found]) -> None:
+    typer.echo(short_path(str(project)))
+    tracked = False
+    for one in found:
+        known = _tracked(project, one) if one.places else False
+        tracked |= known
+        typer.echo(f"\n{one.file.path.relative_to(project)}{'  (tracked by git)' if known else ''}")
+        if one.problem:
+            typer.echo(paragraph(one.problem, indent="  ! "))
+        for place in one.places:
+            where = f'  in "{_plain(place.entry)}"' if place.entry is not None else ""
+            asks = "  (etched or a note: asks first)" if place.confirm else ""
+            typer.echo(f"  line {place.line:<6} {place.kind:<18}{where}{asks}")
+    if tracked:
+        text = (
+            "Files that git tracks keep their secrets in its history. Treat these secrets as known to others: "
+            "change them. Rewriting the history is up to you."
+        )
+        typer.echo("\n" + paragraph(text, indent="! "))
+
+
+def _show_end(found: Sequence[_Found], left: Sequence[_Found], skipped: Sequence[str], *, writes: bool) -> None:
+    for sentence in skipped:
+        typer.echo(paragraph(sentence, indent="! "))
+    if not _number(found):
+        typer.echo("No secret was found.")
+        return
+    gone, rest = max(0, _number(found) - _number(left)), _number(left)
+    if not writes:
+        typer.echo(f"\n{count(rest, 'secret')} found; nothing was changed.")
+        return
+    typer.echo(f"\n{count(gone, 'secret')} taken out, {rest} left.")
+    if any(place.confirm for one in left for place in one.places):
+        typer.echo(paragraph("Etched entries and notes keep theirs until you say --yes.", indent="> "))
+    if gone:
+        text = "For undo, echod keeps the exact files for at most seven days, readable by you alone."
+        typer.echo(paragraph(text, indent="> "))
+
+
+def _plain(title: str) -> str:
+    """A title for the screen: agents wrote it, and it must not steer the terminal."""
+    return "".join(character if character.isprintable() else "?" for character in title)[:100]

@@ -1,0 +1,143 @@
+"""Looks for secrets that already stand on the disk: which files of a store, and where in them. Writes nothing.
+
+What was found in a file is remembered as long as the file is the same, so that looking again costs a stat a file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from echod.memory.document import SIZE_LIMIT
+from echod.memory.exposed import Place, find_places
+from echod.store import layout
+from echod.store.layout import Role, Store
+
+log = structlog.get_logger(__name__)
+
+_FOLDERS = ("", "archive", layout.FINDINGS_ARCHIVE, layout.QUARANTINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file in which secrets may stand; `problem` says why it cannot be looked at."""
+
+    role: Role
+    path: Path
+    same: tuple[int, ...] = ()
+    size: int = 0
+    problem: str | None = None
+
+
+def candidates(role: Role) -> Iterator[Candidate]:
+    """The memory, knowledge and findings of a role, its archives and backups, and what was quarantined."""
+    for folder in _FOLDERS:
+        directory = role.path / folder
+        if folder and not _is_directory(role.path, folder):
+            continue
+        try:
+            with os.scandir(directory) as entries:
+                names = sorted(e.name for e in entries if _may_hold_text(e))
+        except OSError as error:
+            yield Candidate(role, directory, problem=f"It cannot be listed: {error.strerror}.")
+            continue
+        for name in names:
+            yield _candidate(role, directory / name)
+
+
+def read(candidate: Candidate) -> bytes:
+    """The bytes of a file, opened so that neither a link nor a FIFO in its place does harm.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(candidate.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(SIZE_LIMIT)
+
+
+class Scan:
+    """Remembers what was found in which file; one for a process, owned by one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[Path, tuple[tuple[int, ...], int]]] = {}
+
+    def look(self, store: Store, budget_bytes: int) -> bool:
+        """Look at files that are new or changed, the first of them at least, as long as the budget lasts.
+
+        Returns whether all were looked at; else looking again goes on.
+        """
+        before, now = self._known.get(store.key, {}), {}
+        complete = True
+        try:
+            roles = layout.roles_of(store)
+        except OSError as error:
+            log.info("scan_not_possible", store=store.key, error=error.strerror)
+            return True
+        for candidate in (c for role in roles for c in candidates(role) if c.problem is None):
+            known = before.get(candidate.path)
+            if known is not None and known[0] == candidate.same:
+                now[candidate.path] = known
+            elif budget_bytes > 0:
+                budget_bytes -= candidate.size
+                now[candidate.path] = (candidate.same, _count(candidate))
+            else:
+                complete = False
+                if known is not None:
+                    now[candidate.path] = known
+        self._known[store.key] = now
+        return complete
+
+    def found(self, store: Store) -> int:
+        """In how many places of a store secrets stand, as far as was looked."""
+        return sum(places for _, places in self._known.get(store.key, {}).values())
+
+
+def places_in(candidate: Candidate) -> tuple[Place, ...]:
+    """The secrets of one file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return find_places(read(candidate))
+
+
+def _count(candidate: Candidate) -> int:
+    try:
+        return len(places_in(candidate))
+    except OSError as error:
+        log.info("scan_not_possible", store=str(candidate.path), error=error.strerror)
+        return 0
+
+
+def _candidate(role: Role, path: Path) -> Candidate:
+    try:
+        status = path.lstat()
+    except OSError as error:
+        return Candidate(role, path, problem=f"It cannot be read: {error.strerror}.")
+    if status.st_size > SIZE_LIMIT:
+        return Candidate(role, path, problem=f"It has {status.st_size:,} bytes, more than echod reads.")
+    same = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return Candidate(role, path, same, status.st_size)
+
+
+def _may_hold_text(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".md") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+
+
+def _is_directory(role: Path, folder: str) -> bool:
+    """Whether every part of the way is a real directory; a link is not followed."""
+    here = role
+    for part in Path(folder).parts:
+        here /= part
+        try:
+            if not stat.S_ISDIR(here.lstat().st_mode):
+                return False
+        except OSError:
+            return False
+    return True
