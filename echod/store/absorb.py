@@ -95,17 +95,20 @@ def _files(record: Record) -> list[tuple[str, str, str]]:
 
 
 def _absorb_write(desk: Desk, record: Record, write: WriteRecord) -> int | None:
-    for _ in range(_ROUNDS):
+    for attempt in range(_ROUNDS):
         late = _late(desk, write.path, write.stage)
         if late.data is None or not late.final or digest(late.data) == write.absorbed:
             return None
-        outcome = _merge_late(desk, record, write, late.data)
+        insisting = frozenset({write.path}) if attempt >= desk.limits.max_replans else frozenset()
+        outcome = _merge_late(desk, record, write, late.data, insisting)
         if outcome is not None:
             return outcome.seq
     return None  # others keep writing; the displaced file waits on the disk
 
 
-def _merge_late(desk: Desk, record: Record, write: WriteRecord, late: bytes) -> Committed | None:
+def _merge_late(
+    desk: Desk, record: Record, write: WriteRecord, late: bytes, insisting: frozenset[str]
+) -> Committed | None:
     """One try; None where someone else was faster."""
     note = Absorption(record.seq, write.stage, desk.journal.images.put(late))
     is_memory = write.path == desk.ground.path_of(MEMORY)
@@ -134,7 +137,7 @@ def _merge_late(desk: Desk, record: Record, write: WriteRecord, late: bytes) -> 
         desk.journal.images.sync()
         note_absorption(desk, note)
         return Committed(None)
-    outcome = commit(desk, plan, gate=open_gate, head=head_of(desk))
+    outcome = commit(desk, plan, gate=open_gate, head=head_of(desk), go_on=insisting)
     return outcome if isinstance(outcome, Committed) else None
 
 

@@ -52,12 +52,14 @@ def healed_memory(desk: Desk) -> Snapshot:
         StoreFault: it cannot be read or repaired.
     """
     path = desk.ground.path_of(MEMORY)
-    for _ in range(_ROUNDS):
+    for attempt in range(2 * _ROUNDS):
         found = desk.read(path)
         plan = _repair(desk, found)
         if plan is None:
             return found
-        if isinstance(commit(desk, plan, gate=open_gate, head=head_of(desk)), Overtaken):
+        # Others who write without pause must not starve the repair: then it goes on, and what it displaces is merged.
+        insisting = frozenset({path}) if attempt >= desk.limits.max_replans else frozenset()
+        if isinstance(commit(desk, plan, gate=open_gate, head=head_of(desk), go_on=insisting), Overtaken):
             continue
         log.info("memory_healed", role=str(desk.ground.role.path), reason=plan.summary, blocks=len(plan.reapplied))
     raise Busy(f"{MEMORY} is overwritten again and again by another program.")
