@@ -20,8 +20,8 @@ For the jobs and commands on top:
 - `explain(role, document, id, facts, policy, today) -> Explanation | None`: for `explain ENTRY`; `--as-of` is `today`.
 - `read_archive(data) -> Archive`: for `restore`; an entry's `text` is what to put back.
 
-Ids of exact repeats can change when one of them goes; `identity.renumbered(role, before, after)` tells which, so that
-references and pins move along.
+Ids of exact repeats can change when one of them goes. `PrunePlan.renumbered` says which, so that references and pins
+move along; `identity.renumbered` cannot always tell which of two equal entries went.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The order is by layer, because a fresh observation outscores a month-old learning and there are fifty of them a day:
 first noise beyond its budget (observations and traced entries), then length (long inscribed entries are condensed),
 then what is left of the noise, then the lowest inscribed entries, a few a day. Each queue here is a fixed order that
-does not depend on the limit; `prune` takes from them until the file fits. So a lower limit always takes more of the
+does not depend on the limit; `prune` takes from them as
+much as it must. So a lower limit always takes more of the
 same.
 """
 

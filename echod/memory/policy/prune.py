@@ -2,8 +2,9 @@
 
 1. Expiry: observations that nobody referenced for long, at any file size; while the file is over its limit also
    inscribed and traced entries that are old and low.
-2. Pressure, while the file is over its limit, stopping as soon as it fits: noise beyond its budget, then the length
-   of inscribed entries, then the rest of the noise, then the lowest inscribed entries, a few a day.
+2. Pressure, where the file is over its limit then: noise beyond its budget goes, all of it. While that is not enough,
+   the length of inscribed entries, then the rest of the noise, then the lowest inscribed entries, a few a day,
+   stopping as soon as the file fits.
 3. Etched, notes, opaque blocks and entries of an unknown layer never move; nor does a pinned entry.
 
 Everything that leaves, and everything that is condensed, stands verbatim in what the plan archives.
@@ -11,11 +12,12 @@ Everything that leaves, and everything that is condensed, stands verbatim in wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.document import Document, Layer
+from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
 from echod.memory.policy.archive_text import ArchivedEntry, archive_name, archived_entry
 from echod.memory.policy.desk import Desk
@@ -78,6 +80,8 @@ class PrunePlan:
         lines_after: lines of the file then.
         over_limit: why it is still over its limit; None if it is not.
         inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
+        renumbered: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
+            went. Apply all of it in one step, after the ids of the entries that went are done with.
     """
 
     role: str
@@ -90,6 +94,7 @@ class PrunePlan:
     lines_after: int
     over_limit: OverLimit | None
     inscribed_archived: int
+    renumbered: Mapping[str, str]
 
     @property
     def summary(self) -> str:
@@ -147,7 +152,7 @@ def _press(desk: Desk, found: Sequence[Standing], policy: Policy, allowance: int
         return
     noise = noise_queue(found, policy)
     for leaving in desk.waiting(noise):
-        if not desk.is_over() or not (desk.is_noisy() or leaving.rule is Rule.SAME_TITLE):
+        if not desk.is_noisy() and leaving.rule is not Rule.SAME_TITLE:
             break
         desk.take(leaving)
     for leaving in desk.waiting(long_queue(found, policy)):
@@ -194,6 +199,7 @@ def _plan(
         lines_after=lines_after,
         over_limit=over_limit(document, after, found, desk.taken, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
+        renumbered=_renumbered(role, after, [s for s in found if desk.has(s)]) if moved else {},
     )
 
 
@@ -212,3 +218,8 @@ def _action(standing: Standing, desk: Desk) -> EntryAction:
         protected=standing.protected,
         pinned_until=standing.pinned_until,
     )
+
+
+def _renumbered(role: str, after: Document, stay: Sequence[Standing]) -> Mapping[str, str]:
+    new = [identity for identity in entry_ids(role, after) if identity is not None]
+    return {s.id: identity for s, identity in zip(stay, new, strict=True) if s.id != identity}

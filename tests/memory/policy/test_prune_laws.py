@@ -1,0 +1,217 @@
+"""The laws of prune, for any file, any history and any numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from echod.memory.conservation import Change, violations
+from echod.memory.document import Document, Layer, parse
+from echod.memory.identity import entry_ids
+from echod.memory.policy import Action, Facts, History, Policy, PrunePlan, Rule, archive_text, plan_prune
+from echod.memory.policy.lines import document_lines
+from echod.memory.redact import redact, redact_entry
+from tests.memory import strategies
+from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, observation
+
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+LAYERS_THAT_GO = (Layer.OBSERVATIONS, Layer.TRACED, Layer.INSCRIBED)
+AGES = st.integers(0, 120)
+LAYERS = st.sampled_from(["inscribed", "inscribed", "traced", "traced", "observations", "etched", "notes", "golden"])
+TITLES = st.sampled_from(["retry", "lock", "cache", "pool", "queue", "index"])
+ENTRIES = st.one_of(
+    st.builds(
+        entry,
+        TITLES,
+        LAYERS,
+        age=AGES,
+        confidence=st.sampled_from(["0.2", "0.9", None]),
+        lines=st.sampled_from([8, 8, 16, 40]),
+    ),
+    st.builds(observation, TITLES, age=AGES),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    document: Document
+    facts: Facts
+    policy: Policy
+
+
+@st.composite
+def cases(draw: DrawFn) -> Case:
+    """A file of many entries (or any file at all), with histories, pins and limits."""
+    texts = draw(
+        st.one_of(
+            st.lists(ENTRIES, max_size=25).map(lambda blocks: "\n".join(["# Memory\n", *blocks])),
+            strategies.tidy_files(),
+            strategies.broken_files(),
+        )
+    )
+    document = parse(texts.encode())
+    if not isinstance(document, Document):
+        document = Document("", ())
+    days = st.one_of(st.none(), AGES.map(days_ago), st.just(date(2036, 1, 1)))
+    histories = st.builds(
+        History, first_seen=days, last_reference=days, references=st.integers(0, 5), workflows=st.integers(0, 5)
+    )
+    ids = [identity for identity in entry_ids(ROLE, document) if identity]
+    facts = Facts(
+        histories={identity: draw(histories) for identity in ids if draw(st.booleans())},
+        workflows_seen=draw(st.integers(0, 5)),
+        alive_days=draw(st.sampled_from([frozenset(), alive(200), alive(20)])),
+        pinned={identity: TODAY for identity in ids if draw(st.integers(0, 7)) == 0},
+        inscribed_archived_today=draw(st.sampled_from([0, 0, 1])),
+    )
+    return Case(document, facts, Policy(memory_line_limit=draw(st.integers(0, 150))))
+
+
+def plan_of(case: Case) -> PrunePlan:
+    return plan_prune(ROLE, case.document, case.facts, case.policy, TODAY)
+
+
+def result_of(case: Case, plan: PrunePlan) -> Document:
+    if plan.memory is None:
+        return case.document
+    document = parse(plan.memory)
+    assert isinstance(document, Document)
+    return document
+
+
+def redacted(text: str) -> Iterable[str]:
+    yield redact(text).text
+    yield redact_entry(text).text
+
+
+def gone(plan: PrunePlan, *layers: Layer) -> set[str]:
+    """The entries of these layers that are no longer in the file."""
+    left = {Action.ARCHIVE, Action.COMPRESS}
+    return {action.id for action in plan.actions if action.action in left and action.layer in layers}
+
+
+@QUICK
+@given(cases())
+def test_every_block_stands_in_the_new_file_or_verbatim_in_the_archive(case: Case) -> None:
+    plan = plan_of(case)
+
+    after = result_of(case, plan)
+
+    archived = archive_text(plan.archived, 1).decode()
+    assert violations([Change(case.document, after)], [archived], redacted=redacted, asked=True) == ()
+    moved = [action for action in plan.actions if action.rule is not None]
+    assert [entry.id for entry in plan.archived] == [action.id for action in moved]
+    removed = sum(action.action is not Action.CONDENSE for action in moved)
+    assert len(after.blocks) == len(case.document.blocks) - removed
+
+
+@QUICK
+@given(cases())
+def test_protected_and_pinned_bytes_never_change(case: Case) -> None:
+    plan = plan_of(case)
+
+    after = result_of(case, plan)
+
+    touched = {action.id for action in plan.actions if action.rule is not None}
+    ids = entry_ids(ROLE, case.document)
+    untouchable = [
+        block.text
+        for block, identity in zip(case.document.blocks, ids, strict=True)
+        if block.entry is None
+        or block.entry.layer in {None, Layer.ETCHED, Layer.NOTES}
+        or identity in case.facts.pinned
+    ]
+    standing = [block.text for block in after.blocks]
+    rest = iter(standing)
+    assert all(text in rest for text in untouchable)  # in their order, byte for byte
+    assert touched.isdisjoint(case.facts.pinned)
+    assert after.preamble == case.document.preamble
+
+
+@QUICK
+@given(cases())
+def test_pruning_again_the_same_day_changes_nothing(case: Case) -> None:
+    plan = plan_of(case)
+    after = result_of(case, plan)
+    names = {a.id: plan.renumbered.get(a.id, a.id) for a in plan.actions if a.id not in gone(plan, *LAYERS_THAT_GO)}
+    facts = replace(
+        case.facts,
+        histories={names[old]: history for old, history in case.facts.histories.items() if old in names},
+        pinned={names[old]: until for old, until in case.facts.pinned.items() if old in names},
+        inscribed_archived_today=case.facts.inscribed_archived_today + plan.inscribed_archived,
+    )
+
+    again = plan_of(Case(after, facts, case.policy))
+
+    assert again.memory is None, again.summary
+
+
+@QUICK
+@given(cases())
+def test_the_same_bytes_references_and_date_give_the_same_plan(case: Case) -> None:
+    reordered = replace(
+        case.facts,
+        histories=dict(reversed(list(case.facts.histories.items()))),
+        alive_days=frozenset(sorted(case.facts.alive_days)),
+    )
+    again = parse(case.document.render())
+    assert isinstance(again, Document)
+
+    assert plan_of(Case(again, reordered, case.policy)) == plan_of(case)
+
+
+@QUICK
+@given(cases())
+def test_a_file_within_its_limit_with_nothing_expired_is_untouched(case: Case) -> None:
+    roomy = Case(case.document, case.facts, Policy(memory_line_limit=document_lines(case.document)))
+
+    plan = plan_of(roomy)
+
+    assert {action.rule for action in plan.actions} <= {None, Rule.EXPIRED}
+    assert {action.layer for action in plan.actions if action.rule} <= {Layer.OBSERVATIONS}
+    if not any(action.rule for action in plan.actions):
+        assert (plan.memory, plan.archived, plan.knowledge) == (None, (), ())
+
+
+@QUICK
+@given(cases(), st.integers(0, 150))
+def test_a_lower_limit_removes_a_superset_within_each_layer(case: Case, limit: int) -> None:
+    lower, higher = sorted((limit, case.policy.memory_line_limit))
+
+    less = plan_of(Case(case.document, case.facts, Policy(memory_line_limit=higher)))
+    more = plan_of(Case(case.document, case.facts, Policy(memory_line_limit=lower)))
+
+    for layer in LAYERS_THAT_GO:
+        assert gone(less, layer) <= gone(more, layer)
+
+
+@QUICK
+@given(cases())
+def test_the_plan_counts_right(case: Case) -> None:
+    plan = plan_of(case)
+
+    after = result_of(case, plan)
+
+    assert plan.lines_before == document_lines(case.document)
+    assert plan.lines_after == document_lines(after)
+    assert (plan.over_limit is None) == (plan.lines_after <= case.policy.memory_line_limit)
+    if plan.over_limit:
+        over = plan.over_limit
+        assert over.protected + over.pinned + over.waiting + over.stuck == over.lines == plan.lines_after
+        assert min(over.protected, over.pinned, over.waiting, over.stuck) >= 0
+
+
+@QUICK
+@given(cases(), st.integers(1, 400))
+def test_no_clock_however_wrong_makes_prune_fail_or_lose_a_block(case: Case, years: int) -> None:
+    for today in (TODAY + timedelta(days=365 * years), date(1970, 1, 1), date.max - timedelta(days=2)):
+        plan = plan_prune(ROLE, case.document, case.facts, case.policy, today)
+        after = result_of(case, plan)
+        archived = archive_text(plan.archived, None).decode()
+        assert not violations([Change(case.document, after)], [archived], redacted=redacted, asked=True)
