@@ -37,6 +37,7 @@ class Crew:
         next_due: when the next job may run (Unix seconds), which may be past; None if none waits.
         wall: the clock of `next_due`.
         ended: called after each job, in the worker's thread.
+        progress: when the running job last went on (monotonic seconds).
         lost: called once with the error if the database or a lock is lost; the thread has ended then.
     """
 
@@ -49,6 +50,7 @@ class Crew:
         wall: Callable[[], float],
         ended: Callable[[Finished], None],
         lost: Callable[[EchodError], None],
+        progress: Callable[[], float],
     ) -> None:
         self._worker = worker
         self._exclusive = exclusive
@@ -56,6 +58,7 @@ class Crew:
         self._wall = wall
         self._ended = ended
         self._lost = lost
+        self._progress = progress
         self._owed: SimpleQueue[Store] = SimpleQueue()
         self._tidy = threading.Event()
         self._wake = threading.Event()
@@ -65,8 +68,8 @@ class Crew:
 
     @property
     def moved(self) -> float:
-        """When the thread last showed progress (monotonic seconds)."""
-        return self._moved
+        """When the thread, or the job in it, last showed progress (monotonic seconds)."""
+        return max(self._moved, self._progress())
 
     @property
     def doing(self) -> str:

@@ -163,6 +163,7 @@ def _live(
             wall=time.time,
             ended=loop.job_ended,
             lost=give_up,
+            progress=lambda: house.progress.at,
         )
         stack.enter_context(_working(crew))
         remind()

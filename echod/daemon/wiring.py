@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import psutil
 
 from echod import projects as project_list
 from echod.config import Settings
+from echod.daemon.progress import Progress
 from echod.jobs.gatekeeper import Gatekeeper
 from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.needs import NeedRules
@@ -86,6 +88,7 @@ class House:
     worker: Worker
     workflows: WorkflowLog
     inbox: Inbox
+    progress: Progress
 
     @property
     def paths(self) -> Paths:
@@ -128,7 +131,8 @@ def furnish(
     paths.create()
     opened = open_checked(paths.database, clock)
     with opened.database as database:
-        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock)
+        progress = Progress(time.monotonic)
+        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock, trace=progress)
         workflows = WorkflowLog(database)
         lookout = _lookout(paths, settings, environ, engine, database, workflows, workflows)
         me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
@@ -161,6 +165,7 @@ def furnish(
             ),
             workflows=workflows,
             inbox=inbox,
+            progress=progress,
         )
 
 

@@ -100,6 +100,7 @@ def living(home: Home, *roots: Path) -> Iterator[Life]:
             wall=time.time,
             ended=loop.job_ended,
             lost=lost.append,
+            progress=lambda: house.progress.at,
         )
         life = Life(house, loop, crew, lost)
         life.turn(0.0)
@@ -217,6 +218,17 @@ def test_the_outcome_of_a_job_is_written_as_soon_as_the_database_can_be_used(
         assert (root / ".rune/echoes/reviewer/MEMORY.md").read_text().count("Timeouts are missing") >= 1
         assert life.house.view.counts()[JobState.RUNNING] == 0
         assert life.lost == []
+
+
+def test_a_job_that_goes_on_is_no_worker_that_hangs(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    with living(home, root) as life:
+        before = life.crew.moved
+
+        assert life.house.worker.turn() is not None  # its thread does not run, so only the job's steps can tell
+
+        assert life.crew.moved > before
 
 
 def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
