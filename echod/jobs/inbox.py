@@ -85,6 +85,7 @@ class Inbox:
         self._rules = rules
         self._letters: dict[str, Letter] = {}
         self._named: set[Path] = set()
+        self._places: dict[str, Store | Elsewhere] = {}
         self._lock = threading.Lock()
 
     def sort(self, now: float, named: Iterable[Path] = ()) -> frozenset[str]:
@@ -104,6 +105,7 @@ class Inbox:
             self._spool.sweep(now)
             # Asked anew: an event of a project that was registered a moment ago must not be dropped.
             known = {*self._named, *self._rules.projects()} if waiting else set()
+            self._places.clear()
             outcomes: dict[Spooled, str] = {}
             letters: dict[str, Letter] = {}
             for spooled in waiting:
@@ -201,7 +203,12 @@ class Inbox:
         directory = event.get("cwd")
         if not isinstance(directory, str) or not directory.startswith(os.sep) or "\0" in directory:
             return Elsewhere.NO_DIRECTORY
-        here = original(Path(directory))
+        if directory not in self._places:
+            self._places[directory] = self._nearest(Path(directory))
+        return self._places[directory]
+
+    def _nearest(self, directory: Path) -> Store | Elsewhere:
+        here = original(directory)
         for candidate in (here, *here.parents):
             try:
                 stores = layout.stores_of(candidate)

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries
 from echod.memory.document import Document, Form, Layer, Unreadable, parse, parse_block
-from echod.memory.redact import redact, redact_entry
+from echod.memory.redact import redact
 
 LONGEST = 500
 """Characters of a subject and of a description that are kept."""
@@ -139,7 +139,7 @@ def observe(task: Task, *, definition: str, teams: Sequence[str], day: date) -> 
         teams: patterns (`rune-*`) of the teams that are listened to; "" stands for sessions without a team.
         day: the local day on which the task was completed.
     """
-    subject = _clean(task.subject)
+    subject, description = _plain(task.subject), _plain(task.description)
     if not subject:
         return Drop.NO_SUBJECT
     if not task.id:
@@ -157,7 +157,7 @@ def observe(task: Task, *, definition: str, teams: Sequence[str], day: date) -> 
     return Observation(
         key=_key(task, subject),
         role=role,
-        text=_entry(subject, _clean(task.description), f"{team}/{_agent(task)}", day),
+        text=_entry(subject, description, f"{team}/{_agent(task)}", day),
         signal=_signal(task),
     )
 
@@ -237,6 +237,7 @@ def _signal(task: Task) -> str | None:
 
 
 def _entry(subject: str, description: str, source: str, day: date) -> str:
+    source, subject, description = _without_secrets(source, subject, description)
     title = _DATE_MARK.sub(r"\1", subject)  # of two dates in a heading, readers take the first
     lines = [
         f"## Observations \u2014 Task: {title} ({day.isoformat()})",
@@ -246,25 +247,33 @@ def _entry(subject: str, description: str, source: str, day: date) -> str:
         f"- Task completed: {subject}",
         *([f"- Context: {description}"] if description else []),
     ]
-    # Once more: a secret that the cleaning joined, or that only shows beside the words of the entry.
-    return redact_entry("\n".join(lines)).text + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _clean(text: str) -> str:
-    """One line of plain text without secrets, cut to `LONGEST` characters."""
-    text = redact(text[:_READ_AT_MOST]).text
-    text = "".join(map(_seen, _SELECTORS.sub("", text)))
+def _without_secrets(*lines: str) -> list[str]:
+    """These lines rid of secrets, then cut: what is cut first may be too short to show what it is."""
+    clean = redact("\n".join(lines)).text.split("\n")  # all in one go, which is what takes the time
+    if len(clean) != len(lines):
+        clean = [redact(line).text for line in lines]
+    # A run that was too long for a secret may look like one, or be one, when it is cut.
+    return [line if len(line) <= LONGEST else redact(line[:LONGEST]).text[:LONGEST].rstrip() for line in clean]
+
+
+def _plain(text: str) -> str:
+    """One line of plain text."""
+    if "\n" in text:
+        text = redact(text).text  # some secrets have several lines, and are none any more on one
+    text = "".join(map(_seen, _SELECTORS.sub("", text[:_READ_AT_MOST])))
     # Marks first: without them the rest may be a comment or fence that was none before.
     text = _MARKUP.sub(" ", _COMMENT.sub(" ", text.replace("#", "")))
-    text = redact(" ".join(text.split())).text
-    return text[:LONGEST].rstrip()
+    return " ".join(text.split())
 
 
 def _seen(character: str) -> str:
     """The character, a space for one that only separates, nothing for one that nobody sees."""
-    if character in _CONTROLS:
-        return " "
+    if character < "\x7f":
+        return " " if character in _CONTROLS else character if character >= " " else ""
     category = unicodedata.category(character)
-    if category in _SPACES:
+    if character in _CONTROLS or category in _SPACES:
         return " "
     return "" if category in _UNSEEN else character

@@ -24,6 +24,7 @@ from echod.memory.observe import (
     task_of,
     with_observations,
 )
+from echod.memory.redact import redact
 from tests.hooks.events import SESSION, main_agent, rune_team, subagent, teammate
 
 DAY = date(2026, 11, 27)
@@ -279,6 +280,26 @@ def test_a_date_in_the_subject_is_not_taken_for_the_entry_s() -> None:
 
     assert entry is not None
     assert entry.heading_date == DAY
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----"
+
+
+@settings(max_examples=100)
+@given(
+    parts=st.lists(
+        st.sampled_from([SECRET, KEY, "password: hunter2!x", "#", "\n", " ", "\u200b", "<!--", "```", "word"])
+    ),
+    length=st.integers(440, 520),
+)
+def test_no_secret_survives_cleaning_and_cutting(parts: list[str], length: int) -> None:
+    told = "word " * (length // 5) + " ".join(parts)
+    text = kept(teammate(HERE, subject=f"T {' '.join(parts)}", task_description=told)).text
+
+    assert redact(text).text == text
+    assert "ghp_" not in text
+    assert "MIIEvQ" not in text
 
 
 # In the file
