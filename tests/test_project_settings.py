@@ -330,3 +330,21 @@ class TestReader:
 
         assert not reader.read(tmp_path).settings.consolidate
         assert reader.read(tmp_path / "other").settings.consolidate
+
+
+class TestObservations:
+    @pytest.mark.parametrize("key", ["observe", "auto_observation"])
+    @pytest.mark.parametrize(("said", "wanted"), [("false", False), ("off", False), ("true", True), ("[]", True)])
+    def test_either_name_may_switch_them_off(
+        self, put: Callable[..., Path], tmp_path: Path, key: str, said: str, wanted: bool
+    ) -> None:
+        put(f"echoes:\n  {key}: {said}\n")
+
+        assert read_project_settings(tmp_path).settings.observe is wanted
+
+    def test_one_name_cannot_switch_on_what_the_other_switches_off(
+        self, put: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        put("echoes: {observe: true, auto_observation: false}")
+
+        assert not read_project_settings(tmp_path).settings.observe
