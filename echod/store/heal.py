@@ -218,11 +218,13 @@ def _owed(desk: Desk, data: bytes, old: Archived) -> dict[Key, Block]:
 
 
 def _recent(desk: Desk) -> list[tuple[Document, Document]]:
-    """Memory before and after each commit that consumed findings and is young."""
+    """Memory before and after each commit that consumed findings, is young and was not undone."""
     since = desk.clock() - desk.limits.young_seconds
     found = []
-    for record in desk.journal.open_records():
-        if record.state is not RecordState.APPLIED or not record.consumes or record.at < since:
+    records = desk.journal.open_records()
+    undone = {seq for record in records for seq in record.undoes}
+    for record in records:
+        if record.state is not RecordState.APPLIED or not record.consumes or record.at < since or record.seq in undone:
             continue
         for write in record.writes:
             post = desk.readings.document(desk.journal, write.post)

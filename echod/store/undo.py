@@ -20,6 +20,7 @@ from echod.store.conserve import hold
 from echod.store.desk import Desk
 from echod.store.faults import Busy, Refused
 from echod.store.heal import head_of, healed_memory
+from echod.store.journal import KnownState
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
 from echod.store.records import ConsumeRecord, Record, WriteRecord
@@ -107,6 +108,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             for made in desk.journal.open_records():
                 if made.seq == done.seq:
                     follow(desk, made)
+            _remember_absence(desk, plan)
             return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), _thinned(record))
     raise Busy("Other programs keep writing the same files; try again in a moment.")
 
@@ -127,6 +129,13 @@ def preview_record(desk: Desk, record: Record) -> Preview:
         exact=not reverse.merged,
         redacted=_thinned(record),
     )
+
+
+def _remember_absence(desk: Desk, plan: Plan) -> None:
+    """That there is no memory file is our doing: the next look must not take it for a person's."""
+    if any(consume.path == desk.ground.path_of(MEMORY) for consume in plan.consumes):
+        absent = KnownState(desk.journal.images.put(b""), desk.moment(), head_of(desk))
+        desk.journal.note_states([absent])
 
 
 def _thinned(record: Record) -> bool:

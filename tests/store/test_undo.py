@@ -231,6 +231,19 @@ def test_undoing_the_undo_takes_the_findings_again(place: Place) -> None:
     assert (view.memory.text, view.findings, view.undone) == (after, (), frozenset())
 
 
+def test_a_memory_that_undo_took_away_is_not_taken_for_a_persons_deed(place: Place) -> None:
+    place.memory.unlink()
+    place.findings("agent", THIRD)
+    consolidate(place)
+    place.engine().undo(1, by=2)
+
+    with place.engine().open_role(place.role) as session:
+        session.read()
+
+    assert place.engine().reviews(place.store) == ()
+    assert [done.job for done in place.engine().history()] == [2, 1]
+
+
 def test_undo_of_a_commit_that_created_the_memory_leaves_what_others_added_since(place: Place) -> None:
     place.memory.unlink()
     place.findings("agent", THIRD)
