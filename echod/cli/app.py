@@ -180,9 +180,7 @@ def retry(context: typer.Context, job: Annotated[int, typer.Argument(metavar="ID
 
 Where = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[PATH]", help="A project; default: the current directory's, else all.", show_default=False
-    ),
+    typer.Argument(metavar="[PATH]", help="A project; default: the current directory's, else all.", show_default=False),
 ]
 
 

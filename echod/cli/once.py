@@ -18,11 +18,12 @@ from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
 from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, Exit, UsageError
+from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed
 from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import call
 from echod.jobs.work import Finished
-from echod.state.job import PENDING, Job, JobState
+from echod.state.job import BY_HAND, PENDING, Job, JobState
 from echod.store.layout import Store
 
 _LOCK_SECONDS = 30.0
@@ -44,7 +45,6 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
         stores = call(projects).stores if projects else house.lookout.roster().stores
         if not stores:
             raise UsageError("No project is registered; name one, or add it with: echod add PATH")
-        keys = {store.key for store in stores}
         if by_daemon:
             failed = _hand_over(shell, house, stores, wait)
         else:
@@ -53,7 +53,7 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
                 for store in stores:
                     house.worker.settle(store)
             failed = _do_here(shell, house, stores, wait)
-        _say_what_waits(shell, house, keys)
+        _say_what_waits(shell, house, stores)
     raise typer.Exit(Exit.FAILED if failed else Exit.OK)
 
 
@@ -140,16 +140,21 @@ def _pending(house: House, keys: Collection[str]) -> tuple[Job, ...]:
     return tuple(job for job in house.view.jobs(PENDING, limit=10_000) if job.store in keys)
 
 
-def _say_what_waits(shell: Shell, house: House, keys: Collection[str]) -> None:
-    now = shell.now()
+def _say_what_waits(shell: Shell, house: House, stores: Collection[Store]) -> None:
+    now, keys = shell.now(), {store.key for store in stores}
     for job in reversed(_pending(house, keys)):
         when = f" Again at {moment(job.due, now)}." if job.due > now else ""
         typer.echo(f"waits   {_name(job)}")
         typer.echo(paragraph(f"{(job.result or job.reason).rstrip('.')}.{when}", indent=" " * 8))
-    given_up = [job for job in house.view.jobs({JobState.DEAD}, limit=10_000) if job.store in keys]
+    dead = house.view.jobs({JobState.DEAD}, limit=10_000)
+    given_up = [job for job in dead if job.store in keys and job.kind not in BY_HAND]
     for job in reversed(given_up):
         typer.echo(_said("gave up", job, f"{job.result} (job {job.id})"))
-    if not _pending(house, keys) and not given_up:
+    for_a_person = [kept for store in stores for kept in kept_back(house.engine, store)]
+    for kept in for_a_person:
+        typer.echo(f"for you {kept.role.name}  {short_path(kept.role.store.key)}")
+        typer.echo(paragraph(f"{kept.reason} {kept.remedy}", indent=" " * 8))
+    if not (_pending(house, keys) or given_up or for_a_person):
         typer.echo("Nothing is left to do.")
 
 

@@ -79,7 +79,8 @@ def _waiting(job: WaitingJob, now: float) -> Iterator[str]:
 
 def _store(store: StoreInfo) -> Iterator[str]:
     state = f"  [{store.gate.state}]" if store.gate else ""
-    yield f"  {short_path(store.path)}{state}"
+    review = f"  {store.review} to look at (echod review)" if store.review else ""
+    yield f"  {short_path(store.path)}{state}{review}"
     if store.problem:
         yield paragraph(store.problem, indent="    ! ")
     for role in store.roles:

@@ -23,6 +23,11 @@ def paragraph(text: str, *, indent: str = "", hang: str | None = None) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """Text that others wrote, fit for a terminal: no control characters, which could hide or fake what is shown."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def duration(seconds: float) -> str:
     """A length of time as one would say it: `3 s`, `12 min`, `2 h 5 min`, `4 days`."""
     whole = max(0, round(seconds))

@@ -6,6 +6,7 @@ The daemon refreshes the stores that something happened in; a command without a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from echod.contract import (
@@ -24,9 +25,10 @@ from echod.contract import (
 )
 from echod.daemon.room import has_room
 from echod.daemon.wiring import Lookout
+from echod.jobs.kept_back import KeptBack, kept_back
 from echod.jobs.roster import Roster
 from echod.paths import Paths
-from echod.state.job import Job, JobState
+from echod.state.job import BY_HAND, Job, JobState
 from echod.state.queue_view import QueueView
 from echod.state.rescue import damaged_copies
 from echod.store import layout
@@ -45,6 +47,7 @@ class Board:
         self._lookout = lookout
         self._stores: dict[str, StoreInfo] = {}
         self._asides: dict[Path, tuple[str, ...]] = {}
+        self._kept: dict[str, tuple[KeptBack, ...]] = {}
         self._since: dict[tuple[str, str], float] = {}
 
     def refresh(self, stores: Iterable[Store], now: float) -> None:
@@ -53,7 +56,9 @@ class Board:
             verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_of(store.project), now)
             limit = self._lookout.line_limit(store.project)
             self._asides[store.project] = self._lookout.settings_warnings(store.project)
-            self._stores[store.key] = self._lookout.survey.of(store, limit, gate_report(verdict))
+            kept = self._kept[store.key] = kept_back(self._lookout.engine, store)
+            counted = self._lookout.survey.of(store, limit, gate_report(verdict))
+            self._stores[store.key] = replace(counted, review=len(self._lookout.engine.reviews(store)) + len(kept))
 
     def expired(self, now: float) -> tuple[str, ...]:
         """The stores whose gate may have changed by time alone since they were looked at."""
@@ -69,12 +74,14 @@ class Board:
         """The whole status. `warnings` are those only the caller knows."""
         view = self._lookout.view
         queue = _queue(view, now)
-        waiting = () if view is None else view.jobs(_SHOWN_STATES, _SHOWN_JOBS)
+        jobs = () if view is None else view.jobs(_SHOWN_STATES, _SHOWN_JOBS)
+        waiting = tuple(job for job in jobs if job.state is not JobState.DEAD or job.kind not in BY_HAND)
         records = {} if view is None else view.records()
         stores = tuple(self._stores[store.key] for store in roster.stores if store.key in self._stores)
         asides = tuple(text for project in roster.projects for text in self._asides.get(project, ()))
         own = (*_own_files(self._lookout.paths, now), *_warnings(roster, waiting, queue, stores, now))
-        found = (*warnings, *self._dated((*own, *_said(asides, now)), now))
+        kept = (kept for store in stores for kept in self._kept[store.path])
+        found = (*warnings, *self._dated((*own, *_kept_back(kept), *_said(asides, now)), now))
         return StatusReport(
             health=_health(found, daemon),
             warnings=found,
@@ -201,6 +208,12 @@ def _warnings(
             "Restart the service: echod service restart",
         )
     yield from _store_warnings(stores, now)
+
+
+def _kept_back(found: Iterable[KeptBack]) -> Iterator[Warn]:
+    for kept in found:
+        text = f"{kept.role.store.key}/{kept.role.name}: {kept.reason}"
+        yield Warn("findings-given-back", Severity.NOTICE, kept.since, text, kept.remedy)
 
 
 def _said(asides: Iterable[str], now: float) -> Iterator[Warn]:

@@ -50,6 +50,7 @@ class Lookout:
     settings: Settings
     projects: Projects
     view: QueueView | None
+    engine: Engine
     gatekeeper: Gatekeeper
     survey: Survey
     spool: Spool
@@ -214,6 +215,7 @@ def _lookout(
         settings=settings,
         projects=Projects(paths.projects),
         view=None if database is None else QueueView(database),
+        engine=engine,
         gatekeeper=gatekeeper,
         survey=Survey(),
         spool=Spool(paths.spool),

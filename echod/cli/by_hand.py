@@ -1,0 +1,73 @@
+"""What commands that change memory share: which stores are meant, may they be written, does the person agree?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from echod.cli.shell import Shell
+from echod.cli.text import short_path
+from echod.errors import EchodError, UsageError
+
+if TYPE_CHECKING:
+    from echod.jobs.gatekeeper import Gatekeeper
+    from echod.store.layout import Store
+    from echod.store.plan import Gate
+
+
+class HeldError(EchodError):
+    """A workflow runs, or the settings forbid to write."""
+
+
+def stores_meant(shell: Shell, path: Path | None) -> tuple[Store, ...] | None:
+    """The stores of the named project, else of the current directory's; None: it is in no project, so all are meant.
+
+    Raises:
+        UsageError: there is no project at `path`.
+    """
+    if path is not None:
+        return shell.stores(shell.project(path))
+    try:
+        return shell.stores(shell.project(Path()))
+    except UsageError:
+        return None
+
+
+def agree(question: str) -> None:
+    """Ask; who does not say yes has refused.
+
+    Raises:
+        UsageError: there is no terminal to ask at.
+        typer.Exit: the person said no.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "There is no terminal to ask at, so nothing was changed; say --yes to go on without a question."
+        )
+    if not typer.confirm(question):
+        typer.echo("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def gate_of(shell: Shell, gatekeeper: Gatekeeper, project: Path) -> Gate:
+    """The gate for a person's command: a workflow that runs holds it, that something just ended does not."""
+    from echod.jobs.gatekeeper import in_words
+    from echod.workflows.verdict import GateState
+
+    def gate() -> str | None:
+        verdict = gatekeeper.ask(project, shell.stores(project), shell.now())
+        return in_words(verdict) if verdict.state is GateState.ACTIVE else None
+
+    return gate
+
+
+def held(project: Path, reason: str) -> HeldError:
+    """Why nothing was changed, with what to do."""
+    where = short_path(str(project))
+    return HeldError(
+        f"A workflow is at work in {where}, so nothing was changed: {reason.rstrip('.')}. "
+        "Try again when it is over (`echod gate` says so), or go on with --force."
+    )

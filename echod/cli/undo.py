@@ -1,0 +1,177 @@
+"""`echod undo`: take back what a job did to the memory, after saying exactly what that would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from echod.cli.by_hand import HeldError, agree, gate_of, held, stores_meant
+from echod.cli.shell import Shell
+from echod.cli.text import moment, paragraph, plain, short_path
+from echod.cli.wake import wake_daemon
+from echod.daemon.lifetime import worker_lock
+from echod.daemon.service import me
+from echod.daemon.wiring import House, furnish, look_out, still_runs
+from echod.errors import EchodError, UsageError
+from echod.memory.document import Block
+from echod.state.job import Job, JobKind, Need
+from echod.store.history import Done
+from echod.store.plan import Gate, open_gate
+from echod.store.undo import Preview
+
+_LOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be taken back: the newest of the job's commits stands for the job."""
+
+    job: int
+    newest: Done
+    previews: tuple[Preview, ...]
+
+    @property
+    def project(self) -> Path:
+        return self.newest.store.project
+
+
+def job_and_path(words: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
+    """What was typed after `echod undo`: a job (None with `last`) and a project (None: not named).
+
+    Raises:
+        UsageError: it makes no sense.
+    """
+    rest = list(words)
+    job = None
+    if not last:
+        if not rest:
+            raise UsageError("Which job? Name its number (`echod log` lists them), or say --last.")
+        number = rest.pop(0)
+        if not (number.isascii() and number.isdigit()):
+            raise UsageError(f"{plain(number)} is not a job's number; `echod log` lists them, --last is the newest.")
+        job = int(number)
+    if len(rest) > 1 or (last and rest and rest[0].isdigit() and not Path(rest[0]).exists()):
+        raise UsageError("Name one job and one project: echod undo JOB [PATH], or echod undo --last [PATH].")
+    return job, Path(rest[0]) if rest else None
+
+
+def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes: bool, force: bool) -> None:
+    """Take back job `job`, or the newest one that stands.
+
+    Raises:
+        UsageError: no such job was done there, or a question cannot be asked.
+        HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
+        EchodError: it cannot be undone, the sentence says why.
+    """
+    plan, reason = _prepare(shell, job, path, force=force)
+    typer.echo("\n".join(_shown(plan, shell.now())))
+    if dry_run:
+        if reason is not None:
+            typer.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
+        return
+    if shell.settings.mode != "maintain":
+        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+    if reason is not None:
+        raise held(plan.project, reason)
+    if not yes:
+        agree(f"Undo job {plan.job}?")
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        number = _take_back(shell, house, plan, force=force)
+    wake_daemon(shell)
+    typer.echo(f"Undone, as job {number}. To do it again: echod undo {number}")
+
+
+def _prepare(shell: Shell, job: int | None, path: Path | None, *, force: bool) -> tuple[_Plan, str | None]:
+    """What is to be done, and why it would have to wait; changes nothing."""
+    # A job may be named from anywhere; only where a project is named it must be one of that project's.
+    stores = stores_meant(shell, path) if job is None or path is not None else None
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        known = lookout.engine.history(stores)
+        number = _newest(known) if job is None else job
+        done = next((commit for commit in known if commit.job == number), None)
+        if done is None:
+            if path is None:
+                lookout.engine.preview_undo(number)  # refuses with the reason
+            raise UsageError(f"Job {number} changed nothing in {short_path(str(path))}; `echod log` lists what did.")
+        plan = _Plan(number, done, lookout.engine.preview_undo(number))
+        reason = None if force else gate_of(shell, lookout.gatekeeper, plan.project)()
+        return plan, reason
+
+
+def _newest(known: Iterable[Done]) -> int:
+    """The newest job that stands; what an undo did is no job to be undone unnamed."""
+    for done in known:
+        if done.job is not None and done.undone_by is None and done.kind != JobKind.UNDO:
+            return done.job
+    raise UsageError("There is no job that could be undone here; `echod log` lists what was done.")
+
+
+def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
+    """Do it, as a job of its own; its number."""
+    gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, plan.project)
+    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
+        house.queue.recover(still_runs, shell.now())
+        need = Need(
+            kind=JobKind.UNDO,
+            store=plan.newest.store.key,
+            role=plan.newest.role.name,
+            fingerprint=f"job {plan.job}",
+            reason=f"a person takes back job {plan.job}",
+            due=shell.now(),
+        )
+        job = house.queue.begin(need, shell.now())
+        _undo(shell, house, plan, job, gate)
+        return job.id
+
+
+def _undo(shell: Shell, house: House, plan: _Plan, job: Job, gate: Gate) -> None:
+    closed: list[str] = []
+
+    def noting() -> str | None:
+        reason = gate()
+        closed.extend([] if reason is None else [reason])
+        return reason
+
+    try:
+        house.engine.undo(plan.job, by=job.id, gate=noting)
+    except EchodError as error:
+        house.queue.give_up(job, str(error), shell.now())
+        raise (held(plan.project, closed[-1]) if closed else error) from error
+    except BaseException as error:
+        house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
+        raise
+    house.queue.finish(job, f"took back job {plan.job}: {plan.newest.summary}", shell.now())
+
+
+def _shown(plan: _Plan, now: float) -> Iterator[str]:
+    done = plan.newest
+    role = f"{done.kind} {done.role.name}".strip()
+    yield f"Job {plan.job}: {role}  {short_path(done.store.key)}  {moment(done.at, now)}"
+    yield paragraph(plain(done.summary), indent="  ")
+    yield "To undo it means to"
+    lines = [line for preview in plan.previews for line in _changes(preview)]
+    yield from lines or ["  change nothing: others have done so already"]
+    if any(preview.leaving or preview.goes for preview in plan.previews):
+        yield "What is taken out is kept in the role's archive."
+    if not all(preview.exact for preview in plan.previews):
+        yield "The memory was changed since; what others wrote stays."
+    if any(preview.redacted for preview in plan.previews):
+        yield paragraph("The secrets that were removed are no longer kept; the text comes back without them.")
+
+
+def _changes(preview: Preview) -> Iterator[str]:
+    for path in preview.returns:
+        yield paragraph(plain(path), indent="  bring back the file   ")
+    for path in preview.goes:
+        yield paragraph(plain(path), indent="  take away the file    ")
+    for block in preview.restored:
+        yield paragraph(_title(block), indent="  bring back the entry  ")
+    for block in preview.leaving:
+        yield paragraph(_title(block), indent="  take out the entry    ")
+
+
+def _title(block: Block) -> str:
+    return plain(block.entry.title if block.entry else block.text.strip().partition("\n")[0]) or "(untitled)"

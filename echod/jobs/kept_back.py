@@ -1,0 +1,71 @@
+"""Findings that wait for a person: their consolidation was undone, and the same is not done again unasked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from echod.errors import EchodError
+from echod.state.job import JobKind
+from echod.store import layout
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBack:
+    """A findings file that was given back.
+
+    Attributes:
+        since: when it was given back (Unix seconds).
+        by: the job that undid its consolidation; None where several did so in this role, or it is forgotten.
+    """
+
+    role: Role
+    path: Path
+    since: float
+    by: int | None
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in a sentence."""
+        return f"{self.path.name} is not folded in again: a person took back what it gave."
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about it."""
+        number = "JOB (its number is in `echod log`)" if self.by is None else str(self.by)
+        return f"Change or delete the file; or fold it in as it is with: echod undo {number}"
+
+
+def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:
+    """The findings of a store that wait for a person, by role and name. Writes nothing.
+
+    A role that cannot be read now is left out; that it cannot is told elsewhere.
+    """
+    found: list[KeptBack] = []
+    try:
+        roles = [role for role in layout.roles_of(store) if layout.findings_of(role)]
+    except OSError:
+        return ()
+    for role in roles:
+        try:
+            found += _of_role(engine, role)
+        except EchodError as error:
+            log.info("role_not_readable_now", role=str(role.path), reason=str(error))
+    return tuple(found)
+
+
+def _of_role(engine: Engine, role: Role) -> list[KeptBack]:
+    view = engine.peek(role)
+    left = [findings for findings in view.findings if findings.digest in view.undone]
+    if not left:
+        return []
+    done = [d for d in engine.history([role.store]) if d.role == role and d.kind == JobKind.UNDO]
+    undos = {d.job for d in done if d.undone_by is None}
+    by = undos.pop() if len(undos) == 1 else None
+    return [KeptBack(role, role.path / findings.path.name, findings.mtime_ns / 1e9, by) for findings in left]
