@@ -21,6 +21,7 @@ from echod.daemon.board import Board
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import UNAVAILABLE_SECONDS, Crew
 from echod.daemon.debounce import Debounce
+from echod.daemon.exposure import Exposure
 from echod.daemon.heartbeat import BEAT_SECONDS, Heart, Heartbeat
 from echod.daemon.leave import leave
 from echod.daemon.lifetime import HeldLock
@@ -60,6 +61,9 @@ _SPOOL = ""
 
 UNHEARD_SECONDS = 60.0
 """How often a store is looked at of which not every event reaches us."""
+
+EXPOSURE_SECONDS = 0.2
+"""Between two steps of the look for secrets that are on the disk; it is in no hurry."""
 
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
@@ -103,6 +107,7 @@ class Loop:
         self._metronome = metronome
         self._jumps = jumps
         self._board = Board(house.lookout)
+        self._exposure = Exposure()
         settings = house.settings
         self._summaries = Summaries(house.paths.state, wanted=settings.hooks.session_summary)
         self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
@@ -176,6 +181,7 @@ class Loop:
                 crew.wake()
         self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
+        self._changed |= self._exposure.step(wall)
 
     def _wait_for_database(self, error: DatabaseUnavailableError, wall: float) -> None:
         """Work stands still until it can be used again; what was drained of events meanwhile is looked for then."""
@@ -217,6 +223,7 @@ class Loop:
         for store in self._roster.stores:
             self._reconcile(store, now)
         self._unheard = self._without_events()
+        self._exposure.mark(self._roster.stores)
         self._summaries.tidy(self._roster.projects)
         self._summaries.renew(self._roster.stores)
         self._board.refresh(self._roster.stores, now)
@@ -259,6 +266,7 @@ class Loop:
         for store in stores:
             self._reconcile(store, now)
         self._summaries.renew(stores)
+        self._exposure.mark(stores)
         self._stale.update(store.key for store in stores)
         self._changed = True
 
@@ -332,7 +340,8 @@ class Loop:
             for text in self._pipe.troubles(monotonic)
         )
         unavailable = () if self._unavailable is None else (self._unavailable,)
-        return (*unavailable, *self._notices, *unwatched, *silent)
+        exposed = self._exposure.warnings(self._roster.stores)
+        return (*unavailable, *self._notices, *unwatched, *silent, *exposed)
 
     def _beat(self, now: float, monotonic: float, crew: Crew) -> None:
         if monotonic - self._beat_at < self._notifier.pace(BEAT_SECONDS):
@@ -371,6 +380,8 @@ class Loop:
             pauses.append(BOARD_SECONDS - (monotonic - self._board_at))
         if self._unavailable is not None:
             pauses.append(UNAVAILABLE_SECONDS)
+        if self._exposure.unfinished:
+            pauses.append(EXPOSURE_SECONDS)
         return max(0.02, min(pauses))
 
 

@@ -62,7 +62,10 @@ def read(candidate: Candidate) -> bytes:
 
 
 class Scan:
-    """Remembers what was found in which file; one for a process, owned by one thread."""
+    """Remembers what was found in which file; one for a process, owned by one thread.
+
+    Findings that wait are left out: they lose their secrets when they are folded in.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, dict[Path, tuple[tuple[int, ...], int]]] = {}
@@ -79,7 +82,7 @@ class Scan:
         except OSError as error:
             log.info("scan_not_possible", store=store.key, error=error.strerror)
             return True
-        for candidate in (c for role in roles for c in candidates(role) if c.problem is None):
+        for candidate in (c for role in roles for c in candidates(role) if c.problem is None and not _waiting(c)):
             known = before.get(candidate.path)
             if known is not None and known[0] == candidate.same:
                 now[candidate.path] = known
@@ -105,6 +108,11 @@ def places_in(candidate: Candidate) -> tuple[Place, ...]:
         OSError: it cannot be read.
     """
     return find_places(read(candidate))
+
+
+def _waiting(candidate: Candidate) -> bool:
+    in_role = candidate.path.parent == candidate.role.path
+    return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None
 
 
 def _count(candidate: Candidate) -> int:

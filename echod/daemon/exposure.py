@@ -1,0 +1,61 @@
+"""The daemon's look for secrets that stand on the disk already: a little at a time, remembered, only reported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from echod.contract import Severity, Warn
+from echod.jobs.scan import Scan
+from echod.store.layout import Store
+
+BUDGET_BYTES = 128 * 1024
+"""Of new and changed files so much is read in one step, which keeps a step well below a second."""
+
+
+class Exposure:
+    """Which stores still have to be looked at, and what was found; owned by one thread."""
+
+    def __init__(self) -> None:
+        self._scan = Scan()
+        self._todo: dict[str, Store] = {}
+        self._since: dict[str, float] = {}
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether another step would look at something."""
+        return bool(self._todo)
+
+    def mark(self, stores: Iterable[Store]) -> None:
+        """Something may have changed in these stores."""
+        self._todo.update((store.key, store) for store in stores)
+
+    def step(self, now: float) -> bool:
+        """Look at a part of what is to be looked at; whether the warnings have changed.
+
+        Args:
+            now: Unix seconds, from which on a find is known.
+        """
+        if not self._todo:
+            return False
+        key, store = next(iter(self._todo.items()))
+        before = self._scan.found(store)
+        del self._todo[key]
+        if not self._scan.look(store, BUDGET_BYTES):
+            self._todo[key] = store  # behind the others
+        after = self._scan.found(store)
+        if after:
+            self._since.setdefault(key, now)
+        else:
+            self._since.pop(key, None)
+        return before != after
+
+    def warnings(self, stores: Collection[Store]) -> tuple[Warn, ...]:
+        """What a person should know about these stores."""
+        return tuple(self._warning(store, self._since[store.key]) for store in stores if store.key in self._since)
+
+    def _warning(self, store: Store, since: float) -> Warn:
+        places = self._scan.found(store)
+        where = "1 place" if places == 1 else f"{places} places"
+        text = f"What look like secrets stand in {where} of {store.root}; agents read them, and so may others."
+        fix = f"See where, and take them out: echod scrub {store.project}"
+        return Warn("secrets-on-disk", Severity.WARNING, since, text, fix)
