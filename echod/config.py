@@ -173,6 +173,25 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known)}." for name in unknown)
 
 
+def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
+    """Warnings, a sentence each, for a settings file that others can change: it decides what echod does.
+
+    Args:
+        file: the settings file; one that is missing or cannot be looked at is `load`'s to judge.
+        uid: the user who runs echod.
+    """
+    try:
+        status = file.stat()
+    except OSError:
+        return ()
+    found = []
+    if status.st_uid not in (uid, 0):
+        found.append(f"{file} belongs to another user, who decides with it what echod does here; chown it.")
+    if status.st_mode & 0o002:
+        found.append(f"{file} can be changed by everybody on this machine; say: chmod o-w {file}")
+    return tuple(found)
+
+
 def _nested(variable: str) -> bool:
     head, _, tail = variable.removeprefix(PREFIX).lower().partition("__")
     field = Settings.model_fields.get(head)

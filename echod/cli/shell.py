@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -33,13 +34,14 @@ class Shell:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; unknown variables are said on standard error."""
+        """The settings; unknown variables and a file that others can change are said on standard error."""
         from echod import config
 
         self._log_to_file()
-        for warning in config.unknown_variables(self.environ):
+        file = self.paths.config_file
+        for warning in (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid())):
             sys.stderr.write(f"echod: {warning}\n")
-        return config.load(self.paths.config_file, self.environ)
+        return config.load(file, self.environ)
 
     def _log_to_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""

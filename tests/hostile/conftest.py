@@ -52,7 +52,7 @@ def inventory(root: Path) -> dict[str, tuple[int, str]]:
             path = Path(directory, name)
             status = path.lstat()
             if stat.S_ISLNK(status.st_mode):
-                said = os.readlink(path)
+                said = str(path.readlink())
             elif stat.S_ISREG(status.st_mode):
                 said = _digest(path) if status.st_size < 1 << 20 else f"{status.st_size} bytes"
             else:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.config import untrusted_file
 from tests.hostile.conftest import Target
 from tests.support import daemon, finding, until
 
@@ -63,3 +64,29 @@ def test_a_full_run_logs_no_memory_and_no_environment(target: Target) -> None:
     assert "job_ended" in logged
     for text in (LEARNING, OLD_LEARNING, "Quokkas", "Wombats", "Numbats", IN_ENVIRONMENT):
         assert text not in logged
+
+
+def test_a_settings_file_that_all_may_write_is_said(target: Target) -> None:
+    file = target.home.root / "settings.toml"
+    file.write_text("max_attempts = 3\n")
+    file.chmod(0o666)
+
+    result = target.home.echod("--config", file, "gate", target.root)
+
+    assert result.returncode == 0
+    assert "can be changed by everybody" in result.stderr
+    file.chmod(0o644)
+    assert target.home.echod("--config", file, "gate", target.root).stderr == ""
+
+
+def test_a_settings_file_of_somebody_else_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("max_attempts = 3\n")
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)  # root's files are trusted by everybody
+    owner = file.stat().st_uid
+
+    (said,) = untrusted_file(file, uid=owner + 1)
+
+    assert "belongs to another user" in said
+    assert untrusted_file(file, uid=owner) == ()

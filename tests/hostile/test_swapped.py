@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -74,11 +75,8 @@ def test_nothing_outside_is_touched(target: Target, tmp_path: Path, step: Step, 
     )
     before = inventory(target.outside)
 
-    try:
-        with engine.open_role(Role(store, "reviewer")) as session:
-            change(session)
-    except (Busy, Refused, StoreFault) as error:
-        assert str(error)
+    with contextlib.suppress(Busy, Refused, StoreFault), engine.open_role(Role(store, "reviewer")) as session:
+        change(session)
 
     assert inventory(target.outside) == before
     assert (target.outside / "precious.md").read_text() == SECRET_OUTSIDE
