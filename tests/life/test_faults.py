@@ -1,0 +1,372 @@
+"""What can go wrong with a running service, each told within half a minute by `echod status`, and none of it final.
+
+Every service here is a real process. Where nothing outside a process can bring the fault about, the process has it in
+it: the service is started by a few lines that spoil one thing and then run `echod run` as everybody does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echod.daemon.canary import PATIENCE_SECONDS as CANARY_SECONDS
+from echod.daemon.canary import PULSE_SECONDS
+from echod.daemon.heartbeat import BEAT_SECONDS, FRESH_SECONDS, STALL_SECONDS
+from echod.daemon.loop import BOARD_SECONDS
+from echod.daemon.wake import wake
+from tests.support import Daemon, Home, daemon, finding, project, start, until
+
+pytestmark = pytest.mark.timeout(300)
+
+WITHIN_SECONDS = 30.0
+"""Half a minute is what the service's own intervals add up to, which one test holds; on a busy machine ours are longer."""
+
+PATIENCE_SECONDS = 3 * WITHIN_SECONDS
+
+WORKER_HANGS = """
+import threading
+from echod.jobs import consolidate
+consolidate.run = lambda *_, **__: threading.Event().wait()
+"""
+
+JOB_DIES = """
+from echod.jobs import consolidate
+def run(*_, **__):
+    raise ZeroDivisionError
+consolidate.run = run
+"""
+
+EVENTS_STOP = """
+from watchdog.observers.api import BaseObserver
+def dispatch_events(self, queue):
+    queue.get(block=True)
+    raise SystemExit
+BaseObserver.dispatch_events = dispatch_events
+"""
+
+EVENTS_STOP_ONCE = """
+from watchdog.observers.api import BaseObserver
+sound = BaseObserver.dispatch_events
+def dispatch_events(self, queue):
+    BaseObserver.dispatch_events = sound
+    queue.get(block=True)
+    raise SystemExit
+BaseObserver.dispatch_events = dispatch_events
+"""
+
+LOOP_HANGS = """
+import os, threading
+from echod.daemon.wiring import Lookout
+sound = Lookout.roster
+def roster(self):
+    if (self.paths.state / "hang").exists():
+        threading.Event().wait()
+    return sound(self)
+Lookout.roster = roster
+"""
+
+OLDER = """
+import echod
+echod.__version__ = "0.0.9"
+"""
+
+
+@contextlib.contextmanager
+def spoilt(home: Home, how: str) -> Iterator[Daemon]:
+    """A service with one thing spoilt; gone afterwards."""
+    code = f"{how}\nimport sys\nfrom echod.cli.entry import main\nsys.argv = ['echod', 'run']\nmain()\n"
+    log = home.root / "service.log"
+    with log.open("a") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], env=home.environ, cwd=home.root, stdout=out, stderr=out, text=True
+        )
+    try:
+        beat = home.root / "run/heartbeat.json"
+        until(lambda: beat.exists() and process.poll() is None, "the service's first heartbeat")
+        yield Daemon(home, process, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What `echod status` said."""
+
+    code: int
+    report: dict[str, Any]
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        return {warning["code"]: f"{warning['text']} {warning['fix']}" for warning in self.report["warnings"]}
+
+
+def status(home: Home) -> Told:
+    done = home.echod("status", "--json")
+    assert done.stdout, done.stderr
+    return Told(done.returncode, json.loads(done.stdout))
+
+
+def told(home: Home, warning: str) -> Told:
+    """Wait until `status` has a warning."""
+    last: list[Told] = []
+
+    def there() -> bool:
+        last[:] = [status(home)]
+        return warning in last[0].warnings
+
+    until(there, f"the warning {warning}", seconds=PATIENCE_SECONDS)
+    return last[0]
+
+
+def leave_finding(root: Path, title: str = "Timeouts are missing") -> None:
+    (root / f".rune/echoes/reviewer/{title.split(maxsplit=1)[0].lower()}-findings.md").write_text(finding(title))
+
+
+def remembered(root: Path, title: str = "Timeouts are missing") -> bool:
+    memory = root / ".rune/echoes/reviewer/MEMORY.md"
+    return memory.exists() and title in memory.read_text()
+
+
+@dataclass(frozen=True)
+class Sick:
+    """A service in which something was spoilt before it started."""
+
+    home: Home
+    root: Path
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sick]]:
+    """The faults that take twenty seconds to be sure of, all at once."""
+    with contextlib.ExitStack() as stack:
+        sick: dict[str, Sick] = {}
+        for how in (WORKER_HANGS, EVENTS_STOP, EVENTS_STOP_ONCE, LOOP_HANGS):
+            home = Home(tmp_path_factory.mktemp("home"))
+            root = project(tmp_path_factory.mktemp("p"))
+            home.state.mkdir(mode=0o700)
+            (home.state / "projects").write_text(f"{root}\n")
+            stack.enter_context(spoilt(home, how))
+            sick[how] = Sick(home, root)
+        leave_finding(sick[WORKER_HANGS].root)
+        leave_finding(sick[EVENTS_STOP_ONCE].root)
+        (sick[LOOP_HANGS].home.state / "hang").touch()
+        wake(sick[LOOP_HANGS].home.root / "run/canary/wake", "look")
+        yield sick
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        STALL_SECONDS + BEAT_SECONDS,  # the worker hangs, and the next beat says so
+        PULSE_SECONDS + CANARY_SECONDS + BEAT_SECONDS,  # events stop just after a pulse came back
+        FRESH_SECONDS + BEAT_SECONDS,  # the loop hangs
+        BEAT_SECONDS + BOARD_SECONDS,  # the disk fills
+    ],
+)
+def test_no_fault_takes_longer_than_half_a_minute_to_be_seen(seconds: float) -> None:
+    assert seconds <= WITHIN_SECONDS
+
+
+def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, Sick]) -> None:
+    said = told(slow[WORKER_HANGS].home, "daemon-hung")
+
+    assert said.code == 4
+    assert said.report["health"] == "down"
+    assert "the worker has not moved (consolidate reviewer in" in said.warnings["daemon-hung"]
+    assert "echod service restart" in said.warnings["daemon-hung"]
+
+
+def test_events_that_do_not_arrive_any_more_are_told(slow: dict[str, Sick]) -> None:
+    said = told(slow[EVENTS_STOP].home, "daemon-hung")
+
+    assert said.code == 4
+    assert "file events do not arrive any more" in said.warnings["daemon-hung"]
+
+
+def test_without_events_findings_are_found_all_the_same(slow: dict[str, Sick]) -> None:
+    leave_finding(slow[EVENTS_STOP].root)
+
+    until(lambda: remembered(slow[EVENTS_STOP].root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+
+
+def test_a_loop_that_hangs_is_told(slow: dict[str, Sick]) -> None:
+    said = told(slow[LOOP_HANGS].home, "daemon-hung")
+
+    assert said.code == 4
+    assert "no sign of life" in said.warnings["daemon-hung"]
+
+
+def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[str, Sick]) -> None:
+    home, root = slow[EVENTS_STOP_ONCE].home, slow[EVENTS_STOP_ONCE].root
+    until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+    until(lambda: "rescan" in (home.root / "service.log").read_text(), "the dead thread to be noticed")
+    leave_finding(root, "Retries are endless")
+
+    until(lambda: remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)
+    until(lambda: status(home).code == 0, "the service to be well again", seconds=PATIENCE_SECONDS)
+
+
+def test_a_job_that_dies_is_told_and_the_service_goes_on(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    with spoilt(home, JOB_DIES) as running:
+        leave_finding(root)
+
+        said = told(home, "job-failing")
+
+        assert said.code == 1
+        assert "unexpected ZeroDivisionError" in said.warnings["job-failing"]
+        assert running.process.poll() is None
+
+
+def test_a_job_that_was_given_up_is_told_until_its_cause_is_mended(home: Home, tmp_path: Path) -> None:
+    home = Home(home.root, {"ECHOD_MAX_ATTEMPTS": "1"})
+    root = project(tmp_path / "p")
+    memory = root / ".rune/echoes/reviewer/MEMORY.md"
+    (tmp_path / "mine.md").write_text("# Mine\n")
+    memory.symlink_to(tmp_path / "mine.md")
+    home.done("add", root)
+    with daemon(home):
+        leave_finding(root)
+        said = told(home, "job-given-up")
+        assert said.code == 1
+        assert "echod jobs retry" in said.warnings["job-given-up"]
+
+        memory.unlink()
+
+        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: "job-given-up" not in status(home).warnings, "the warning to go")
+
+
+def test_stopped_by_a_signal_is_told_apart_from_stopped_and_from_running(home: Home) -> None:
+    running = start(home)
+    try:
+        running.process.send_signal(signal.SIGSTOP)
+        suspended = status(home)
+        running.process.send_signal(signal.SIGCONT)
+        until(lambda: status(home).code == 0, "the service to go on", seconds=PATIENCE_SECONDS)
+    finally:
+        running.kill()
+    stopped = status(home)
+
+    assert suspended.code == 4
+    assert f"kill -CONT {running.process.pid}" in suspended.warnings["daemon-suspended"]
+    assert stopped.code == 3
+    assert "daemon-stopped" in stopped.warnings
+
+
+def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
+    with spoilt(home, OLDER):
+        said = told(home, "daemon-upgraded")
+
+    assert said.code == 1
+    assert "0.0.9" in said.warnings["daemon-upgraded"]
+    assert "echod service restart" in said.warnings["daemon-upgraded"]
+
+
+def test_a_locked_database_stops_nothing_and_is_told(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    with daemon(home) as running:
+        other = sqlite3.connect(home.state / "echod.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        leave_finding(root)
+
+        said = told(home, "database-unavailable")
+        other.execute("ROLLBACK")
+        other.close()
+
+        assert said.code == 1
+        assert "in use by another process" in said.warnings["database-unavailable"]
+        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: status(home).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
+        assert running.process.poll() is None
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 40 MB."""
+    if os.getuid() != 0 or not sys.platform.startswith("linux") or shutil.which("mount") is None:
+        pytest.skip("only root can mount a small disk")
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"mounting is not allowed here: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """A file that takes all the room there is."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 65_536):
+            pass
+    with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 512):
+            pass
+    return filler
+
+
+def test_a_full_disk_under_its_own_files_is_told_and_work_goes_on_when_there_is_room(
+    home: Home, tmp_path: Path, small_disk: Path
+) -> None:
+    full = Home(home.root, {"ECHOD_STATE_DIR": str(small_disk / "state")})
+    root = project(tmp_path / "p")
+    full.done("add", root)
+    with daemon(full) as running:
+        filler = fill(small_disk)
+        leave_finding(root)
+
+        said = told(full, "disk-full")
+        assert said.code == 1
+        assert "Free some space" in said.warnings["disk-full"]
+        assert running.process.poll() is None
+
+        filler.unlink()
+
+        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: status(full).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
+        assert running.process.poll() is None
+
+
+def test_a_full_disk_under_a_memory_fails_the_job_and_loses_nothing(home: Home, small_disk: Path) -> None:
+    root = project(small_disk / "p")
+    home.done("add", root)
+    with daemon(home):
+        leave_finding(root)
+        until(lambda: remembered(root), "the first finding")
+        memory = root / ".rune/echoes/reviewer/MEMORY.md"
+        before = memory.read_bytes()
+        stage = root / "stage"
+        stage.write_text(finding("Retries are endless"))
+        filler = fill(small_disk)
+        stage.rename(root / ".rune/echoes/reviewer/retries-findings.md")
+
+        said = told(home, "job-failing")
+        assert said.code == 1
+        assert memory.read_bytes() == before
+
+        filler.unlink()
+        job = next(job for job in said.report["waiting"] if job["state"] == "queued")
+        home.done("jobs", "retry", job["job"])
+
+        until(lambda: remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)
