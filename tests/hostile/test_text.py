@@ -11,7 +11,7 @@ from tests.support import finding
 DEEP = 10_000
 NESTED = {
     "quotes": ">" * DEEP + " deep",
-    "lists": "\n".join("  " * min(depth, 60) + "- deep" for depth in range(DEEP)),
+    "lists": "\n".join("  " * min(depth, 30) + "- deep" for depth in range(DEEP)),
     "one line of lists": "- " * DEEP + "deep",
     "brackets": "[" * DEEP + "]" * DEEP + "(x)",
     "emphasis": "*" * DEEP + "a" + "*" * DEEP,
