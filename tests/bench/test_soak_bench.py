@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.daemon.wake import wake
 from echod.projects import Projects
 from tests.support import Daemon, Home, daemon, finding, project, start, until
 
@@ -116,6 +117,10 @@ def test_idle(home: Home, tmp_path: Path) -> None:
         time.sleep(SECONDS)
         after, seconds = Use.of(running.process.pid), time.monotonic() - began
         assert home.echod("status").returncode == 0
+        asleep = Use.of(running.process.pid)
+        wake(home.root / "run/canary/wake", "look")
+        settled(running)
+        look = Use.of(running.process.pid).cpu_seconds - asleep.cpu_seconds
 
     cpu = 100 * (after.cpu_seconds - before.cpu_seconds) / seconds
     print(
@@ -123,7 +128,7 @@ def test_idle(home: Home, tmp_path: Path) -> None:
         f"RSS {after.memory_mib:.1f} MiB (bar {MEMORY_BAR_MIB} MiB, peak {after.peak_mib:.1f}), "
         f"{after.threads} threads, {after.descriptors} descriptors, "
         f"{after.written_bytes - before.written_bytes} bytes to disk (bar 0); "
-        f"until idle {before.cpu_seconds:.1f} s of CPU"
+        f"until idle {before.cpu_seconds:.1f} s of CPU; a look at everything {look:.2f} s, every ten minutes"
     )
 
 
