@@ -65,8 +65,8 @@ def compress(document: Document, sources: Sequence[Source], limit: int) -> Compr
     lines = sum(_lines(text) for text in (document.preamble, *standing.values()))
     dropped: list[int] = []
     for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
-        if lines <= limit:
-            break
+        if lines <= limit or (len(standing) == 1 and not document.preamble.strip()):
+            break  # an emptied file looks like a lost one
         lines -= _lines(standing.pop(min(item.origins)))
         dropped += item.origins
     gone = set(dropped)

@@ -52,6 +52,15 @@ class Desk:
         if standing.layer in NOISE_LAYERS:
             self._noise -= standing.room
 
+    def spare_last(self) -> None:
+        """Put back what was taken last, if nothing would be left of the file: an emptied file looks like a lost one."""
+        if self.taken and not self.document().render().strip():
+            _, leaving = self.taken.popitem()
+            standing = leaving.standing
+            block = self.condensed.get(standing.index)
+            self._lines += room(block.text) if block else standing.room
+            self._noise += standing.room if standing.layer in NOISE_LAYERS else 0
+
     def condense(self, leaving: Leaving) -> None:
         """Condense an entry, if that makes it shorter."""
         standing = leaving.standing

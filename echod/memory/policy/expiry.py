@@ -44,8 +44,9 @@ def expired(standing: Standing, policy: Policy) -> bool:
 
 
 def expired_at_any_size(standings: Iterable[Standing], policy: Policy) -> tuple[Standing, ...]:
-    """The observations that go whatever the size of the file."""
-    return tuple(s for s in standings if s.free and s.layer is Layer.OBSERVATIONS and expired(s, policy))
+    """The observations that go whatever the size of the file, the first to go first."""
+    old = (s for s in standings if s.free and s.layer is Layer.OBSERVATIONS and expired(s, policy))
+    return tuple(sorted(old, key=lambda s: s.order))
 
 
 def expired_over_limit(standings: Iterable[Standing], policy: Policy) -> tuple[Standing, ...]:

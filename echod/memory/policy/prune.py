@@ -130,6 +130,7 @@ def plan_prune(
     desk = Desk(document, found, policy, archive)
     _expire(desk, found, policy)
     _press(desk, found, policy, inscribed_allowance(found, facts.inscribed_archived_today, policy))
+    desk.spare_last()
     after = desk.document()
     if not reads_as_written(after):
         # A file with code or comments that are never closed can hang together in ways that no rule foresees.

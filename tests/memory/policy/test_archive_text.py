@@ -36,7 +36,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(ENTRIES, max_size=5), st.none() | st.integers(1, 10**9), st.sampled_from(["", "torn write", "# Mine\n"])
 )
@@ -47,7 +47,7 @@ def test_reading_is_the_inverse_of_writing(entries: list[ArchivedEntry], job: in
     assert archive.damaged == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=200) | st.lists(ENTRIES, max_size=2).map(lambda entries: archive_text(entries, 1)[:-9]))
 def test_no_bytes_make_reading_fail(data: bytes) -> None:
     read_archive(data)

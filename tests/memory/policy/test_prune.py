@@ -300,6 +300,16 @@ def test_everything_that_leaves_is_archived_verbatim_without_its_secrets() -> No
     assert secret not in repr(plan.archived)
 
 
+def test_a_file_never_becomes_empty() -> None:
+    document = parse("\n".join(observation(f"o{age}", age=age) for age in (70, 90, 80)).encode())
+    assert isinstance(document, Document)
+
+    plan = prune(document)
+
+    assert titles(after(plan)) == ["o70"]
+    assert prune(after(plan)).memory is None
+
+
 def test_line_endings_of_what_stays_are_kept() -> None:
     text = "\r\n".join("\n".join([HEADER, entry("a", lines=40), observation("old", age=90)]).split("\n"))
     document = parse(text.encode())

@@ -19,7 +19,7 @@ from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies
 from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, observation
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 LAYERS_THAT_GO = (Layer.OBSERVATIONS, Layer.TRACED, Layer.INSCRIBED)
 AGES = st.integers(0, 120)
@@ -107,6 +107,7 @@ def test_every_block_stands_in_the_new_file_or_verbatim_in_the_archive(case: Cas
     assert violations([Change(case.document, after)], [archived], redacted=redacted, asked=True) == ()
     moved = [action for action in plan.actions if action.rule is not None]
     assert [entry.id for entry in plan.archived] == [action.id for action in moved]
+    assert plan.memory is None or plan.memory.strip()
     removed = sum(action.action is not Action.CONDENSE for action in moved)
     assert len(after.blocks) == len(case.document.blocks) - removed
 

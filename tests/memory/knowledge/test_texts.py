@@ -1,0 +1,138 @@
+"""What is taken from a text: sentences, learnings, references. Word for word, and nothing that only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.knowledge.learnings import learnings
+from echod.memory.knowledge.references import in_body, in_evidence
+from echod.memory.knowledge.sentences import first_sentence, plain, shortened, statement
+from tests.memory import strategies
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Close the pool first. Then fork.", "Close the pool first."),
+        ("Call `a.b(). C` before use. Then stop.", "Call `a.b(). C` before use."),
+        ("Use e.g. Redis or Valkey. Not both.", "Use e.g. Redis or Valkey."),
+        ("Python 3.11 breaks it. Pin 3.10.", "Python 3.11 breaks it."),
+        ("see config.toml. then reload it. Now.", "see config.toml. then reload it."),
+        ("No. Never retry a payment. Ever.", "No. Never retry a payment."),
+        ("Is it safe now? Only behind the lock.", "Is it safe now?"),
+        ("**Lead**: the first thing holds (mostly). The second does not.", "**Lead**: the first thing holds (mostly)."),
+        ("One sentence without an end", "One sentence without an end"),
+        ("\u5148\u306b\u9589\u3058\u308b \u3053\u3068 \u3060\u3002\u6b21\u306b\u5206\u5c90\u3002", "\u5148\u306b\u9589\u3058\u308b \u3053\u3068 \u3060\u3002"),
+        ("Two findings:\\n\\n1. Fix it. Then test.", "Two findings:\\n\\n1. Fix it."),
+        ("", ""),
+    ],
+    ids=[
+        "two", "code", "abbreviation", "number", "small letter", "too short", "question", "bold", "no end", "japanese",
+        "list in a line", "empty",
+    ],
+)  # fmt: skip
+def test_the_first_sentence(text: str, first: str) -> None:
+    assert first_sentence(text) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("**Docs changes alone still need a review**: the pipeline ran.", "Docs changes alone still need a review."),
+        ("**Retries**: three times at most. Then fail.", "Retries: three times at most."),
+        ("Keep `a * b` as *it* is. Really.", "Keep `a * b` as it is."),
+    ],
+    ids=["bold statement", "bold word", "emphasis goes, code stays"],
+)
+def test_a_statement_is_the_bold_lead_or_the_first_sentence(text: str, says: str) -> None:
+    assert statement(text) == says
+
+
+@settings(max_examples=100)
+@given(st.one_of(st.text(max_size=80), strategies.SENTENCES))
+def test_sentences_are_taken_word_for_word(text: str) -> None:
+    line = " ".join(text.split())
+
+    assert line.startswith(first_sentence(line))
+    assert set(plain(line).split()) <= set(line.replace("*", "").split()) | set(line.split())
+
+
+@given(st.text(max_size=60), st.integers(2, 40))
+def test_a_shortened_text_is_no_longer_than_asked(text: str, limit: int) -> None:
+    assert len(shortened(text, limit)) <= limit
+    assert shortened(text, 60) == text
+
+
+def test_each_item_and_paragraph_is_a_learning() -> None:
+    body = "First thing\non two lines.\n\n1. **A**: one.\n2. **B**: two\n   lines.\n\n   More on B.\n   - detail\n\n- Third.\n"
+
+    assert learnings(body) == ("First thing on two lines.", "**A**: one.", "**B**: two lines.", "Third.")
+
+
+def test_figures_code_tables_and_comments_are_no_learnings() -> None:
+    body = (
+        "### Review Metrics\n\n- Files: 12\n- Commits: 9\n\n### Key Learnings\n\n- Lock first.\n\n"
+        "```sh\n- not this\n```\n\n| a | b |\n|---|---|\n\n<!-- - nor this -->\n\n---\n\n**Category**: pattern\n"
+    )
+
+    assert learnings(body) == ("Lock first.",)
+
+
+def test_where_there_are_only_figures_they_are_what_was_learnt() -> None:
+    assert learnings("### Metrics\n\n- Files: 12\n") == ("Files: 12",)
+
+
+def test_a_paragraph_that_introduces_a_list_says_nothing() -> None:
+    assert learnings("Three causes:\n1. Races.\n2. Clocks.\n") == ("Races.", "Clocks.")
+    assert learnings("Three causes:\n") == ("Three causes:",)
+
+
+def test_what_is_nested_in_the_one_bullet_of_the_bullet_form_is_a_learning() -> None:
+    assert learnings("- The pool leaks\n  in forks.\n\n  - Close it.\n  - Reopen it.\n") == (
+        "The pool leaks in forks.",
+        "Close it.",
+        "Reopen it.",
+    )
+
+
+def test_lists_in_lists_end_somewhere() -> None:
+    deep = "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(3000))
+
+    assert learnings(deep)[:2] == ("level 0", "level 1")
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategies.BODIES | strategies.soups())
+def test_a_learning_is_one_line_and_not_empty(body: str) -> None:
+    assert all(found.strip() and "\n" not in found for found in learnings(body))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kept"),
+    [
+        ("`src/auth.py:1-5` \u2014 three unused imports found", ["`src/auth.py:1-5`"]),
+        ("src/a.py:10, lib/b.ts and Makefile:3.", ["src/a.py:10", "lib/b.ts", "Makefile:3"]),
+        (
+            "PR #42, issue 7, #9, SEC-001 and WS-01/AUDIT-02",
+            ["PR #42", "issue 7", "#9", "SEC-001", "WS-01", "AUDIT-02"],
+        ),
+        ("commit 93ce2417ec (see https://example.org/x?y=1).", ["93ce2417ec", "https://example.org/x?y=1"]),
+        ("tests/unit/ and docs\\guide.md#L3-L9", ["tests/unit/", "docs\\guide.md#L3-L9"]),
+        ("seen in three reviews, e.g. the last one", ["seen in three reviews, e.g. the last one"]),
+        ("`a.md`\n  and `b.md`", ["`a.md`", "`b.md`"]),
+        ("none", []),
+        ("n/a", []),
+        ("", []),
+    ],
+    ids=["code", "files", "numbers", "commit and address", "folders", "prose", "two lines", "none", "n/a", "empty"],
+)
+def test_references_in_evidence(evidence: str, kept: list[str]) -> None:
+    assert list(in_evidence(evidence)) == kept
+
+
+def test_references_in_a_body_surely_are_some() -> None:
+    body = "Set `message.content` in src/app.py, see plans/x.md and SKILL.md; READ/WRITE/NONE, 5/10/15, v1.2.x. FIX-3!"
+
+    assert in_body(body) == ("src/app.py", "plans/x.md", "SKILL.md", "FIX-3")
