@@ -24,7 +24,7 @@ from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
 from echod.jobs.work import Terms, Worker
 from echod.paths import Paths, claude_home
-from echod.project_settings import read_project_settings
+from echod.project_settings import ProjectSettingsReader
 from echod.projects import Projects
 from echod.state.database import Database
 from echod.state.job import ProcessIdentity
@@ -44,7 +44,10 @@ _SAME_START_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Lookout:
-    """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded."""
+    """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded.
+
+    `wishes` are the projects' own settings; parsing them at every look would cost more than the look.
+    """
 
     paths: Paths
     settings: Settings
@@ -54,6 +57,7 @@ class Lookout:
     gatekeeper: Gatekeeper
     survey: Survey
     spool: Spool
+    wishes: ProjectSettingsReader
     observed: ObservedLog | None
 
     def roster(self) -> Roster:
@@ -64,17 +68,17 @@ class Lookout:
         """What counts as work in a project."""
         return NeedRules(
             quiet_seconds=self.settings.quiet_seconds,
-            consolidate=read_project_settings(project).settings.consolidate,
+            consolidate=self.wishes.read(project).settings.consolidate,
             mode=self.settings.mode,
         )
 
     def line_limit(self, project: Path) -> int:
         """How long a memory file of the project may be."""
-        return read_project_settings(project).settings.line_limit(self.settings.memory_line_limit)
+        return self.wishes.read(project).settings.line_limit(self.settings.memory_line_limit)
 
     def settings_warnings(self, project: Path) -> tuple[str, ...]:
         """What in the project's own settings file was not understood, a sentence each."""
-        return read_project_settings(project).warnings
+        return self.wishes.read(project).warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ def _event_rules(lookout: Lookout, environ: Mapping[str, str]) -> Rules:
         teams=lookout.settings.observe.teams,
         projects=lambda: lookout.roster().projects,
         register=register if lookout.settings.hooks.register_projects else None,
-        wanted=lambda project: read_project_settings(project).settings.observe,
+        wanted=lambda project: lookout.wishes.read(project).settings.observe,
         global_store=project_root(claude_home(environ) / "echoes"),
     )
 
@@ -219,5 +223,6 @@ def _lookout(
         gatekeeper=gatekeeper,
         survey=Survey(),
         spool=Spool(paths.spool),
+        wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
     )
