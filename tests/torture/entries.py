@@ -38,11 +38,11 @@ def version_of(block: str) -> int:
     return int(match[1]) if match else -1
 
 
-read_as = lru_cache(maxsize=4096)(parse)
+read_as = lru_cache(maxsize=1024)(parse)
 """`parse`, remembered: a series of schedules reads the same contents over and over."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def named(data: bytes) -> tuple[tuple[str, str], ...]:
     """The entries in a file: name and text, in order. Blocks that are none are called by their heading."""
     document = read_as(data)

@@ -20,7 +20,7 @@ from echod.store.session import RoleView
 from echod.store.steps import Tracer, untraced
 from tests.torture.entries import HEADER, named, read_as
 
-PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02, max_reapply=99)
+PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
 """Everything is closed as soon as it can be, so that a short test passes through every state."""
 
 

@@ -22,14 +22,21 @@ from echod.store.limits import EngineLimits
 from tests.torture.entries import census, entry, is_whole, named, version_of
 from tests.torture.service import Arena, in_child, plan_naively, turn
 
-STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02, max_reapply=99)
+STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
 _KEEP = 40
 _OLD = tuple(f"p{number:03d}" for number in range(80))
 
 
 @dataclass
 class Outcome:
-    """What a storm came to; everything but `acknowledged`, `kills` and `commits` should be 0."""
+    """What a storm came to.
+
+    Attributes:
+        left_to_person: entries that were overwritten again after they were put back three times; they stand in
+            `archive/removed-*.md`, and a review item says so.
+        archived_twice: stand in the archive more than once; allowed.
+        in_both: stand in memory and archive; allowed.
+    """
 
     acknowledged: int = 0
     lost: int = 0
@@ -37,6 +44,7 @@ class Outcome:
     twice: int = 0
     torn: int = 0
     edits_lost: int = 0
+    left_to_person: int = 0
     archived_twice: int = 0
     in_both: int = 0
     kills: int = 0
@@ -138,6 +146,7 @@ def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
         else:
             acknowledged.add(name)
     memory, archive, waiting = census([arena.memory]), census(arena.archives()), census(arena.findings())
+    removed = census(arena.role.path.glob("archive/removed-*.md"))
     outcome.acknowledged = len(acknowledged)
     for name in sorted(acknowledged):
         if not memory[name] and not archive[name] and not waiting[name]:
@@ -147,6 +156,7 @@ def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
             else:
                 outcome.lost += 1
         outcome.twice += memory[name] > 1
+        outcome.left_to_person += bool(removed[name] and removed[name] == archive[name] and not memory[name])
         outcome.archived_twice += archive[name] > 1
         outcome.in_both += bool(memory[name] and archive[name])
     standing = dict(named(arena.memory.read_bytes()))
