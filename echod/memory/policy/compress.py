@@ -1,7 +1,7 @@
 """Compress: a knowledge file over its limit becomes one block for each topic; the oldest blocks go if it still is.
 
 Nothing is lost by it: every text that no longer stands in the file goes to the archive verbatim. Etched entries,
-notes, pinned entries and what is no entry stay as they are.
+notes, pinned entries, what is no entry, and what reads like an instruction to agents stay as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
 from echod.memory.policy.facts import Facts
 from echod.memory.policy.lines import document_lines, room
 from echod.memory.policy.numbers import Policy
+from echod.memory.policy.pressure import may_be_told
 from echod.memory.policy.rules import Rule
 from echod.memory.policy.standing import standings
 
@@ -63,7 +64,7 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: Policy, t
     after = before
     if lines > policy.knowledge_line_limit:
         found = {s.index: s for s in standings(role, document, facts, policy, today)}
-        sources = [Source(s.index, s.block, s.entry, s.verified) for s in found.values() if s.free]
+        sources = [Source(s.index, s.block, s.entry, s.verified) for s in found.values() if s.free and may_be_told(s)]
         result = compress(document, sources, policy.knowledge_line_limit)
         merged = set(result.merged)
         if _keeps_others(document, result.data, merged | set(result.dropped)):

@@ -22,6 +22,7 @@ from echod.memory.policy.condense import is_condensed
 from echod.memory.policy.numbers import Policy
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.standing import Standing
+from echod.memory.suspicion import speaks_to_agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,17 @@ def noise_queue(standings: Iterable[Standing], policy: Policy) -> tuple[Leaving,
     return (
         *(Leaving(s, Rule.SAME_TITLE) for s in repeated),
         *(Leaving(s, Rule.LOWEST_TRACED) for s in lowest),
-        *(Leaving(s, Rule.MIDDLE_TRACED, Action.COMPRESS) for s in middle),
+        *(Leaving(s, Rule.MIDDLE_TRACED, Action.COMPRESS if may_be_told(s) else Action.ARCHIVE) for s in middle),
         *(Leaving(s, Rule.NOISE_BUDGET) for s in (*once, *best)),
     )
+
+
+def may_be_told(standing: Standing) -> bool:
+    """Whether an entry may leave its points in the knowledge file: not if it reads like an instruction to agents.
+
+    There it would stand among learnings, above what it was.
+    """
+    return speaks_to_agents(standing.block.text) is None
 
 
 def long_queue(standings: Iterable[Standing], policy: Policy) -> tuple[Leaving, ...]:

@@ -31,6 +31,7 @@ from echod.memory.policy.pressure import (
     inscribed_allowance,
     inscribed_queue,
     long_queue,
+    may_be_told,
     noise_queue,
 )
 from echod.memory.policy.rereading import reads_as_written
@@ -188,6 +189,7 @@ def _plan(
         if a.rule is not None
     )
     told = [s for s, a in moved if a.action is Action.COMPRESS or a.rule in _TOLD or s.index in desk.condensed]
+    told = [s for s in told if may_be_told(s)]
     lines_after = document_lines(after)
     return PrunePlan(
         role=role,

@@ -140,6 +140,7 @@ def test_no_title_breaks_a_block(title: str) -> None:
         assert [is_knowledge(read) for read in blocks_of(block)] == [True]
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text("ab ", min_size=1, max_size=30), max_size=9), st.integers(1, 3))
 def test_points_are_packed_in_their_order_on_few_lines(points: Sequence[str], lines: int) -> None:
     result = packed(points, lines)

@@ -50,7 +50,7 @@ def test_a_statement_is_the_bold_lead_or_the_first_sentence(text: str, says: str
     assert statement(text) == says
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(max_size=80), strategies.SENTENCES))
 def test_sentences_are_taken_word_for_word(text: str) -> None:
     line = " ".join(text.split())
@@ -59,6 +59,7 @@ def test_sentences_are_taken_word_for_word(text: str) -> None:
     assert set(plain(line).split()) <= set(line.replace("*", "").split()) | set(line.split())
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60), st.integers(2, 40))
 def test_a_shortened_text_is_no_longer_than_asked(text: str, limit: int) -> None:
     assert len(shortened(text, limit)) <= limit

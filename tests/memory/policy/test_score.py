@@ -43,7 +43,7 @@ def test_what_is_three_tenths_by_hand_is_not_below_three_tenths() -> None:
     assert score_of(terms, POLICY) == 0.3
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(UNIT, UNIT, UNIT, UNIT)
 def test_score_is_within_bounds_and_monotone_in_each_term(one: float, two: float, three: float, more: float) -> None:
     score = score_of(Terms(one, two, three), POLICY)
@@ -54,7 +54,7 @@ def test_score_is_within_bounds_and_monotone_in_each_term(one: float, two: float
     assert score_of(Terms(one, two, max(three, more)), POLICY) >= score
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(list(Layer)), st.dates(), st.dates(date(1990, 1, 1)), st.integers(0, 10**6), st.integers(0, 10**6)
 )
