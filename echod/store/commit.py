@@ -103,10 +103,12 @@ def _prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
             staged = _stage(desk, write, f"echod-{tag}-{seq:06d}-{number}")
             record = replace(record, writes=(*record.writes, staged))
         with told("keep the journal's images of", desk.ground.role.path):
-            texts = [*plan.appends, *((c.archive, c.kept) for c in plan.consumes)]
+            texts: dict[str, bytes] = {}
+            for path, text in (*plan.appends, *((c.archive, c.kept) for c in plan.consumes)):
+                texts[path] = texts.get(path, b"") + text  # one write a file, so that a redo can tell what is there
             record = replace(
                 record,
-                appends=tuple(_append_record(desk, path, text) for path, text in texts),
+                appends=tuple(_append_record(desk, path, text) for path, text in texts.items()),
                 consumes=tuple(
                     _consume_record(desk, c, f"echod-{tag}-{seq:06d}-{n}") for n, c in enumerate(plan.consumes)
                 ),

@@ -16,7 +16,8 @@ from echod.store.absorb import abandon, due, settle
 from echod.store.capabilities import Probes
 from echod.store.desk import Desk, Readings
 from echod.store.faults import Busy, Refused, StoreFault, told
-from echod.store.ground import Ground, stand_on
+from echod.store.fsops import make_dir, open_dir
+from echod.store.ground import DIR_MODE, Ground, stand_on
 from echod.store.heal import healed_memory
 from echod.store.history import Done, history, records_of
 from echod.store.journal import Journal
@@ -55,6 +56,17 @@ class Engine:
             for role in self._roles(store):
                 total = _sum(total, self._recover(role))
         return total
+
+    def create_role(self, role: Role) -> None:
+        """Make a role's directory if there is none yet (`remember` and observations start roles).
+
+        Raises:
+            StoreFault: something else stands in its place, or it cannot be made.
+        """
+        below = role.store.root.relative_to(role.store.project).parts
+        with told("create the role", role.path), open_dir(role.store.project, below) as store:
+            make_dir(store, role.name, DIR_MODE)
+            store.below(role.name).close()
 
     @contextmanager
     def open_role(self, role: Role) -> Iterator[RoleSession]:

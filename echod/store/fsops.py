@@ -46,6 +46,10 @@ class Dir:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; nothing may be done through it afterwards."""
         os.close(self.fd)
 
     def stat(self, name: str) -> os.stat_result | None:

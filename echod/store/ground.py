@@ -16,7 +16,7 @@ from echod.store.fsops import Dir, make_dir, open_dir
 from echod.store.layout import ROLE_NAME, Role
 
 _MADE_WHEN_MISSING = ("archive", "quarantine")
-_DIR_MODE = 0o777  # less the umask, like any other program's new directory
+DIR_MODE = 0o777  # less the umask, like any other program's new directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Ground:
         if below not in self._open:
             parent = self._directory(below[:-1])
             if below[0] in _MADE_WHEN_MISSING:
-                make_dir(parent, below[-1], _DIR_MODE)
+                make_dir(parent, below[-1], DIR_MODE)
             self._open[below] = self._stack.enter_context(parent.below(below[-1]))
         return self._open[below]
 

@@ -154,6 +154,12 @@ class RoleJournal:
         if lines:
             append_line(self.root / "ledger", "\n".join(lines))
 
+    def trim_ledger(self, keys: int) -> None:
+        """Keep the newest lines of the ledger only."""
+        lines = list(_lines(self.root / "ledger"))
+        if len(lines) > keys:
+            replace_file(self.root / "ledger", "".join(f"{line}\n" for line in lines[-keys:]).encode())
+
     def own_writes(self) -> Mapping[str, int]:
         """Files (relative to the store) and their modification time in nanoseconds as echod last left them."""
         try:

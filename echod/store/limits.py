@@ -19,6 +19,7 @@ class EngineLimits:
         lock_seconds: how long the upstream writers' lock may be held before the first exchange.
         undo_days: how long a commit can be undone.
         redacted_days: how long exact images of a commit that redacted something are kept.
+        ledger_keys: how many consumed findings a role's ledger remembers; the oldest go first.
         history_bytes: bound of the remembered contents of one role.
     """
 
@@ -31,4 +32,5 @@ class EngineLimits:
     lock_seconds: float = 20.0
     undo_days: float = 14.0
     redacted_days: float = 7.0
+    ledger_keys: int = 20_000
     history_bytes: int = 64 * 1024 * 1024

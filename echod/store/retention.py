@@ -25,6 +25,7 @@ def retain(journal: RoleJournal, limits: EngineLimits, clock: Callable[[], float
     for record in journal.closed_records():
         if record.redacted and now - record.at > limits.redacted_days * _DAY:
             journal.amend_closed(_without_secrets(journal, record))
+    journal.trim_ledger(limits.ledger_keys)
     states = _young(journal, limits, now)
     if len(states) < len(journal.states()):
         journal.keep_states(states)

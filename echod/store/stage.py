@@ -10,8 +10,12 @@ import errno
 import os
 import stat
 
+import structlog
+
 from echod.store.faults import Refused
 from echod.store.fsops import Dir, sync, write_all
+
+log = structlog.get_logger(__name__)
 
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
 _NEW_FILE = 0o666  # less the umask, like any other program's new file
@@ -28,6 +32,8 @@ def write_stage(directory: Dir, name: str, data: bytes, target: str) -> int:
     like = directory.stat(target)
     if like is not None:
         _check(directory, target, like)
+        if like.st_nlink > 1:
+            log.warning("file_has_other_names", path=str(directory.path / target), names=like.st_nlink)
     mode = _BACKUP if target.startswith("MEMORY-") else _NEW_FILE
     fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

@@ -1,0 +1,192 @@
+"""The journal survives what happens to files: torn lines, damaged records, lost contents, a lost directory."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echod.store.faults import StoreFault
+from echod.store.images import ImageMissing, Images
+from echod.store.journal import KnownState, RoleJournal, append_line
+from echod.store.layout import Role
+from echod.store.records import (
+    Absorption,
+    AppendRecord,
+    ConsumeRecord,
+    Record,
+    RecordState,
+    RecordUnreadable,
+    WriteRecord,
+    decode,
+)
+from echod.store.steps import Step
+from tests.store.conftest import HEADER, Place, consolidation, die_at, entry, in_child
+
+TEXT = st.text(max_size=8)
+RECORDS = st.builds(
+    Record,
+    seq=st.integers(1, 10**6),
+    job=st.none() | st.integers(0),
+    kind=TEXT,
+    role=TEXT,
+    summary=TEXT,
+    at=st.floats(0, 1e10),
+    state=st.sampled_from(RecordState),
+    writes=st.tuples(st.builds(WriteRecord, TEXT, st.none() | TEXT, TEXT, TEXT, st.integers(0), TEXT)),
+    appends=st.tuples(st.builds(AppendRecord, TEXT, TEXT, st.integers(0))),
+    consumes=st.tuples(st.builds(ConsumeRecord, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, st.tuples(TEXT))),
+    absorbs=st.tuples(st.builds(Absorption, st.integers(0), TEXT, TEXT)),
+    reapplied=st.tuples(TEXT),
+    undoes=st.tuples(st.integers(0)),
+)
+
+
+@given(RECORDS)
+def test_a_record_reads_as_it_was_written(record: Record) -> None:
+    assert decode(record.encode()) == record
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 2}', b"\xff"])
+def test_a_damaged_or_newer_record_is_told_apart(data: bytes) -> None:
+    with pytest.raises(RecordUnreadable):
+        decode(data)
+
+
+def interrupted(place: Place) -> None:
+    """A commit that was killed after its intent."""
+    place.findings("agent", entry("Third"))
+
+    def work() -> None:
+        with place.engine(die_at(Step.INTENDED)).open_role(place.role) as session:
+            session.commit(1, consolidation(session.read()))
+
+    assert in_child(work) == 137
+
+
+def test_a_damaged_record_holds_up_its_role_alone_and_deletes_nothing(place: Place) -> None:
+    interrupted(place)
+    (record,) = place.journal.rglob("records/*.json")
+    record.write_bytes(b"{")
+    other = Role(place.store, "planner")
+    other.path.mkdir()
+    hidden = place.hidden()
+
+    recovery = place.engine().recover([place.store])
+
+    assert [parked.role for parked in recovery.parked] == [f"{place.store.key}/reviewer"]
+    assert place.hidden() == hidden
+    with place.engine().open_role(other):
+        pass
+    with pytest.raises(StoreFault, match="damaged"), place.engine().open_role(place.role):
+        pass
+
+
+def test_a_lost_journal_loses_no_memory(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    left = place.hidden()
+    shutil.rmtree(place.journal)
+
+    place.findings("agent", entry("Fourth"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(2, consolidation(session.read()))
+
+    assert place.memory.read_bytes() == HEADER + b"".join(map(entry, ("First", "Second", "Third", "Fourth")))
+    assert set(left) <= set(place.hidden())
+
+
+def test_a_torn_line_costs_that_line_only(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    journal.note_states([KnownState("a", 1.0, None)])
+    with (tmp_path / "states").open("ab") as file:
+        file.write(b'{"image": "b", "si')
+
+    journal.note_states([KnownState("c", 3.0, "main")])
+
+    assert [state.image for state in journal.states()] == ["a", "c"]
+
+
+def test_states_are_ordered_by_time_and_neighbours_differ(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+
+    journal.note_states([KnownState("b", 2.0, None), KnownState("a", 1.0, None), KnownState("b", 3.0, "new head")])
+
+    assert journal.states() == (KnownState("a", 1.0, None), KnownState("b", 2.0, "new head"))
+
+
+def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    for number in range(5):
+        append_line(tmp_path / "ledger", f"{number:08d} + key{number}")
+
+    journal.trim_ledger(2)
+
+    assert journal.known_keys() == {"key3", "key4"}
+
+
+def test_an_image_is_what_it_was_or_missing(tmp_path: Path) -> None:
+    images = Images(tmp_path)
+    name = images.put(b"content")
+    assert images.get(name) == b"content"
+
+    (tmp_path / name).write_bytes(b"changed")
+
+    with pytest.raises(ImageMissing, match="lost"):
+        images.get(name)
+
+
+def test_everything_in_the_journal_is_private(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+
+    assert [p for p in place.journal.rglob("*") if p.stat().st_mode & 0o077] == []
+
+
+def test_recovery_waits_where_the_content_of_an_intent_is_lost(place: Place) -> None:
+    interrupted(place)
+    shutil.rmtree(next(place.journal.rglob("images")))
+
+    recovery = place.engine().recover([place.store])
+
+    assert len(recovery.parked) == 1
+    assert "lost" in recovery.parked[0].reason
+
+
+def test_a_role_that_a_person_removed_is_closed_in_time(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    shutil.rmtree(place.role.path)
+    place.now = 25 * 3600.0
+
+    place.engine().settle_debts(place.store)
+
+    assert list(place.journal.rglob("records/*.json")) == []
+    assert not place.role.path.exists()
+
+
+def test_a_stage_that_somebody_tidied_away_is_made_again(place: Place) -> None:
+    interrupted(place)
+    for path in place.role.path.glob(".*echod*"):
+        path.unlink()
+
+    place.engine().recover([place.store])
+
+    assert place.memory.read_bytes() == HEADER + entry("First") + entry("Second") + entry("Third")
+
+
+def test_a_role_is_created_once_and_never_through_a_link(place: Place) -> None:
+    notes = Role(place.store, "notes")
+    place.engine().create_role(notes)
+    place.engine().create_role(notes)
+    assert notes.path.is_dir()
+
+    (place.store.root / "elsewhere").symlink_to(place.project)
+    with pytest.raises(StoreFault):
+        place.engine().create_role(Role(place.store, "elsewhere"))
