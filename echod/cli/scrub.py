@@ -10,16 +10,16 @@ from typing import NoReturn
 
 import typer
 
+from echod.cli.by_hand import gate_of, held
 from echod.cli.shell import Shell
-from echod.cli.text import count, paragraph, short_path
+from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract import ScrubFile, ScrubPlace, ScrubReport, to_json
 from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
-from echod.daemon.wiring import House, furnish
+from echod.daemon.wiring import House, furnish, still_runs
 from echod.errors import EchodError, Exit
 from echod.jobs import scrub as job
-from echod.jobs.gatekeeper import in_words
 from echod.jobs.scan import Candidate, candidates, places_in
 from echod.memory.exposed import Place
 from echod.state.job import JobKind, Need
@@ -27,7 +27,6 @@ from echod.store import layout
 from echod.store.layout import Role
 from echod.store.plan import Gate, open_gate
 from echod.store.repository import tracking
-from echod.workflows.verdict import GateState
 
 _LOCK_SECONDS = 30.0
 
@@ -43,10 +42,6 @@ class _Found:
     def due(self, *, confirmed: bool) -> bool:
         """Whether there is something to take out."""
         return any(confirmed or not place.confirm for place in self.places)
-
-
-class ActiveError(EchodError):
-    """A workflow is at work."""
 
 
 def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as_json: bool) -> NoReturn:
@@ -99,9 +94,9 @@ def _strip(shell: Shell, project: Path, found: Sequence[_Found], *, confirmed: b
     """Do it, a job for each part of a role; what was left alone, a sentence each."""
     skipped: list[str] = []
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        gate = open_gate if force else _gate(shell, house, project)
+        gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, project)
         if (reason := gate()) is not None:
-            raise ActiveError(f"A workflow is at work, so nothing was changed: {reason}. Wait, or go on with --force.")
+            raise held(project, reason)
         todo: dict[Role, list[Candidate]] = {}
         for one in found:
             if one.due(confirmed=confirmed):
@@ -120,6 +115,7 @@ def _strip_part(
     need = Need(JobKind.SCRUB, role.store.key, role.name, f"{now}", f"secrets in {count(len(files), 'file')}", now)
     with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
         house.engine.recover([role.store])
+        house.queue.recover(still_runs, now)
         row = house.queue.begin(need, now)
         try:
             with house.engine.open_role(role) as session:
@@ -130,14 +126,6 @@ def _strip_part(
             raise
         house.queue.finish(row, done.summary, shell.now())
     return done.skipped
-
-
-def _gate(shell: Shell, house: House, project: Path) -> Gate:
-    def ask() -> str | None:
-        verdict = house.lookout.gatekeeper.ask(project, shell.stores(project), shell.now())
-        return in_words(verdict) if verdict.state is GateState.ACTIVE else None
-
-    return ask
 
 
 def _number(found: Sequence[_Found]) -> int:
@@ -175,7 +163,7 @@ def _show(project: Path, found: Sequence[_Found]) -> None:
         if one.problem:
             typer.echo(paragraph(one.problem, indent="  ! "))
         for place in one.places:
-            where = f'  in "{_plain(place.entry)}"' if place.entry is not None else ""
+            where = f'  in "{plain(place.entry)[:100]}"' if place.entry is not None else ""
             asks = "  (etched or a note: asks first)" if place.confirm else ""
             typer.echo(f"  line {place.line:<6} {place.kind:<18}{where}{asks}")
     if tracked:
@@ -202,8 +190,3 @@ def _show_end(found: Sequence[_Found], left: Sequence[_Found], skipped: Sequence
     if gone:
         text = "For undo, echod keeps the exact files for at most seven days, readable by you alone."
         typer.echo(paragraph(text, indent="> "))
-
-
-def _plain(title: str) -> str:
-    """A title for the screen: agents wrote it, and it must not steer the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in title)[:100]
