@@ -194,6 +194,18 @@ def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
     assert (row["kind"], row["state"], row["result"]) == ("scrub", "done", "8 secrets taken out")
 
 
+def test_undo_brings_the_exact_memory_back(home: Home, role: Path) -> None:
+    before = texts(role)
+    home.echod("scrub", root_of(role), "--yes")
+
+    home.done("undo", "--last", root_of(role), "--yes")
+
+    after = texts(role)
+    for name in ("MEMORY.md", "knowledge.md", "ward-findings.md"):
+        assert after[name] == before[name]
+    assert all(PASSWORD not in text for name, text in after.items() if name.startswith("archive/"))
+
+
 def test_the_service_reports_what_stands_on_the_disk(home: Home, role: Path) -> None:
     from tests.support import daemon
 
