@@ -23,8 +23,9 @@ from echod.store.commit import commit, note_absorption
 from echod.store.desk import Desk
 from echod.store.faults import Busy, told
 from echod.store.fsops import read_all
-from echod.store.heal import brought_in_line, head_of, healed_memory, known_documents
+from echod.store.heal import brought_in_line, head_of, healed_memory
 from echod.store.journal import KnownState, RoleJournal
+from echod.store.known import known_documents
 from echod.store.layout import MEMORY
 from echod.store.lease import Writers, read_lease
 from echod.store.plan import Committed, Plan, PlannedWrite, open_gate

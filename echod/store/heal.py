@@ -6,24 +6,23 @@ newest state, and, where it could have been a mistake, noted for review with the
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import structlog
 
-from echod.memory.alignment import Key, content, heading, numbered_keys
-from echod.memory.document import Block, Document
-from echod.memory.lineage import Crossed, Doubtful, Found, Known, Reverted, Stale, Successor, judge
+from echod.memory.alignment import Key, content, heading
+from echod.memory.document import Document
+from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
 from echod.store.changeset import digest
 from echod.store.commit import commit
 from echod.store.desk import Desk
 from echod.store.faults import Busy
 from echod.store.journal import KnownState
+from echod.store.known import KnownDocument, known_document, known_documents
 from echod.store.layout import MEMORY
+from echod.store.obligations import named, owed_blocks, reapplied_name, recent_consumptions, worn_out
 from echod.store.plan import Overtaken, Plan, PlannedWrite, open_gate
-from echod.store.records import RecordState
 from echod.store.removed import Archived, archived, leaving
 from echod.store.repository import Tracking, tracking
 from echod.store.reviews import Review, note
@@ -33,15 +32,6 @@ log = structlog.get_logger(__name__)
 
 _ROUNDS = 4
 _HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDocument:
-    """A known state with its document."""
-
-    known: Known
-    document: Document
-    head: str | None
 
 
 def healed_memory(desk: Desk) -> Snapshot:
@@ -65,22 +55,6 @@ def healed_memory(desk: Desk) -> Snapshot:
     raise Busy(f"{MEMORY} is overwritten again and again by another program.")
 
 
-def known_documents(desk: Desk) -> tuple[KnownDocument, ...]:
-    """Known states young enough to matter, oldest first; those whose content was lost are left out."""
-    oldest = desk.clock() - desk.limits.history_hours * _HOUR
-    states = desk.journal.states()
-    young = (*(s for s in states[:-1] if s.since >= oldest), *states[-1:])
-    return tuple(known for state in young if (known := _known(desk, state)) is not None)
-
-
-def _known(desk: Desk, state: KnownState) -> KnownDocument | None:
-    document = desk.readings.document(desk.journal, state.image)
-    if document is None:
-        return None
-    seen = desk.readings.shape(state.image, document)
-    return KnownDocument(Known(state.image, state.since, seen), document, state.head)
-
-
 def head_of(desk: Desk) -> str | None:
     """Git HEAD where a repository tracks the memory file."""
     followed = _tracking(desk)
@@ -98,20 +72,6 @@ def brought_in_line(
     return merge(believe_removals(known[descent.base].document, wanted, old), document, wanted)
 
 
-def reapplied_name(key: Key) -> str:
-    """How a block is named where it is counted how often it was put back."""
-    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
-
-
-def worn_out(desk: Desk, keys: Iterable[Key]) -> set[Key]:
-    """Blocks that were put back so often that now a person decides."""
-    counted: dict[str, int] = {}
-    for record in desk.journal.open_records():
-        for name in record.reapplied:
-            counted[name] = counted.get(name, 0) + 1
-    return {key for key in keys if counted.get(reapplied_name(key), 0) >= desk.limits.max_reapply}
-
-
 def _repair(desk: Desk, found: Snapshot) -> Plan | None:
     """The commit that repairs the memory file; None where it is as it should be (and then it is remembered)."""
     document = desk.readings.remember(found.text)
@@ -119,7 +79,7 @@ def _repair(desk: Desk, found: Snapshot) -> Plan | None:
         return None  # unreadable: left alone, and never a known state
     image = digest(found.text)
     states = desk.journal.states()
-    newest = _known(desk, states[-1]) if states else None
+    newest = known_document(desk, states[-1]) if states else None
     if newest is not None and (image == newest.known.image or _only_grew(desk, image, document, newest)):
         return _put_back(desk, found, document, Successor(), (newest,))
     known = known_documents(desk)
@@ -167,8 +127,8 @@ def _put_back(
     kept_out = worn_out(desk, gone)
     if kept_out:
         _note(desk, "reapplied-often", "was put back several times and overwritten again", known[-1], kept_out)
-    lost = [b.text for k, b in _named(known[-1].document) if k in kept_out]
-    ordinary = isinstance(descent, Successor) and not _recent(desk)
+    lost = [b.text for k, b in named(known[-1].document) if k in kept_out]
+    ordinary = isinstance(descent, Successor) and not recent_consumptions(desk)
     old = Archived("") if ordinary else archived(desk)
     data = found.text
     if not isinstance(descent, Successor):
@@ -176,7 +136,7 @@ def _put_back(
         if isinstance(merged, Unmergeable):
             return _give_to_person(desk, found, known[-1], gone, merged)
         data, lost = merged.data, [*lost, *merged.lost]
-    owed = _owed(desk, data, old)
+    owed = owed_blocks(desk, data, old)
     if owed:
         healed = desk.readings.remember(data) or document
         repaid = merge(Document(healed.preamble, ()), healed, Document(healed.preamble, tuple(owed.values())))
@@ -200,40 +160,6 @@ def _why(descent: Stale | Crossed) -> str:
     return descent.why.value if isinstance(descent, Stale) else "young blocks were gone"
 
 
-def _owed(desk: Desk, data: bytes, old: Archived) -> dict[Key, Block]:
-    """Blocks we took out of findings files moments ago that stand neither in the memory nor in an archive."""
-    document = desk.readings.remember(data)
-    if document is None:
-        return {}
-    standing = {content(b) for b in document.blocks}
-    keys = set(numbered_keys(document))
-    owed: dict[Key, Block] = {}
-    for pre, post in _recent(desk):
-        before = set(numbered_keys(pre))
-        new = [(key, block) for key, block in _named(post) if key not in before and key not in keys]
-        owed.update((k, b) for k, b in new if content(b) not in standing and content(b) not in old)
-    for key in worn_out(desk, owed):
-        del owed[key]
-    return owed
-
-
-def _recent(desk: Desk) -> list[tuple[Document, Document]]:
-    """Memory before and after each commit that consumed findings, is young and was not undone."""
-    since = desk.clock() - desk.limits.young_seconds
-    found = []
-    records = desk.journal.open_records()
-    undone = {seq for record in records for seq in record.undoes}
-    for record in records:
-        if record.state is not RecordState.APPLIED or not record.consumes or record.at < since or record.seq in undone:
-            continue
-        for write in record.writes:
-            post = desk.readings.document(desk.journal, write.post)
-            pre = desk.readings.document(desk.journal, write.pre) if write.pre else Document("", ())
-            if write.path == desk.ground.path_of(MEMORY) and pre is not None and post is not None:
-                found.append((pre, post))
-    return found
-
-
 def _respect(
     desk: Desk, found: Snapshot, newest: KnownDocument, gone: tuple[Key, ...], kind: str, what: str
 ) -> Plan | None:
@@ -241,7 +167,7 @@ def _respect(
     if not gone:
         return _keep(desk, found, [])
     old = archived(desk)
-    lost = [b.text for k, b in _named(newest.document) if k in set(gone) and content(b) not in old]
+    lost = [b.text for k, b in named(newest.document) if k in set(gone) and content(b) not in old]
     _note(desk, kind, f"left the memory because {what}; the text is in the archive", newest, gone)
     return _keep(desk, found, lost)
 
@@ -250,7 +176,7 @@ def _give_to_person(
     desk: Desk, found: Snapshot, newest: KnownDocument, gone: set[Key], problem: Unmergeable
 ) -> Plan | None:
     _note(desk, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, gone)
-    return _keep(desk, found, [b.text for k, b in _named(newest.document) if k in gone])
+    return _keep(desk, found, [b.text for k, b in named(newest.document) if k in gone])
 
 
 def _keep(desk: Desk, found: Snapshot, texts: list[str]) -> Plan | None:
@@ -286,13 +212,9 @@ def _moved_by_git(tracked: Tracking | None, newest: KnownDocument, found: Snapsh
     return tracked.head != newest.head or tracked.holds(found.text)
 
 
-def _named(document: Document) -> zip[tuple[Key, Block]]:
-    return zip(numbered_keys(document), document.blocks, strict=True)
-
-
 def _note(desk: Desk, kind: str, what: str, newest: KnownDocument, keys: Iterable[Key]) -> None:
     wanted = set(keys)
-    titles = tuple(heading(b) for k, b in _named(newest.document) if k in wanted)
+    titles = tuple(heading(b) for k, b in named(newest.document) if k in wanted)
     role = desk.ground.role.name
     note(desk.journal.root, Review(desk.clock(), kind, role, f"{_some(titles)} {what}.", titles))
     log.info("review_noted", role=str(desk.ground.role.path), kind=kind, blocks=len(titles))

@@ -17,17 +17,16 @@ Only one process may use a journal for writing at a time (the worker lock sees t
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+from echod.paths import PRIVATE_DIR
 from echod.store.changeset import digest
-from echod.store.fsops import sync, write_all
 from echod.store.images import Images
 from echod.store.layout import Role, Store
+from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily, sync_dir
 from echod.store.records import Record, RecordState, RecordUnreadable, decode
 
 _ROOT_ROLE = "+root"
@@ -132,7 +131,7 @@ class RoleJournal:
     def known_keys(self) -> frozenset[str]:
         """The ledger: findings already consumed and not given back, open commits included."""
         keys: set[str] = set()
-        lines = [*_lines(self.root / "ledger"), *(line for r in self.open_records() for line in _ledger_lines(r))]
+        lines = [*lines_of(self.root / "ledger"), *(line for r in self.open_records() for line in _ledger_lines(r))]
         for line in sorted(set(lines)):  # by number, and within a commit what was consumed before what was given back
             _, mark, key = line.split(" ", 2)
             (keys.add if mark == "+" else keys.discard)(key)
@@ -146,7 +145,7 @@ class RoleJournal:
         records = (*self.open_records(), *self.closed_records())
         redone = {seq for record in records for seq in record.undoes}
         given_back = {name for r in records if r.seq not in redone for name in _given_back(r)}
-        return frozenset(given_back.union(_lines(self.root / "undone")))
+        return frozenset(given_back.union(lines_of(self.root / "undone")))
 
     def enter_ledger(self, record: Record) -> None:
         """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
@@ -156,7 +155,7 @@ class RoleJournal:
 
     def trim_ledger(self, keys: int) -> None:
         """Keep the newest lines of the ledger only."""
-        lines = list(_lines(self.root / "ledger"))
+        lines = list(lines_of(self.root / "ledger"))
         if len(lines) > keys:
             replace_file(self.root / "ledger", "".join(f"{line}\n" for line in lines[-keys:]).encode())
 
@@ -262,69 +261,6 @@ class Journal:
         return self.root / digest(store.key.encode())[:16]
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a private file of the journal in one step and durably: old or new, never torn."""
-    part = path.with_name(f"{path.name}.part")
-    fd = _open_private(part, os.O_WRONLY | os.O_TRUNC)
-    try:
-        write_all(fd, data)
-        sync(fd)
-    finally:
-        os.close(fd)
-    part.replace(path)
-    sync_dir(path.parent)
-
-
-def replace_lazily(path: Path, data: bytes) -> None:
-    """The same for what may be forgotten by a power cut: the operating system decides when it reaches the disk."""
-    part = path.with_name(f"{path.name}.part")
-    fd = _open_private(part, os.O_WRONLY | os.O_TRUNC)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
-    part.replace(path)
-
-
-def _open_private(path: Path, flags: int) -> int:
-    flags |= os.O_CREAT | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, PRIVATE_FILE)
-    except FileNotFoundError:
-        path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        return os.open(path, flags, PRIVATE_FILE)
-
-
-def append_line(path: Path, line: str) -> None:
-    """Add a line to a private file of the journal and make it durable; a torn last line is ended first."""
-    append_lazily(path, line)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        sync(fd)
-    finally:
-        os.close(fd)
-
-
-def append_lazily(path: Path, line: str) -> None:
-    """The same for what may be forgotten by a power cut."""
-    fd = _open_private(path, os.O_RDWR | os.O_APPEND)
-    try:
-        size = os.fstat(fd).st_size
-        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-        write_all(fd, ("\n" * torn + line + "\n").encode())
-    finally:
-        os.close(fd)
-
-
-def sync_dir(path: Path) -> None:
-    """Make the names in a directory of the journal durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        sync(fd)
-    finally:
-        os.close(fd)
-
-
 def _given_back(record: Record) -> Iterator[str]:
     """Digests of the findings files that an undo gave back."""
     if record.undoes:
@@ -347,16 +283,8 @@ def _decode_file(path: Path) -> Record:
         raise RecordUnreadable(f"{error} ({path})") from error
 
 
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return
-    yield from (line for line in text.split("\n") if line)
-
-
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in _lines(path):
+    for line in lines_of(path):
         try:
             yield json.loads(line)
         except ValueError:

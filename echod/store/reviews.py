@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from echod.store.journal import append_line
+from echod.store.private import append_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from echod.store.faults import StoreFault
 from echod.store.images import ImageMissing, Images
-from echod.store.journal import KnownState, RoleJournal, append_line
+from echod.store.journal import KnownState, RoleJournal
 from echod.store.layout import Role
+from echod.store.private import append_line
 from echod.store.records import (
     Absorption,
     AppendRecord,
