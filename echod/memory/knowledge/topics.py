@@ -18,6 +18,7 @@ ALIKE = 0.5
 REFERENCE_CAPACITY = 1500
 """Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
 
+_LATEST = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
 _COMMON_FROM = 24  # a file or word that so many entries have tells no topics apart
 
 
@@ -51,7 +52,10 @@ def topics(materials: Sequence[Material]) -> tuple[tuple[int, ...], ...]:
         group.size += _size(material)
         group.references |= dict.fromkeys(material.references)
         for feature in features:
-            open_by_feature[feature][number] = None
+            latest = open_by_feature[feature]
+            latest[number] = None
+            if len(latest) > _LATEST:
+                del latest[next(iter(latest))]
     return tuple(sorted((tuple(group.members) for group in groups), key=min))
 
 
