@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.reference import PAGE, every_command, help_of, page
 
-LISTING = {"status", "gate", "jobs", "projects"}
+LISTING = {"status", "gate", "jobs", "projects", "log", "review"}
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
