@@ -13,6 +13,7 @@ from echod.cli.text import moment, paragraph, plain, short_path
 from echod.contract import ReviewItem, ReviewReport, to_json
 from echod.daemon.wiring import Lookout, look_out
 from echod.jobs.kept_back import kept_back
+from echod.jobs.suspects import suspects
 from echod.store.layout import Store
 
 
@@ -35,6 +36,9 @@ def _items(lookout: Lookout, store: Store) -> Iterator[ReviewItem]:
         yield ReviewItem(store.key, review.role, review.kind, review.at, review.text, review.titles)
     for kept in kept_back(lookout.engine, store):
         yield ReviewItem(store.key, kept.role.name, "undone", kept.since, f"{kept.reason} {kept.remedy}")
+    for suspect in suspects(store):
+        text = f"An entry reads like an instruction to agents ({suspect.phrase}); read it, and remove it if it is one."
+        yield ReviewItem(store.key, suspect.role.name, "speaks-to-agents", suspect.at, text, (suspect.title,))
 
 
 def _lines(item: ReviewItem, now: float) -> Iterator[str]:
