@@ -8,8 +8,6 @@ enough, cannot be written to, and hold nothing new.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import structlog
@@ -18,34 +16,24 @@ from echod.memory.alignment import content
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.lineage import Crossed, Found, Stale, judge, shape
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge
+from echod.store.apply import note_absorption
 from echod.store.changeset import digest
-from echod.store.commit import commit, note_absorption
+from echod.store.closing import close, is_over
+from echod.store.commit import commit
 from echod.store.desk import Desk
-from echod.store.faults import Busy, told
-from echod.store.fsops import read_all
+from echod.store.faults import Busy
 from echod.store.heal import brought_in_line, head_of, healed_memory
-from echod.store.journal import KnownState, RoleJournal
 from echod.store.known import known_documents
+from echod.store.late import has_late, late_bytes
 from echod.store.layout import MEMORY
-from echod.store.lease import Writers, read_lease
 from echod.store.plan import Committed, Plan, PlannedWrite, open_gate
 from echod.store.records import Absorption, ConsumeRecord, Record, RecordState, WriteRecord
 from echod.store.removed import archived, leaving
-from echod.store.snapshot import MAX_FILE_BYTES
-from echod.store.steps import Step
 
 log = structlog.get_logger(__name__)
 
 _ROUNDS = 4
 _HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Late:
-    """A displaced or claimed file as it is now; `data` is None where it is gone."""
-
-    data: bytes | None
-    final: bool  # nobody can write to it any more, as far as can be known
 
 
 def settle(desk: Desk) -> tuple[int, ...]:
@@ -60,8 +48,8 @@ def settle(desk: Desk) -> tuple[int, ...]:
         if record.state is RecordState.APPLIED:
             made += follow(desk, record)
     for record in desk.journal.open_records():
-        if record.state is RecordState.APPLIED and _finished(desk, record):
-            _close(desk, record)
+        if record.state is RecordState.APPLIED and is_over(desk, record):
+            close(desk, record)
     return tuple(made)
 
 
@@ -75,7 +63,7 @@ def follow(desk: Desk, record: Record) -> tuple[int, ...]:
 def due(desk: Desk) -> bool:
     """Whether `settle` would find anything to do, without touching a thing."""
     records = desk.journal.open_records()
-    if any(r.state is RecordState.INTENT or _finished(desk, r) or _has_late(desk, r) for r in records):
+    if any(r.state is RecordState.INTENT or is_over(desk, r) or has_late(desk, r) for r in records):
         return True
     newest = desk.journal.states()[-1:]
     try:
@@ -84,20 +72,9 @@ def due(desk: Desk) -> bool:
         return False
 
 
-def _has_late(desk: Desk, record: Record) -> bool:
-    late = [(_late(desk, path, name), absorbed) for path, name, absorbed in _files(record)]
-    return any(a.data is not None and a.final and digest(a.data) != absorbed for a, absorbed in late)
-
-
-def _files(record: Record) -> list[tuple[str, str, str]]:
-    """Displaced and claimed files: the path they had, the name they have, what is merged of them."""
-    displaced = [(w.path, w.stage, w.absorbed) for w in record.writes]
-    return displaced + [(c.path, c.claim, c.absorbed) for c in record.consumes]
-
-
 def _absorb_write(desk: Desk, record: Record, write: WriteRecord) -> int | None:
     for attempt in range(_ROUNDS):
-        late = _late(desk, write.path, write.stage)
+        late = late_bytes(desk, write.path, write.stage)
         if late.data is None or not late.final or digest(late.data) == write.absorbed:
             return None
         insisting = frozenset({write.path}) if attempt >= desk.limits.max_replans else frozenset()
@@ -175,7 +152,7 @@ def _straightened(desk: Desk, write: WriteRecord, late: Document) -> Document | 
 
 
 def _offer_again(desk: Desk, record: Record, consume: ConsumeRecord) -> int | None:
-    late = _late(desk, consume.path, consume.claim)
+    late = late_bytes(desk, consume.path, consume.claim)
     if late.data is None or not late.final or digest(late.data) == consume.absorbed:
         return None
     text = _new_findings(desk.journal.images.get(consume.absorbed), late.data)
@@ -212,55 +189,3 @@ def _new_findings(absorbed: bytes, late: bytes) -> bytes:
     new = [block.text for block in after.blocks if content(block) not in old]
     preamble = "" if after.preamble.strip() == before.preamble.strip() else after.preamble
     return (preamble + "".join(new)).encode()
-
-
-def _late(desk: Desk, path: str, name: str) -> _Late:
-    with told("look at the replaced file beside", desk.ground.role.store.root / path):
-        directory, _ = desk.ground.place(path)
-        try:
-            fd = directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:
-            return _Late(None, final=True)
-        try:
-            with read_lease(fd) as writers:
-                data = read_all(fd, MAX_FILE_BYTES)
-                stat = os.fstat(fd)
-        finally:
-            os.close(fd)
-    still = desk.clock() - max(stat.st_mtime, stat.st_ctime) >= desk.limits.settle_seconds
-    return _Late(data, final=writers is Writers.NONE or (writers is Writers.UNKNOWN and still))
-
-
-def _finished(desk: Desk, record: Record) -> bool:
-    if desk.clock() - record.at <= desk.limits.displaced_hours * _HOUR:
-        return False
-    for path, name, absorbed in _files(record):
-        late = _late(desk, path, name)
-        if late.data is not None and not (late.final and digest(late.data) == absorbed):
-            return False
-    return True
-
-
-def abandon(journal: RoleJournal, *, older_than: float) -> None:
-    """Close what is open in a role whose directory a person removed; its contents stay in the journal for a while."""
-    for record in journal.open_records():
-        if record.at < older_than:
-            log.warning("commit_abandoned", role=record.role, seq=record.seq, state=record.state.value)
-            journal.enter_ledger(record)
-            journal.close(replace(record, state=RecordState.CLOSED))
-
-
-def _close(desk: Desk, record: Record) -> None:
-    desk.trace(Step.CLOSING)
-    with told("tidy up in", desk.ground.role.path):
-        for path, name, _ in _files(record):
-            directory, _ = desk.ground.place(path)
-            directory.unlink(name)
-        desk.trace(Step.FORGOTTEN)
-        desk.journal.enter_ledger(record)
-        for write in record.writes:
-            if write.path == desk.ground.path_of(MEMORY):
-                states = [KnownState(i, record.at, record.head) for i in (write.pre, write.post) if i]
-                desk.journal.note_states(states)
-        desk.journal.close(replace(record, state=RecordState.CLOSED))
-    desk.trace(Step.CLOSED)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import structlog
 
-from echod.store.absorb import abandon, due, settle
+from echod.store.absorb import due, settle
 from echod.store.capabilities import Probes
+from echod.store.closing import abandon
 from echod.store.desk import Desk, Readings
 from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.fsops import make_dir, open_dir

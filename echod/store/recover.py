@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from echod.store.commit import apply
+from echod.store.apply import apply
 from echod.store.desk import Desk
 from echod.store.faults import told
 from echod.store.records import Record, RecordState
