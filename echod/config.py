@@ -170,7 +170,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | PATH_VARIABLES
     unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known and not _nested(name))
-    return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known)}." for name in unknown)
+    return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known) or '.'}" for name in unknown)
 
 
 def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
@@ -220,8 +220,8 @@ def _explain(error: Mapping[str, Any], file: Path, text: str, environ: Mapping[s
     else:
         where = f"{file}:{_line_of(keys, text)}"
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no setting {dotted}{_did_you_mean(dotted, _all_keys())}."
-    message = str(error["msg"])
+        return f"{where}: there is no setting {dotted}{_did_you_mean(dotted, _all_keys()) or '.'}"
+    message = str(error["msg"]).replace("valid tuple", "list")
     return f"{where}: {dotted}: {message[:1].lower()}{message[1:]}."
 
 
@@ -238,7 +238,7 @@ def _all_keys() -> set[str]:
 
 def _did_you_mean(word: str, known: set[str] | frozenset[str]) -> str:
     close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}" if close else ""
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _line_of(keys: tuple[str, ...], text: str) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from echod.errors import ConfigurationError
+from echod.errors import ConfigurationError, StateError
 
 APP = "echod"
 PRIVATE_DIR = 0o700
@@ -90,9 +90,20 @@ class Paths:
         return self.runtime / "status.json"
 
     def create(self) -> None:
-        """Make the directories that commands and the daemon write into (mode 0700)."""
+        """Make the directories that commands and the daemon write into (mode 0700).
+
+        Raises:
+            StateError: one of them cannot be made.
+        """
         for directory in (self.state, self.journal, self.spool, self.runtime, self.canary):
-            directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            try:
+                directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            except OSError as error:
+                reason = (error.strerror or type(error).__name__).lower()
+                raise StateError(
+                    f"The directory {directory} cannot be made: {reason}; check the path and its permissions, or set "
+                    "ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
+                ) from error
 
 
 def from_environment(environ: Mapping[str, str]) -> Paths:

@@ -99,7 +99,7 @@ def main() -> None:
         for name, text in FINDINGS.items():
             (project / ".rune/echoes" / name).write_text(text)
             _show(f"  {name}")
-        _until("the findings were noticed", lambda: _deferred(environ) == 2)
+        _until("the findings were noticed", lambda: _queue(environ, "deferred") == 2)
         _say("They were noticed, but nothing is written while the workflow runs:")
         _echod(environ, "gate", str(project))
         _echod(environ, "status")
@@ -110,7 +110,7 @@ def main() -> None:
         _say("The duplicate was recognised, the password did not get in, and no findings file is left:")
         _show(textwrap.indent((project / ".rune/echoes/workers/MEMORY.md").read_text(), "  | "))
         _echod(environ, "jobs")
-        _until("the status is calm again", lambda: _deferred(environ) == 0)
+        _until("the status is calm again", lambda: _queue(environ, "deferred", "queued", "running") == 0)
         _echod(environ, "status")
     _say("The service has stopped; nothing is left running. Look around:")
     _show(f"  {project / '.rune/echoes'}   the store, with what the agents wrote under archive/findings/")
@@ -165,10 +165,10 @@ def _status(environ: Mapping[str, str]) -> dict[str, object]:
     return found
 
 
-def _deferred(environ: Mapping[str, str]) -> int:
+def _queue(environ: Mapping[str, str], *states: str) -> int:
     queue = _status(environ)["queue"]
     assert isinstance(queue, dict)
-    return int(queue["deferred"]) + int(queue["queued"])
+    return sum(int(queue[state]) for state in states)
 
 
 def _waiting(project: Path) -> list[Path]:

@@ -28,7 +28,7 @@ def main() -> NoReturn:
 
         app(prog_name="echod", standalone_mode=True)
     except EchodError as error:
-        sys.stderr.write(f"echod: {error}\n")
+        _say(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; closing stderr too keeps the interpreter from complaining at exit.
@@ -36,4 +36,36 @@ def main() -> NoReturn:
         sys.exit(Exit.OK)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001  (the last boundary: a bug is told as one, with where the report is)
+        _say(f"an unexpected {type(error).__name__}: this is a bug in echod. {_report(error)}")
+        sys.exit(Exit.FAILED)
     sys.exit(Exit.OK)
+
+
+def _say(sentences: str) -> None:
+    """Print an error: one line for scripts, wrapped for a person at a terminal."""
+    from echod.cli.text import paragraph
+
+    text = f"echod: {sentences}"
+    if sys.stderr.isatty():
+        text = "\n".join(paragraph(line) for line in text.splitlines())
+    sys.stderr.write(f"{text}\n")
+
+
+def _report(error: Exception) -> str:
+    """Write the traceback, without any variable's value, into the log; where it is, in a sentence."""
+    import os
+    import traceback
+
+    from echod.paths import PRIVATE_DIR, PRIVATE_FILE, from_environment
+
+    text = "".join(traceback.format_exception(error))
+    try:
+        log = from_environment(os.environ).log_file
+        log.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE), "a") as file:
+            file.write(text)
+    except Exception:  # noqa: BLE001  (where even that fails, the terminal is all there is)
+        sys.stderr.write(text)
+        return "The report is above."
+    return f"The report is at the end of {log}."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from echod.cli.shell import Shell
-from echod.cli.text import moment, paragraph, short_path
+from echod.cli.text import WIDTH, fitted, moment, paragraph
 from echod.contract import JobReport, JobsReport, to_json
 from echod.state.job import Job
 
@@ -62,6 +62,7 @@ def _report(job: Job) -> JobReport:
 
 def _lines(job: Job, now: float) -> Iterator[str]:
     at = moment(job.finished_at or job.started_at or job.queued_at, now)
-    yield f"{job.id:>5}  {job.state.value:<9}{at:<17} {job.kind.value} {job.role}  {short_path(job.store)}"
+    yield f"{job.id:>5}  {job.state.value:<9}{at:<17} {job.kind.value} {job.role}".rstrip()
+    yield f"       {fitted(job.store, WIDTH - 7)}"
     if said := job.result or job.reason:
         yield paragraph(said, indent=" " * 7)

@@ -12,7 +12,7 @@ import typer
 
 from echod.cli.shell import Shell
 from echod.cli.status import daemon_liveness
-from echod.cli.text import moment, paragraph, short_path
+from echod.cli.text import WIDTH, fitted, moment, paragraph
 from echod.cli.wake import wake_daemon
 from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
@@ -40,6 +40,7 @@ class NotTakenError(EchodError):
 def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
     """Print one line a job and what must wait; exit with 1 only if a job failed."""
     projects = [shell.project(path) for path in paths]
+    shell.paths.create()
     by_daemon = daemon_liveness(shell).answers
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         stores = call(projects).stores if projects else house.lookout.roster().stores
@@ -63,6 +64,7 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
     keys = {store.key for store in stores}
     failed = False
     said: set[str] = set()
+    _forget_pauses(house, keys, shell.now())
     while True:
         house.inbox.sort(shell.now(), named={store.project for store in stores})
         for store in stores:
@@ -106,6 +108,7 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
         reconcile(store, house.lookout.rules(store.project), house.queue, shell.now(), house.inbox)
         house.queue.wake_deferred(store.key, shell.now())
     keys = {store.key for store in stores}
+    _forget_pauses(house, keys, shell.now())
     watched = {job.id for job in _pending(house, keys)}
     wake_daemon(shell)
     typer.echo("The service does the work.")
@@ -131,6 +134,13 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
     return failed
 
 
+def _forget_pauses(house: House, keys: Collection[str], now: float) -> None:
+    """Whoever asks for a run wants to see what fails now, not what failed before and rests."""
+    for job in _pending(house, keys):
+        if job.state is JobState.QUEUED and job.attempts and job.due > now:
+            house.queue.retry(job.id, now)
+
+
 def _rests(job: Job, now: float) -> bool:
     """Whether it waits for something else than its turn."""
     return job.state is JobState.DEFERRED or (job.state is JobState.QUEUED and job.due > now)
@@ -144,15 +154,15 @@ def _say_what_waits(shell: Shell, house: House, stores: Collection[Store]) -> No
     now, keys = shell.now(), {store.key for store in stores}
     for job in reversed(_pending(house, keys)):
         when = f" Again at {moment(job.due, now)}." if job.due > now else ""
-        typer.echo(f"waits   {_name(job)}")
-        typer.echo(paragraph(f"{(job.result or job.reason).rstrip('.')}.{when}", indent=" " * 8))
+        why = "it failed just now." if job.attempts else f"{(job.result or job.reason).rstrip('.')}."
+        typer.echo(_said("waits", job, f"{why}{when}"))
     dead = house.view.jobs({JobState.DEAD}, limit=10_000)
     given_up = [job for job in dead if job.store in keys and job.kind not in BY_HAND]
     for job in reversed(given_up):
-        typer.echo(_said("gave up", job, f"{job.result} (job {job.id})"))
+        typer.echo(_said("gave up", job, f"{job.result} Once that is mended: echod jobs retry {job.id}"))
     for_a_person = [kept for store in stores for kept in kept_back(house.engine, store)]
     for kept in for_a_person:
-        typer.echo(f"for you {kept.role.name}  {short_path(kept.role.store.key)}")
+        typer.echo(f"for you {kept.role.name}\n        {fitted(kept.role.store.key, WIDTH - 8)}")
         typer.echo(paragraph(f"{kept.reason} {kept.remedy}", indent=" " * 8))
     if not (_pending(house, keys) or given_up or for_a_person):
         typer.echo("Nothing is left to do.")
@@ -175,11 +185,8 @@ def _row(job: Job) -> str:
 
 
 def _said(word: str, job: Job, text: str) -> str:
-    return f"{word:<7} {_name(job)}\n{paragraph(text, indent=' ' * 8)}"
-
-
-def _name(job: Job) -> str:
-    return f"{job.kind.value} {job.role}  {short_path(job.store)}"
+    name = f"{word:<7} {job.kind.value} {job.role}".rstrip()
+    return f"{name}\n        {fitted(job.store, WIDTH - 8)}\n{paragraph(text, indent=' ' * 8)}"
 
 
 def _worker(shell: Shell) -> AbstractContextManager[object]:

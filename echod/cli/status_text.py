@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from echod.cli.text import count, duration, moment, paragraph, short_path
+from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph
 from echod.contract import Health, HookInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
 
 _SHOWN_STORES = 12
@@ -72,7 +72,8 @@ def _warning(warning: Warn, now: float) -> Iterator[str]:
 
 def _waiting(job: WaitingJob, now: float) -> Iterator[str]:
     name = f"{job.kind} {job.role}".strip()
-    yield f"  {name:<24} {short_path(job.store)}"
+    yield f"  {name}"
+    yield f"    {fitted(job.store, WIDTH - 4)}"
     when = f" (again at {moment(job.due, now)})" if job.due > now and job.state == "deferred" else ""
     yield paragraph(f"{job.state}: {job.reason}{when}", indent="    ")
 
@@ -80,7 +81,7 @@ def _waiting(job: WaitingJob, now: float) -> Iterator[str]:
 def _store(store: StoreInfo) -> Iterator[str]:
     state = f"  [{store.gate.state}]" if store.gate else ""
     review = f"  {store.review} to look at (echod review)" if store.review else ""
-    yield f"  {short_path(store.path)}{state}{review}"
+    yield f"  {fitted(store.path, WIDTH - 2 - len(state + review))}{state}{review}"
     if store.problem:
         yield paragraph(store.problem, indent="    ! ")
     for role in store.roles:

@@ -53,6 +53,12 @@ def short_path(path: str) -> str:
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
+def fitted(path: str, width: int) -> str:
+    """A path that takes at most `width` columns: `~` for the home directory, and its end rather than its start."""
+    short = short_path(path)
+    return short if len(short) <= width else "..." + short[3 - width :]
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -15,10 +15,13 @@ from echod.state.workflow_log import WorkflowLog
 from echod.workflows import Life, SystemProcesses
 
 _CLAUDE_PID = "CLAUDE_PID"
+_LONGEST_NAME = 100
 
 
 def begin(shell: Shell, name: str, path: Path, pid: int | None, ttl_minutes: float) -> None:
     """Announce a workflow; it ends with `end`, with its process, or after `ttl_minutes`."""
+    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise UsageError(f"A workflow's name is 1 to {_LONGEST_NAME} printable characters; {name!r} is none.")
     project = shell.project(path)
     owner = pid if pid is not None else _claude_pid(shell)
     until = shell.now() + ttl_minutes * 60

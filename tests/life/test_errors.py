@@ -82,7 +82,7 @@ def test_status_without_a_daemon_says_so_and_what_to_do(home: Home, tmp_path: Pa
 
     assert result.returncode == 3
     assert "echod is not running" in result.stdout
-    assert "echod service start" in result.stdout
+    assert "echod service install" in result.stdout
     assert "1 findings file waiting" in " ".join(result.stdout.split())
     assert max(map(len, result.stdout.splitlines())) <= 80 or str(tmp_path) in result.stdout
 
@@ -160,3 +160,42 @@ def test_findings_that_cannot_be_read_go_to_quarantine_with_the_reason(home: Hom
     assert "Timeouts are missing" in (role / "MEMORY.md").read_text()
     home.done("add", root)
     assert home.json("status")["stores"][0]["quarantined"] == 1
+
+
+@pytest.mark.parametrize("command", [("add",), ("run",), ("run", "--once"), ("pause",)], ids=" ".join)
+@pytest.mark.parametrize("place", ["a file", "proc"])
+def test_a_state_directory_that_cannot_be_made_is_a_sentence(
+    home: Home, tmp_path: Path, command: tuple[str, ...], place: str
+) -> None:
+    root = project(tmp_path / "p")
+    (tmp_path / "file").write_text("")
+    state = str(tmp_path / "file") if place == "a file" else "/proc/echod"
+    path = () if command == ("run",) else (root,)
+
+    result = home.echod(*command, *path, ECHOD_STATE_DIR=state)
+
+    assert result.returncode == 1
+    assert "cannot be made" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 101], ids=["empty", "blank", "line-break", "long"])
+def test_a_workflow_needs_a_name_that_can_be_shown(home: Home, tmp_path: Path, name: str) -> None:
+    root = project(tmp_path / "p")
+
+    result = home.echod("workflow", "begin", name, "--project", root)
+
+    assert result.returncode == 2
+    assert "name" in result.stderr
+
+
+def test_once_tries_again_what_failed_before_and_was_mended(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    archive = root / ".rune/echoes/reviewer/archive"
+    archive.write_text("in the way")
+    (archive.parent / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    assert home.echod("run", "--once", root).returncode == 1
+
+    archive.unlink()
+
+    assert "1 added" in home.done("run", "--once", root)
