@@ -1,7 +1,7 @@
 """Tells whether two learnings are one: the only place where that is decided.
 
 Read in this order: `compare` (the rule and its numbers), `contradiction` (what forbids to take one for the other),
-`opposites` (its tables of words), `words` (how texts become words).
+`numbers` and `swaps` (numbers and replaced words), `opposites` (tables of words), `words` (how texts become words).
 """
 
 from __future__ import annotations

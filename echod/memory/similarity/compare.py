@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from echod.memory.document import Block, Entry, Layer
-from echod.memory.findings.titles import read_title
+from echod.memory.findings.titles import KINDS, read_title
 from echod.memory.identity import normalise_title
 from echod.memory.similarity.contradiction import Claims, claims, contradiction
 from echod.memory.similarity.numbers import with_plain_numbers
@@ -149,7 +149,12 @@ def files_in(evidence: str | None) -> frozenset[str]:
 
 
 def _claims(of: Sketch) -> Claims:
-    return claims(f"{of.title}\n{of.learning.body}")
+    return claims(of.title, _without_type(of.learning.body))
+
+
+def _without_type(body: str) -> str:
+    word, colon, rest = body.partition(":")
+    return rest if colon and word.strip(" -*").casefold() in KINDS else body
 
 
 def _terms(text: str) -> frozenset[str]:

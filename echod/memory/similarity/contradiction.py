@@ -1,4 +1,4 @@
-"""Tells whether two texts about the same thing say different things: another number, a negation, an opposite.
+"""Tells whether two texts about the same thing say different things: another number, a negation, an opposite, a name.
 
 A missed duplicate costs a few lines, a false one costs knowledge. So every doubt here counts as a contradiction; the
 tables of words stand in `opposites`.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from echod.memory.similarity.numbers import numbers_in
+from echod.memory.similarity.numbers import numbers_in, with_plain_numbers
 from echod.memory.similarity.opposites import (
     CJK_NEGATIONS,
     DENYING_PREFIXES,
@@ -23,11 +23,14 @@ from echod.memory.similarity.opposites import (
     OPPOSITES,
     SWAPPED_PREFIXES,
 )
+from echod.memory.similarity.swaps import Places, places_of, swapped
 from echod.memory.similarity.words import fold, stem, words
 
 _OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
 _QUOTATION = re.compile(r"^[ \t]*>+", re.MULTILINE)
-_CLAUSE_END = re.compile(r"[.;:,!?()\u3001\u3002\uff0c\uff1b]+(?:\s|$)|\n")
+_CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
+# A clause that begins with "then" tells the order of what it joins.
+_CLAUSE_END = re.compile(r"[.;:,!?()\u3001\u3002\uff0c\uff1b]+(?:\s(?!(?:and )?then\b)|$)|\n")
 _JOINS = frozenset({"and", "but", "while", "whereas"})
 _SAME_OPERATOR = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
 _REACH = 3  # words on either side of a directed word
@@ -51,6 +54,7 @@ class Claims:
         stems: all words without endings.
         directed: triples that mean something else when read backwards.
         together: pairs of words that stand in one clause.
+        places: what stands between which words.
     """
 
     numbers: tuple[str, ...]
@@ -59,14 +63,15 @@ class Claims:
     stems: frozenset[str]
     directed: frozenset[Triple]
     together: frozenset[tuple[str, str]]
+    places: Places
 
 
-def claims(text: str) -> Claims:
-    """What a text says that must not differ."""
-    folded = fold(text)
+def claims(title: str, body: str) -> Claims:
+    """What a title and the text below it say that must not differ."""
+    folded = fold(f"{title}\n{body}")
     in_order = words(folded)
     stems = [stem(word) for word in in_order]
-    clauses = [words(clause) for clause in _CLAUSE_END.split(folded)]
+    clauses = [words(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
     return Claims(
         numbers=tuple(dict.fromkeys(numbers_in(folded))),
         denied=_counted(_denied(in_order)),
@@ -74,6 +79,7 @@ def claims(text: str) -> Claims:
         stems=frozenset(stems),
         directed=frozenset(chain.from_iterable(map(_directed, clauses))),
         together=frozenset(chain.from_iterable(map(_together, chain.from_iterable(map(_parts, clauses))))),
+        places=places_of([words(with_plain_numbers(fold(text))) for text in (title, body)]),
     )
 
 
@@ -92,7 +98,10 @@ def contradiction(one: Claims, other: Claims) -> str | None:
     if turned:
         return _reason("order", " ".join(turned), " ".join(reversed(turned)))
     crossed = _crossed(one, other)
-    return _reason("pairs", *crossed) if crossed else None
+    if crossed:
+        return _reason("pairs", *crossed)
+    different = swapped(one.places, other.places)
+    return _reason("words", *different) if different else None
 
 
 def _reason(what: str, one: str, other: str) -> str:

@@ -49,7 +49,8 @@ production prod / staging / development dev; debug / release; primary / replica 
 whitelist allowlist / blacklist denylist blocklist; good / bad; right / wrong; correct / incorrect
 better / worse; best / worst; fixed / broken; cheap / expensive; easy / hard; simple / complex
 persistent permanent / ephemeral temporary; supported / unsupported; trusted / untrusted; outer / inner
-major / minor; 总是 / 从不; 启用 / 禁用; 之前 / 之后; 允许 / 禁止; 常に / 決して; 有効 / 無効; 항상 / 절대
+major / minor; hourly / daily nightly / weekly / monthly / yearly annually
+总是 / 从不; 启用 / 禁用; 之前 / 之后; 允许 / 禁止; 常に / 決して; 有効 / 無効; 항상 / 절대
 """
 OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(side.split()) for side in group.split("/"))
@@ -57,6 +58,15 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
     for group in line.split(";")
 )
 """Groups of words of which a text says one side; the words of one side mean the same."""
+
+_SYNONYMS = """
+in within inside; because since as; or otherwise else; while during; when whenever; you we one they; can could
+also too; with using via; before prior; need needs must; so thus hence therefore; to into onto
+"""
+SYNONYMS: tuple[frozenset[str], ...] = tuple(
+    frozenset(group.split()) for line in _SYNONYMS.strip().splitlines() for group in line.split(";")
+)
+"""Words of which one may stand for another; those on one side of a group of opposites may as well."""
 
 DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
 SWAPPED_PREFIXES = (

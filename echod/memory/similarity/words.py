@@ -12,6 +12,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+(?:'[^\W{_UNSPACED}]+)*")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _STEM = 3  # letters that a word keeps
 
@@ -27,7 +28,7 @@ def words(folded: str) -> list[str]:
     found: list[str] = []
     for match in _WORD.finditer(folded):
         word = match[0].strip("_") or match[0]
-        if len(word) > 1 and ord(word[0]) > _LAST_SPACED and re.fullmatch(f"[{_UNSPACED}]+", word):
+        if len(word) > 1 and is_unspaced(word):
             found += [word[at : at + 2] for at in range(len(word) - 1)]
         elif word.endswith("n't"):
             found += [{"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not"]
@@ -36,6 +37,11 @@ def words(folded: str) -> list[str]:
         else:
             found.append(word.removesuffix("'s"))
     return found
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a word is of a script that puts no spaces between words."""
+    return bool(word) and ord(word[0]) > _LAST_SPACED and _UNSPACED_RUN.fullmatch(word) is not None
 
 
 def stem(word: str) -> str:
