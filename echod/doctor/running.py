@@ -14,6 +14,7 @@ from echod.daemon.alive import observe
 from echod.daemon.heartbeat import State
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.errors import ConfigurationError, StateError
+from echod.service.choose import how_to_start
 from echod.state import rescue
 from echod.state.database import Database
 from echod.store.layout import Store
@@ -75,7 +76,7 @@ def check_daemon(case: Case) -> Iterator[Check]:
     elif live.state is State.STARTING:
         yield note("daemon", text, "Ask again in a moment.")
     else:
-        default = "Start it with: echod service start, or echod run"
+        default = f"Start it with: {how_to_start(case.platform, case.environ)}"
         yield problem("daemon", f"{text.rstrip('.')}.", fix or default)
 
 

@@ -12,10 +12,10 @@ from echod.daemon.alive import observe
 from echod.daemon.heartbeat import Liveness
 from echod.paths import Paths
 from echod.service.errors import ServiceError
-from echod.service.launchd import LaunchdService
+from echod.service.launchd import FILE, LaunchdService
 from echod.service.patience import Clock
 from echod.service.service import Service
-from echod.service.systemd import SystemdService
+from echod.service.systemd import UNIT, SystemdService
 from echod.service.tool import Tool
 
 
@@ -38,7 +38,7 @@ def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str,
     clock = Clock(time.monotonic, time.sleep)
     if platform == "linux":
         return SystemdService(
-            units=_config_home(environ) / "systemd" / "user",
+            units=_units(environ),
             systemctl=Tool("systemctl", "--user", "--no-pager"),
             loginctl=Tool("loginctl"),
             probe=probe,
@@ -47,7 +47,7 @@ def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str,
         )
     if platform == "darwin":
         return LaunchdService(
-            agents=Path.home() / "Library" / "LaunchAgents",
+            agents=_agents(),
             launchctl=Tool("launchctl"),
             uid=os.getuid(),
             log_file=paths.log_file,
@@ -55,6 +55,28 @@ def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str,
             clock=clock,
         )
     raise ServiceError("There is no service manager here that echod knows; let your own supervisor run: echod run")
+
+
+def how_to_start(platform: str, environ: Mapping[str, str]) -> str:
+    """The commands that start a daemon that does not run, without asking a supervisor; arguments as above."""
+    file = _service_file(platform, environ)
+    if file is None:
+        return "echod run"
+    return f"echod service {'start' if file.exists() else 'install'}, or echod run"
+
+
+def _service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
+    if platform == "linux":
+        return _units(environ) / UNIT
+    return _agents() / FILE if platform == "darwin" else None
+
+
+def _units(environ: Mapping[str, str]) -> Path:
+    return _config_home(environ) / "systemd" / "user"
+
+
+def _agents() -> Path:
+    return Path.home() / "Library" / "LaunchAgents"
 
 
 def _config_home(environ: Mapping[str, str]) -> Path:

@@ -97,7 +97,7 @@ def test_without_a_daemon_it_ends_with_1_and_says_how_to_start_one(home: Home) -
 
     assert result.returncode == 1
     assert "The daemon is not running." in result.stdout
-    assert "echod service start" in result.stdout
+    assert "echod service install, or echod run" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80 or str(home.root) in result.stdout
 
 

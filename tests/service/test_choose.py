@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from echod.paths import Paths
-from echod.service.choose import service_for
+from echod.service.choose import how_to_start, service_for
 from echod.service.errors import ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.recorded import Recorded
@@ -70,3 +70,23 @@ def test_a_tool_says_its_last_line() -> None:
 
     assert (answer.code, answer.said) == (3, "second")
     assert Tool("sh", "-c").ask("exit 4").said == "it ended with code 4"
+
+
+@pytest.mark.parametrize(
+    ("platform", "file"),
+    [("linux", "home/.config/systemd/user/echod.service"), ("darwin", "home/Library/LaunchAgents/local.echod.plist")],
+)
+def test_a_service_is_started_only_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, file: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert how_to_start(platform, {}) == "echod service install, or echod run"
+
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).touch()
+
+    assert how_to_start(platform, {}) == "echod service start, or echod run"
+
+
+def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
+    assert how_to_start("win32", {}) == "echod run"
