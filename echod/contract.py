@@ -108,7 +108,7 @@ class RoleInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """One echoes directory."""
+    """One echoes directory; `paused` if a person holds its jobs, None where that cannot be read."""
 
     path: str
     roles: tuple[RoleInfo, ...] = ()
@@ -116,6 +116,7 @@ class StoreInfo:
     quarantined: int = 0
     review: int = 0
     problem: str | None = None
+    paused: bool | None = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,13 @@ class LineFile:
             raise _unusable(self.path, "read", error) from error
         return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
 
+    def changed_at(self) -> float | None:
+        """When the file was last written (Unix seconds); None if it cannot be seen."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return None
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[str]]:
         """The lines, to be changed in place; written when the block ends without an exception, if they differ.

@@ -39,14 +39,19 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Who rests: every project, or these."""
+    """Who rests: every project, or these; `since` (Unix seconds), where there is one pause only."""
 
     everything: bool
     roots: tuple[Path, ...]
+    since: float | None = None
 
     def hold(self, root: Path) -> bool:
         """Whether jobs of the project at `root` are held."""
-        return self.everything or any(_same(root, paused) for paused in self.roots)
+        return self.everything or self.names(root)
+
+    def names(self, root: Path) -> bool:
+        """Whether the project at `root` rests on its own, whatever rests with it."""
+        return any(_same(root, paused) for paused in self.roots)
 
 
 class Projects:
@@ -55,6 +60,7 @@ class Projects:
     def __init__(self, path: Path) -> None:
         self._list = LineFile(path)
         self._pauses = LineFile(path.with_name("paused"))
+        self.files: Final = frozenset({self._list.path, self._pauses.path})
 
     def listed(self) -> Listing:
         """The registered projects, each once; one that has vanished stays.
@@ -113,7 +119,8 @@ class Projects:
         """
         lines = self._pauses.read()
         roots = tuple(root for line in lines if (root := _root_in(line)) is not None)
-        return Pauses(any(line.strip() == _EVERYTHING for line in lines), roots)
+        everything = any(line.strip() == _EVERYTHING for line in lines)
+        return Pauses(everything, roots, self._pauses.changed_at() if len(roots) + everything == 1 else None)
 
     def paused(self, root: Path) -> bool:
         """Whether jobs of the project at `root` are held now.

@@ -5,7 +5,7 @@ The daemon refreshes the stores that something happened in; a command without a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from echod.contract import (
     WaitingJob,
     Warn,
 )
+from echod.daemon.paused import paused_warnings, pauses_or_warning
 from echod.daemon.room import has_room
-from echod.daemon.wiring import Lookout
+from echod.daemon.wiring import Lookout, still_runs
 from echod.jobs.kept_back import KeptBack, kept_back
 from echod.jobs.roster import Roster
 from echod.paths import Paths
@@ -37,6 +38,7 @@ from echod.workflows.verdict import Verdict
 
 WAITING_TOO_LONG_SECONDS = 900.0
 _SHOWN_JOBS = 200
+_INTERRUPTED = "it was interrupted: its process is gone; it is done when echod runs again"
 _SHOWN_STATES = frozenset(JobState) - {JobState.DONE}
 
 
@@ -73,13 +75,29 @@ class Board:
     ) -> StatusReport:
         """The whole status. `warnings` are those only the caller knows."""
         view = self._lookout.view
-        queue = _queue(view, now)
+        # A running daemon took back at its start what an earlier one left.
+        interrupted = () if view is None or daemon is not None else _interrupted(view)
+        queue = _queue(view, interrupted, now)
         jobs = () if view is None else view.jobs(_SHOWN_STATES, _SHOWN_JOBS)
-        waiting = tuple(job for job in jobs if job.state is not JobState.DEAD or job.kind not in BY_HAND)
+        lost = {job.id for job in interrupted}
+        waiting = tuple(
+            job for job in jobs if job.kind not in BY_HAND or (job.state is not JobState.DEAD and job.id not in lost)
+        )
         records = {} if view is None else view.records()
-        stores = tuple(self._stores[store.key] for store in roster.stores if store.key in self._stores)
+        pauses, pause_trouble = pauses_or_warning(self._lookout.projects, now)
+        stores = tuple(
+            replace(self._stores[store.key], paused=None if pauses is None else pauses.hold(store.project))
+            for store in roster.stores
+            if store.key in self._stores
+        )
         asides = tuple(text for project in roster.projects for text in self._asides.get(project, ()))
-        own = (*_own_files(self._lookout.paths, now), *_warnings(roster, waiting, queue, stores, now))
+        rests = () if pauses is None else paused_warnings(pauses, roster.missing, now)
+        own = (
+            *_own_files(self._lookout.paths, now),
+            *pause_trouble,
+            *rests,
+            *_warnings(roster, waiting, queue, stores, now),
+        )
         kept = (kept for store in stores for kept in self._kept[store.path])
         found = (*warnings, *self._dated((*own, *_kept_back(kept), *_said(asides, now)), now))
         return StatusReport(
@@ -88,7 +106,7 @@ class Board:
             daemon=daemon,
             queue=queue,
             jobs={kind.value: KindInfo(r.last_success, r.last_failure) for kind, r in records.items()},
-            waiting=tuple(_waiting(job) for job in reversed(waiting)),
+            waiting=tuple(_waiting(job, interrupted=job.id in lost) for job in reversed(waiting)),
             stores=stores,
             hooks=_hooks(self._lookout),
         )
@@ -101,16 +119,12 @@ class Board:
         return tuple(Warn(w.code, w.severity, min(w.since, self._since[w.code, w.text]), w.text, w.fix) for w in found)
 
 
-def gate_report(verdict: Verdict) -> GateReport:
-    """A verdict in the words of the JSON contract."""
-    return GateReport(
-        state=verdict.state.value,
-        reasons=tuple(
-            GateReason(r.marker, r.text, holds=r.holds, since=r.since, until=r.until, pid=r.pid)
-            for r in verdict.reasons
-        ),
-        until=verdict.until,
+def gate_report(verdict: Verdict, pauses: Iterable[GateReason] = ()) -> GateReport:
+    """A verdict in the words of the JSON contract, with the pauses that hold the project's jobs besides."""
+    markers = (
+        GateReason(r.marker, r.text, holds=r.holds, since=r.since, until=r.until, pid=r.pid) for r in verdict.reasons
     )
+    return GateReport(state=verdict.state.value, reasons=(*pauses, *markers), until=verdict.until)
 
 
 def _hooks(lookout: Lookout) -> tuple[HookInfo, ...]:
@@ -122,14 +136,20 @@ def _hooks(lookout: Lookout) -> tuple[HookInfo, ...]:
     )
 
 
-def _queue(view: QueueView | None, now: float) -> QueueInfo:
+def _interrupted(view: QueueView) -> tuple[Job, ...]:
+    """The jobs whose process is gone without a word: nobody does them now."""
+    running = view.jobs({JobState.RUNNING}, _SHOWN_JOBS)
+    return tuple(job for job in running if job.worker is not None and not still_runs(job.worker))
+
+
+def _queue(view: QueueView | None, interrupted: Collection[Job], now: float) -> QueueInfo:
     if view is None:
         return QueueInfo()
     counts, oldest = view.counts(), view.oldest_due(now)
     return QueueInfo(
-        queued=counts[JobState.QUEUED],
+        queued=counts[JobState.QUEUED] + sum(job.kind not in BY_HAND for job in interrupted),
         deferred=counts[JobState.DEFERRED],
-        running=counts[JobState.RUNNING],
+        running=counts[JobState.RUNNING] - len(interrupted),
         dead=counts[JobState.DEAD],
         oldest_due_seconds=None if oldest is None else max(0.0, now - oldest),
     )
@@ -142,14 +162,14 @@ def _health(warnings: Iterable[Warn], daemon: DaemonInfo | None) -> Health:
     return Health.DEGRADED if serious else Health.HEALTHY
 
 
-def _waiting(job: Job) -> WaitingJob:
+def _waiting(job: Job, *, interrupted: bool) -> WaitingJob:
     return WaitingJob(
         job=job.id,
         kind=job.kind.value,
         store=job.store,
         role=job.role,
-        state=job.state.value,
-        reason=job.result or job.reason,
+        state=JobState.QUEUED.value if interrupted else job.state.value,
+        reason=_INTERRUPTED if interrupted else job.result or job.reason,
         due=job.due,
     )
 
