@@ -94,6 +94,7 @@ class Loop:
         reconcile_now: threading.Event,
         metronome: Metronome,
         jumps: ClockJumps,
+        settings_trouble: Warn | None = None,
     ) -> None:
         self._house = house
         self._me = me
@@ -122,7 +123,7 @@ class Loop:
         self._stale: set[str] = set()
         self._changed = True
         self._reconciled_at: float | None = None
-        self._notices: tuple[Warn, ...] = _rebuilt(house)
+        self._notices: tuple[Warn, ...] = (*_rebuilt(house), *(() if settings_trouble is None else (settings_trouble,)))
         self._unavailable: Warn | None = None
         self._left = True
         self._roomy = True
@@ -248,7 +249,7 @@ class Loop:
 
     def _note(self, paths: Collection[Path], monotonic: float) -> None:
         for path in paths:
-            if path == self._house.paths.projects or path in self._roster.awaited:
+            if path in self._house.lookout.projects.files or path in self._roster.awaited:
                 self._reconcile_now.set()
             elif path.parent == self._house.paths.spool:
                 self._debounce.mark(_SPOOL, monotonic)

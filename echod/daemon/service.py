@@ -16,6 +16,7 @@ import structlog
 
 from echod import __version__
 from echod.config import Settings
+from echod.contract import Severity, Warn
 from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import Crew
@@ -85,35 +86,42 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
         ConfigurationError: the settings cannot be used.
         StateError: the state directory, the lock or the database cannot be used or was lost.
     """
-    settings = load()
+    settings, trouble = load(), None
     paths.create()
     wake = threading.Event()
     notifier = Notifier.from_environment(environ, os.getpid())
     with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, me()) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while True:
-            again = _live(paths, settings, environ, lock, notifier, signals)
+            again = _live(paths, settings, trouble, environ, lock, notifier, signals)
             if not again:
                 break
             notifier.reloading(time.monotonic())
-            settings = _reloaded(load, settings)
+            settings, trouble = _reloaded(load, settings, trouble)
         log.info("stopped")
 
 
-def _reloaded(load: Callable[[], Settings], old: Settings) -> Settings:
-    """The settings read again; where they are wrong now, the old ones stay and the log says so."""
+def _reloaded(load: Callable[[], Settings], old: Settings, trouble: Warn | None) -> tuple[Settings, Warn | None]:
+    """The settings read again; where they are wrong now, the old ones stay, and the log and the status say so.
+
+    `trouble` is what an earlier attempt said: since then the settings in force are not those of the file.
+    """
     try:
         settings = load()
     except ConfigurationError as error:
         log.error("settings_not_reloaded", error=str(error))  # noqa: TRY400  (the sentence says it all)
-        return old
+        since = time.time() if trouble is None else trouble.since
+        text = f"The settings could not be read again, so the earlier ones stay in force: {error}"
+        fix = f"Correct that, then have them read again with: kill -HUP {os.getpid()}"
+        return old, Warn("settings-not-reloaded", Severity.WARNING, since, text, fix)
     log.info("settings_reloaded")
-    return settings
+    return settings, None
 
 
 def _live(
     paths: Paths,
     settings: Settings,
+    trouble: Warn | None,
     environ: Mapping[str, str],
     lock: HeldLock,
     notifier: Notifier,
@@ -155,6 +163,7 @@ def _live(
             reconcile_now=reconcile_now,
             metronome=metronome,
             jumps=ClockJumps(time.time(), time.monotonic()),
+            settings_trouble=trouble,
         )
         crew = Crew(
             house.worker,

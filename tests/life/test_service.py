@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -31,6 +31,11 @@ def titles(root: Path) -> Counter[str]:
     for memory in root.glob(".rune/echoes/*/MEMORY.md"):
         found.update(re.findall(r"(?m)^### \[[0-9-]+\] Pattern: (.+)$", memory.read_text()))
     return found
+
+
+def warnings(home: Home) -> dict[str, dict[str, Any]]:
+    """The warnings of the status, by their code."""
+    return {warning["code"]: warning for warning in home.json("status")["warnings"]}
 
 
 def test_findings_of_two_projects_are_consolidated_while_the_service_runs(home: Home, tmp_path: Path) -> None:
@@ -114,9 +119,16 @@ def test_settings_are_read_again_at_sighup_and_wrong_ones_change_nothing(home: H
         config.write_text("quiet_secnds = 3")
         running.process.send_signal(1)
         until(lambda: "settings_not_reloaded" in running.log.read_text(), "the wrong settings to be refused")
+        until(lambda: "settings-not-reloaded" in warnings(named), "the status to say so")
+        said = warnings(named)["settings-not-reloaded"]
+        assert "quiet_secnds" in said["text"]
+        assert str(running.process.pid) in said["fix"]
+        assert named.json("status")["health"] == "degraded"
+
         config.write_text('mode = "report"')
         running.process.send_signal(1)
         until(lambda: "settings_reloaded" in running.log.read_text(), "the settings to be read again")
+        until(lambda: "settings-not-reloaded" not in warnings(named), "the warning to go")
 
         (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
 
