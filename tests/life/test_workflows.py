@@ -149,6 +149,17 @@ PLAYS: dict[str, list[Step]] = {
         lambda r, o: state_file(r, o, "active"),
         long_dead("tmp/.rune-review-1a2b.json"),
     ],
+    "a loop whose owner dies between two phases": [
+        lambda r, o: loop(r, o, active=True),
+        lambda r, o: checkpoint(r, o, forge="completed", work="pending"),
+        long_dead(".rune/arc-phase-loop.local.md", ".rune/arc/arc-1773766661000"),
+    ],
+    "a lock whose owner dies": [lock, lambda _, owner: owner.die()],
+    "a team that is abandoned": [
+        lambda r, _: team(r, 1),
+        lambda r, _: team(r, 2),
+        long_dead("tmp/.rune-signals/rune-work-1a2b"),
+    ],
     "a pipeline whose owner dies in a phase": [
         lambda r, o: checkpoint(r, o, forge="in_progress"),
         long_dead(".rune/arc/arc-1773766661000"),
