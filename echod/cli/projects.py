@@ -27,6 +27,9 @@ def add(shell: Shell, path: Path) -> None:
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         for store in shell.stores(project):
             info = lookout.survey.of(store, lookout.line_limit(project), None)
+            if info.problem:
+                typer.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
+                continue
             findings = sum(role.findings for role in info.roles)
             typer.echo(
                 f"  {store.root.relative_to(project)}: {count(len(info.roles), 'role')}, "
@@ -76,10 +79,13 @@ def list_projects(shell: Shell, *, as_json: bool) -> None:
 
 
 def pause(shell: Shell, path: Path | None) -> None:
-    """Hold the jobs of a project, or of all."""
+    """Hold the jobs of a project, or of all, and let the daemon say so."""
+    from echod.cli.wake import wake_daemon
+
     root = None if path is None else shell.project(path)
     shell.paths.create()
     held = _projects(shell).pause(root)
+    wake_daemon(shell)
     name = "Everything" if root is None else short_path(str(root))
     typer.echo(f"{name} is paused until `echod resume`." if held else f"{name} was paused already.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from typing import NoReturn
@@ -13,8 +14,10 @@ from echod.cli.shell import Shell
 from echod.cli.status_text import render
 from echod.contract import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
 from echod.daemon.alive import observe
-from echod.daemon.heartbeat import Liveness, State
+from echod.daemon.heartbeat import Liveness, State, read
+from echod.daemon.holder import lock_state
 from echod.errors import Exit, StateError
+from echod.paths import Paths
 
 _START_SECONDS = 3.0
 
@@ -74,6 +77,8 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
         report = StatusReport(Health.DOWN if daemon is None else Health.DEGRADED, (warning,), daemon)
     if live.state is State.UPGRADED:
         return _with(report, Health.DEGRADED, _speaking(live, now))
+    if live.state is State.STOPPED:
+        return _with(report, Health.DOWN, _stopped(shell, report, now))
     return report if live.answers else _with(report, Health.DOWN, _speaking(live, now))
 
 
@@ -85,10 +90,31 @@ def _speaking(live: Liveness, now: float) -> Warn:
     """What is wrong with the daemon, as a warning."""
     text, _, fix = live.text.partition("; ")
     since = live.heartbeat.beat_at if live.heartbeat is not None else now
-    if live.state is State.STOPPED:
-        fix = "start it with: echod service start, or echod run"
     severity = Severity.WARNING if live.state is State.UPGRADED else Severity.ERROR
     return Warn(f"daemon-{live.state.value}", severity, since, f"{text.rstrip('.')}.", fix)
+
+
+def _stopped(shell: Shell, report: StatusReport, now: float) -> Warn:
+    """That no daemon runs, since its last sign of life; since now where it never gave one."""
+    from echod.service.choose import how_to_start
+
+    since = _last_sign(shell.paths, report)
+    fix = f"Start it with: {how_to_start(sys.platform, shell.environ)}"
+    text = "The daemon is not running."
+    return Warn("daemon-stopped", Severity.ERROR, now if since is None else min(since, now), text, fix)
+
+
+def _last_sign(paths: Paths, report: StatusReport) -> float | None:
+    """When a daemon was last known to live (Unix seconds).
+
+    One that was killed leaves its heartbeat. One that ended cleanly leaves only when it came, and what it did.
+    """
+    holder, beat = lock_state(paths.daemon_lock).holder, read(paths.heartbeat)
+    if beat is not None:
+        return max(beat.beat_at, holder.since if holder is not None else 0.0)
+    done = (at for info in report.jobs.values() for at in (info.last_success, info.last_failure))
+    signs = (None if holder is None else holder.since, *done)
+    return max((at for at in signs if at is not None), default=None)
 
 
 def _exit_code(live: Liveness, report: StatusReport) -> Exit:

@@ -1,0 +1,153 @@
+"""What `echod status` and `echod gate` say of a service that is held, was killed, or never came."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from echod.paths import Paths
+from echod.state.database import Database
+from echod.state.job import JobKind, JobState, Need, ProcessIdentity
+from echod.state.queue import JobQueue
+from tests.support import Home, daemon, project, start, until
+
+
+def warnings(home: Home, code: str) -> list[dict[str, Any]]:
+    return [warning for warning in home.json("status")["warnings"] if warning["code"] == code]
+
+
+@pytest.mark.parametrize("everything", [True, False], ids=["everything", "one-project"])
+def test_a_pause_is_told_though_nothing_is_due(home: Home, tmp_path: Path, everything: bool) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    before = time.time()
+    home.done("pause", *(() if everything else (root,)))
+
+    (said,) = warnings(home, "paused")
+    assert said["text"].startswith("Everything is paused" if everything else f"{root} is paused")
+    assert said["fix"].endswith("echod resume" if everything else f"echod resume {root}")
+    assert said["severity"] == "notice"
+    assert before - 1 <= said["since"] <= time.time()
+    assert home.json("status")["stores"][0]["paused"] is True
+    assert "paused" in home.echod("status").stdout
+
+
+def test_a_running_service_tells_a_pause_and_its_end_at_once(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    with daemon(home):
+        until(lambda: home.echod("status").returncode == 0, "the service to be well")
+        home.done("pause", root)
+        until(lambda: len(warnings(home, "paused")) == 1, "the status to tell the pause")
+        assert home.echod("status").returncode == 0
+
+        home.done("resume", root)
+
+        until(lambda: not warnings(home, "paused"), "the status to forget the pause")
+
+
+def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    assert "may be written now" in home.done("gate", root)
+    home.done("pause")
+    home.done("pause", root)
+
+    said = " ".join(home.done("gate", root).split())
+    assert "may be written" not in said
+    assert "paused: Everything is paused; let it go on with: echod resume" in said
+    assert f"echod resume {root}" in said
+    report = home.json("gate", root)
+    assert report["state"] == "idle"
+    assert [(reason["marker"], reason["holds"]) for reason in report["reasons"]] == [("paused", False)] * 2
+
+
+def test_a_list_of_pauses_that_cannot_be_read_is_not_taken_for_empty(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    (home.state / "paused").mkdir()
+
+    (said,) = warnings(home, "pauses-unreadable")
+
+    assert str(home.state / "paused") in said["text"]
+    assert home.json("status")["stores"][0]["paused"] is None
+
+
+def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> None:
+    running = start(home)
+    running.kill()
+    beat = (home.root / "run/heartbeat.json").stat().st_mtime
+    os.utime(home.state / "daemon.lock", (0, 0))  # only what is written in it counts
+
+    (said,) = warnings(home, "daemon-stopped")
+
+    assert said["since"] == pytest.approx(beat, abs=1)
+    assert said["since"] <= beat
+
+
+def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Home) -> None:
+    before = time.time()
+    running = start(home)
+    running.stop()
+    after = time.time()
+
+    (said,) = warnings(home, "daemon-stopped")
+
+    assert before - 1 <= said["since"] <= after
+
+
+def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100))
+
+    report = home.json("status")
+
+    assert (report["queue"]["running"], report["queue"]["queued"]) == (0, 1)
+    assert report["waiting"][0]["state"] == "queued"
+    assert "interrupted" in report["waiting"][0]["reason"]
+
+
+def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time()))
+
+    report = home.json("status")
+
+    assert (report["queue"]["running"], report["queue"]["queued"]) == (1, 0)
+    assert report["waiting"][0]["state"] == "running"
+
+
+def claimed(home: Home, root: Path, worker: ProcessIdentity) -> None:
+    """Leave a job as a process that claimed it and went on or died leaves it."""
+    paths = Paths(home.state, home.root / "run", home.root / "config.toml")
+    with Database.open(paths.database) as database:
+        queue = JobQueue(database, worker=worker, rng=random.Random(1))
+        need = Need(JobKind.CONSOLIDATE, str(root / ".rune/echoes"), "reviewer", "f", "1 findings file", 1.0)
+        queue.put(need, time.time())
+        job = queue.claim(time.time())
+        assert job is not None
+        assert job.state is JobState.RUNNING
+
+
+def test_adding_a_store_that_cannot_be_listed_says_so(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    if before and shutil.which("setpriv") is None:
+        pytest.skip("setpriv is needed to give up the right to read everything")
+    (root / ".rune/echoes").chmod(0o300)
+    try:
+        result = home.echod("add", root, before=before)
+    finally:
+        (root / ".rune/echoes").chmod(0o700)
+
+    assert result.returncode == 0, result.stderr
+    assert "cannot be listed" in " ".join(result.stdout.split())
+    assert "0 roles" not in result.stdout
