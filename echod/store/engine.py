@@ -22,7 +22,7 @@ from echod.store.ground import DIR_MODE, Ground, stand_on
 from echod.store.heal import healed_memory
 from echod.store.history import Done, history, records_of
 from echod.store.journal import Journal
-from echod.store.layout import MEMORY, Role, Store
+from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.plan import Gate, open_gate
 from echod.store.records import RecordState
@@ -30,7 +30,7 @@ from echod.store.recover import Parked, Recovery, recover_role
 from echod.store.retention import retain
 from echod.store.reviews import Review, noted
 from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
-from echod.store.session import RoleSession, RoleView, view_of
+from echod.store.session import RoleSession, RoleView, plain_memory
 from echod.store.steps import Tracer, untraced
 from echod.store.undo import Preview, Undone, preview_record, undo_record
 
@@ -88,9 +88,18 @@ class Engine:
             Busy: the memory file is being written.
             StoreFault: the role cannot be read.
         """
+        with self.only_look(role) as session:
+            return session.read()
+
+    @contextmanager
+    def only_look(self, role: Role) -> Iterator[RoleSession]:
+        """A session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs).
+
+        Raises:
+            StoreFault: the role's directory cannot be opened.
+        """
         with told("look into", role.path), stand_on(role) as ground:
-            desk = self._at(ground, RoleLock(role, None, self._clock()))
-            return view_of(desk, desk.read(ground.path_of(MEMORY)))
+            yield RoleSession(self._at(ground, RoleLock(role, None, self._clock())), plain_memory)
 
     def settle_debts(self, store: Store) -> tuple[int, ...]:
         """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.

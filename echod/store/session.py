@@ -6,6 +6,7 @@ else was faster.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -18,7 +19,7 @@ from echod.store.conserve import hold
 from echod.store.desk import Desk
 from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.heal import head_of, healed_memory
-from echod.store.layout import KNOWLEDGE, Role, findings_of
+from echod.store.layout import KNOWLEDGE, MEMORY, Role, findings_of
 from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.snapshot import Snapshot, Unsettled
 
@@ -75,11 +76,17 @@ def _readable(desk: Desk, name: str, busy: list[Unsettled]) -> Snapshot | None:
         return None
 
 
+def plain_memory(desk: Desk) -> Snapshot:
+    """The memory file as it lies there, for whoever only looks: nothing is repaired, nothing remembered."""
+    return desk.read(desk.ground.path_of(MEMORY))
+
+
 @dataclass(slots=True)
 class RoleSession:
-    """Made by `Engine.open_role`."""
+    """Made by `Engine.open_role`, or by `Engine.only_look` for whoever must not write."""
 
     desk: Desk
+    memory_of: Callable[[Desk], Snapshot] = healed_memory
     _seen: dict[str, bytes] = field(default_factory=dict)
     _overtaken: int = 0
 
@@ -95,7 +102,7 @@ class RoleSession:
             Busy: the memory file is being written; the job waits.
             StoreFault: it cannot be read.
         """
-        view = view_of(self.desk, healed_memory(self.desk))
+        view = view_of(self.desk, self.memory_of(self.desk))
         for found in (view.memory, *view.findings, *filter(None, [view.knowledge])):
             self._remember(found)
         return view
@@ -126,6 +133,8 @@ class RoleSession:
             Refused: the change set breaks a promise; the sentence names the block.
             StoreFault: the file system failed; nothing was changed, or recovery will finish it.
         """
+        if self.memory_of is not healed_memory:
+            raise Refused("Nothing is written here: this job was asked only to look.")
         plan = self._plan(job, changes)
         if isinstance(plan, Overtaken):
             return self._count(plan)
