@@ -83,7 +83,6 @@ def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> 
     running = start(home)
     running.kill()
     beat = (home.root / "run/heartbeat.json").stat().st_mtime
-    os.utime(home.state / "daemon.lock", (0, 0))  # only what is written in it counts
 
     (said,) = warnings(home, "daemon-stopped")
 
@@ -125,12 +124,23 @@ def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_p
     assert report["waiting"][0]["state"] == "running"
 
 
-def claimed(home: Home, root: Path, worker: ProcessIdentity) -> None:
+def test_a_persons_command_that_was_interrupted_is_not_waited_for(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100), JobKind.SCRUB)
+
+    report = home.json("status")
+
+    assert (report["queue"]["running"], report["queue"]["queued"]) == (0, 0)
+    assert report["waiting"] == []
+
+
+def claimed(home: Home, root: Path, worker: ProcessIdentity, kind: JobKind = JobKind.CONSOLIDATE) -> None:
     """Leave a job as a process that claimed it and went on or died leaves it."""
     paths = Paths(home.state, home.root / "run", home.root / "config.toml")
     with Database.open(paths.database) as database:
         queue = JobQueue(database, worker=worker, rng=random.Random(1))
-        need = Need(JobKind.CONSOLIDATE, str(root / ".rune/echoes"), "reviewer", "f", "1 findings file", 1.0)
+        need = Need(kind, str(root / ".rune/echoes"), "reviewer", "f", "1 findings file", 1.0)
         queue.put(need, time.time())
         job = queue.claim(time.time())
         assert job is not None
