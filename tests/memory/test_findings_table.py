@@ -323,6 +323,23 @@ Close the pool in teardown.
         [Want("The pool leaks.", "- The pool leaks.\n- Close it.")],
     ),
     "only a heading": ("## Always close the pool\n", [Want("Always close the pool")]),
+    "a comment that names the agent": ("<!-- agent: ward -->\n\n## One\nFirst.\n", [Want("One", "First.")]),
+    "nothing but a comment that names the agent": ("<!-- agent: ward -->\n", []),
+    "a comment that says more": (
+        "## One\n<!-- agent: wards must not share the pool -->\n",
+        [Want("One", "<!-- agent: wards must not share the pool -->")],
+    ),
+    "a comment in an example": (
+        "## One\n```html\n<!-- agent: ward -->\n```\n",
+        [Want("One", "```html\n<!-- agent: ward -->\n```")],
+    ),
+    "no next steps": ("## One\nFirst.\n\n## Next steps\nNone.\n", [Want("One", "First.")]),
+    "no open questions": ("## One\nFirst.\n\n## Open questions\n\n- N/A\n", [Want("One", "First.")]),
+    "next steps": (
+        "## One\nFirst.\n\n## Next steps\nNone of the pools is closed.\n",
+        [Want("One", "First."), Want("Next steps", "None of the pools is closed.")],
+    ),
+    "nothing as the answer": ("## Default of the timeout\nNone.\n", [Want("Default of the timeout", "None.")]),
     "empty": ("", []),
     "only white space": (" \n\t\n\u00a0\n", []),
     "only a title": ("# Findings\n", []),

@@ -11,6 +11,10 @@ from echod.memory.findings.outline import Place, indent_of, is_rule, list_offset
 from echod.memory.findings.spellings import FieldLine, plain, read_bold_field, read_field
 
 _SCHEMA = re.compile(r"\s*<!--\s*echo-schema:.*-->\s*")
+# One label with one word of value tells about the run; a comment that says more may be a learning.
+_LABEL_COMMENT = re.compile(
+    r"\s*<!--\s*(?:agent|author|role|team|session|workflow)\s*[:=]\s*[\w.-]+\s*-->\s*", re.IGNORECASE
+)
 _LEARNING = "learning"
 _CORE = frozenset({"layer", "source", "confidence", "evidence", "verified", "supersedes", "date"})
 _BARE = _CORE | {"tags", "category", "domain", _LEARNING}
@@ -70,12 +74,19 @@ def own_text(lines: Sequence[Line], *, opening: bool) -> str:
         lines: what `glean` left.
         opening: whether chatter may also stand before it; below the heading of a learning it may not.
     """
-    kept = _trimmed([line for line in lines if not _SCHEMA.fullmatch(line[0])])
+    kept = _trimmed([line for line in lines if not _is_label(line)])
     while opening and (size := _first_paragraph(kept)) and _says_nothing(kept[:size]):
         kept = _trimmed(kept[size:])
     while (size := _last_paragraph(kept)) and _says_nothing(kept[-size:]):
         kept = _trimmed(kept[:-size])
     return "\n".join(_dedented(kept)).rstrip()
+
+
+def _is_label(line: Line) -> bool:
+    text, place = line
+    if place in {Place.CODE, Place.NESTED}:
+        return _SCHEMA.fullmatch(text) is not None
+    return (_SCHEMA.fullmatch(text) or _LABEL_COMMENT.fullmatch(text)) is not None
 
 
 def _counts(field: FieldLine, line: str, *, at_edge: bool) -> bool:

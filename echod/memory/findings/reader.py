@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from echod.memory.document import Layer, Unreadable, parse
 from echod.memory.findings.gleaning import Gleaned, glean, own_text
-from echod.memory.findings.sections import Section, split
+from echod.memory.findings.sections import Section, is_empty_place, split
 from echod.memory.findings.spellings import read_confidence, read_date, read_layer, read_optional
 from echod.memory.findings.stated import Fields, Said
 from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
@@ -112,6 +112,8 @@ def _read_sections(
         if section.container:
             topic = None if section.generic or text else _heading_text(section.title)
             groups[index] = _Group(topic, _group_title(section), () if text else gleaned.fields)
+        if not gleaned.fields and not section.title.typed and is_empty_place(section.title.text, text):
+            continue
         # A heading with nothing below it says something only if its own words do.
         if text or (not section.container and (gleaned.fields or not section.generic)):
             above = [groups[number] for number in section.groups]

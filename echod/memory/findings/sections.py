@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from echod.memory.findings.chatter import is_chatter
 from echod.memory.findings.outline import BOLD_LEVEL, Heading, Place, headings, is_rule, places
-from echod.memory.findings.spellings import TELLING, find_date, read_field
+from echod.memory.findings.spellings import TELLING, find_date, read_field, read_optional
 from echod.memory.findings.titles import Title, read_title
 
 _EMPTY = Title("")
@@ -41,6 +41,14 @@ _PARTS = frozenset(
     )
 )
 """Headings of the parts of one learning."""
+
+_ASKING = frozenset(
+    {
+        "next steps", "next step", "follow-ups", "follow-up", "open questions", "questions", "blockers",
+        "open issues", "remaining work", "todo", "todos", "issues", "concerns", "risks", "warnings",
+    }
+)  # fmt: skip
+"""Headings of the places in a report where an agent may have nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,11 @@ def is_generic(title: str, own_names: frozenset[str]) -> bool:
     if not all(word in _GENERIC or word in own_names or word.isdigit() for word in words):
         return False
     return not words or not _GENERIC.isdisjoint(words) or own_names.issubset(words)
+
+
+def is_empty_place(title: str, text: str) -> bool:
+    """Whether a section only says that there is nothing to say, as `## Next steps` above `None.` does."""
+    return title.casefold().strip(" :?.") in _ASKING and read_optional(text.strip("-+\u2022 \n")) is None
 
 
 def _candidates(lines: Sequence[str], where: Sequence[Place], own_names: frozenset[str]) -> list[_Candidate]:
