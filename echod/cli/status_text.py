@@ -65,7 +65,8 @@ def _work(report: StatusReport) -> str:
 
 def _warning(warning: Warn, now: float) -> Iterator[str]:
     yield ""
-    yield paragraph(f"{warning.text} [{warning.code}, since {moment(warning.since, now)}]", indent="! ")
+    since = f", since {moment(warning.since, now)}" if warning.since < now else ""
+    yield paragraph(f"{warning.text} [{warning.code}{since}]", indent="! ")
     if warning.fix:
         yield paragraph(warning.fix, indent="  > ", hang="    ")
 
@@ -79,7 +80,8 @@ def _waiting(job: WaitingJob, now: float) -> Iterator[str]:
 
 
 def _store(store: StoreInfo) -> Iterator[str]:
-    state = f"  [{store.gate.state}]" if store.gate else ""
+    states = [store.gate.state if store.gate else "", "paused" if store.paused else ""]
+    state = f"  [{', '.join(filter(None, states))}]" if any(states) else ""
     review = f"  {store.review} to look at (echod review)" if store.review else ""
     yield f"  {fitted(store.path, WIDTH - 2 - len(state + review))}{state}{review}"
     if store.problem:

@@ -275,6 +275,8 @@ class Loop:
         house = self._house
         for trouble in reconcile(store, house.lookout.rules(store.project), house.queue, now, house.inbox):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
+            if not store.root.is_dir():  # deleted or unmounted: it stays registered and is awaited
+                self._reconcile_now.set()
 
     def _settle(self, monotonic: float, crew: Crew) -> None:
         due = {key for at, key in self._settle_at if at <= monotonic}

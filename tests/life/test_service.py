@@ -70,6 +70,23 @@ def test_a_store_that_appears_later_is_seen(home: Home, tmp_path: Path) -> None:
         until((late / "MEMORY.md").exists, "the late store's memory")
 
 
+def test_a_project_that_vanishes_is_reported_kept_and_picked_up_again(home: Home, tmp_path: Path) -> None:
+    # A renamed directory gives no event; the periodic look sees it.
+    home = Home(home.root, {"ECHOD_RECONCILE_MINUTES": "0.03"})
+    root = project(tmp_path / "p")
+    home.done("add", root)
+    with daemon(home):
+        root.rename(tmp_path / "unmounted")
+        until(lambda: "project-missing" in warnings(home), "the project to be reported as missing")
+        assert home.json("projects")["projects"][0]["missing"]
+
+        (tmp_path / "unmounted/.rune/echoes/reviewer/ward-findings.md").write_text(finding("Back again"))
+        (tmp_path / "unmounted").rename(root)
+
+        until(lambda: titles(root).total() == 1, "the findings of the project that came back")
+        until(lambda: "project-missing" not in warnings(home), "the warning to be gone")
+
+
 def test_while_a_workflow_runs_nothing_is_written_and_its_end_lets_it_go_on(home: Home, tmp_path: Path) -> None:
     root = project(tmp_path / "p")
     (root / "tmp").mkdir()
