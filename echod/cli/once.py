@@ -69,7 +69,7 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
         house.inbox.sort(shell.now(), named={store.project for store in stores})
         for store in stores:
             rules = house.lookout.rules(store.project)
-            for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox):
+            for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep):
                 if trouble.text not in said:
                     typer.echo(paragraph(f"! {trouble.text}", hang="  "))
                 said.add(trouble.text)
@@ -105,7 +105,8 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
     """Queue the work, wake the daemon and watch; whether a job failed."""
     house.inbox.sort(shell.now())
     for store in stores:
-        reconcile(store, house.lookout.rules(store.project), house.queue, shell.now(), house.inbox)
+        rules = house.lookout.rules(store.project)
+        reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep)
         house.queue.wake_deferred(store.key, shell.now())
     keys = {store.key for store in stores}
     _forget_pauses(house, keys, shell.now())

@@ -13,6 +13,7 @@ from os import stat_result
 from pathlib import Path
 from types import MappingProxyType
 
+from echod.jobs.care import Care
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
@@ -23,7 +24,7 @@ NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class NeedRules:
-    """What decides whether something found on the disk is work: opt-outs and how long a file must be still.
+    """What decides whether something found on the disk is work: opt-outs, numbers, how long a file must be still.
 
     `mode` is part of an input's name: what was only reported has not been done when the mode changes.
     """
@@ -31,6 +32,7 @@ class NeedRules:
     quiet_seconds: float
     consolidate: bool
     mode: str
+    care: Care
 
 
 @dataclass(frozen=True, slots=True)

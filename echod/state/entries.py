@@ -102,14 +102,15 @@ class EntryLog:
             ).fetchone()
         return None if found is None else str(found["key"])
 
-    def often_referenced(self, store: str, role: str, layer: Layer, least: int) -> tuple[str, ...]:
-        """Ids of a role's entries of a layer with so many references at least, in order."""
+    def often_referenced(self, store: str, role: str, layer: Layer, least: int, today: date) -> tuple[str, ...]:
+        """Ids of a role's entries of a layer with so many references at least, in order; pinned ones left out."""
         with self._database.reading() as link:
             rows = link.execute(
                 "SELECT id FROM entry JOIN reference ON reference.store = entry.store AND reference.entry = entry.id "
-                "WHERE entry.store = ? AND role = ? AND layer = ? AND gone IS NULL "
+                "WHERE entry.store = ? AND role = ? AND layer = ? AND gone IS NULL AND NOT EXISTS "
+                "(SELECT 1 FROM pin WHERE pin.store = entry.store AND pin.entry = entry.id AND until >= ?) "
                 "GROUP BY id HAVING count(*) >= ? ORDER BY id",
-                (store, role, layer.value, least),
+                (store, role, layer.value, today.isoformat(), least),
             ).fetchall()
         return tuple(row["id"] for row in rows)
 

@@ -108,8 +108,16 @@ class TestReferences:
             entries.refer(STORE, [Reference(entry, cause) for entry in "abc"], TODAY)
         entries.see(STORE, ROLE, {"a": O, "b": I}, TODAY)
 
-        assert entries.often_referenced(STORE, ROLE, O, 3) == ("a",)
-        assert entries.often_referenced(STORE, ROLE, O, 4) == ()
+        assert entries.often_referenced(STORE, ROLE, O, 3, TODAY) == ("a",)
+        assert entries.often_referenced(STORE, ROLE, O, 4, TODAY) == ()
+
+    def test_a_pinned_entry_is_not_counted_until_its_pin_runs_out(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": O}, TODAY)
+        entries.refer(STORE, [Reference("a", "session:1")], TODAY)
+        entries.pin(STORE, ["a"], TODAY)
+
+        assert entries.often_referenced(STORE, ROLE, O, 1, TODAY) == ()
+        assert entries.often_referenced(STORE, ROLE, O, 1, TODAY + timedelta(days=1)) == ("a",)
 
 
 class TestPins:
