@@ -79,7 +79,7 @@ class Lookout:
 
     def care(self, project: Path) -> Care:
         """What may be done to the project's memory beyond consolidation, and by which numbers."""
-        asked = read_project_settings(project).settings
+        asked = self.wishes.read(project).settings
         return Care(
             policy=self.settings.policy_numbers(asked.line_limit(self.settings.memory_line_limit)),
             prune=asked.prune,

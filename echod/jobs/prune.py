@@ -5,6 +5,7 @@ What leaves is decided by `echod.memory.policy`; a dry run calls `plan_for`, the
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import PurePosixPath
@@ -98,10 +99,10 @@ def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferre
     # A clock that was set back must not hold it for longer than a day.
     if since is None or not since <= now < since + HOLD_SECONDS:
         return None
+    command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
     reason = (
         f"the first prune of this file would take more than half of it ({in_words(plan)}), so it waits for a day. "
-        f"To see it: echod prune {role.store.project} --role {role.name} --dry-run. "
-        f"To let it go now: echod prune {role.store.project} --role {role.name}"
+        f"To see it: {command} --dry-run. To let it go now: {command}"
     )
     return Deferred(reason, since + HOLD_SECONDS)
 

@@ -168,11 +168,16 @@ class EntryLog:
 
     def let_go(self, store: str, roles: Iterable[str]) -> None:
         """A person wants these memory files to be pruned, also for the first time."""
+        with self._database.reading() as link:
+            known = link.execute("SELECT role FROM pruned WHERE store = ? AND released", (store,)).fetchall()
+        held = sorted(set(roles) - {row["role"] for row in known})
+        if not held:
+            return
         with self._database.writing() as link:
             link.executemany(
                 "INSERT INTO pruned (store, role, released) VALUES (?, ?, 1) "
                 "ON CONFLICT (store, role) DO UPDATE SET released = 1",
-                [(store, role) for role in roles],
+                [(store, role) for role in held],
             )
 
     # Asked
