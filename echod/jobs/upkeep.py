@@ -7,7 +7,7 @@ looks also notes which entries there are, and on which days the project was aliv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from os import stat_result
@@ -15,6 +15,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from echod.jobs.care import Care, only_on_request
+from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
 from echod.jobs.prune import facts_of
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
@@ -30,7 +31,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Seen:
     """When and at what a file was looked at, and what it called for (None: nothing)."""
 
     stamp: _Stamp | None
@@ -45,9 +46,9 @@ class Upkeep:
     def __init__(self, entries: EntryLog, engine: Engine) -> None:
         self._entries = entries
         self._engine = engine
-        self._looks: dict[Path, _Look] = {}
+        self._seen: dict[Path, _Seen] = {}
 
-    def needs(self, store: Store, care: Care, mode: str, now: float, *, reported: bool) -> tuple[Need, ...]:
+    def look(self, store: Store, care: Care, mode: str, now: float, *, reported: bool) -> Look:
         """What the files of a store call for at `now` (Unix seconds).
 
         Args:
@@ -58,12 +59,26 @@ class Upkeep:
             reported: whether agents reported something for this store that is not in its memory yet.
 
         Raises:
-            OSError, StoreFault: it cannot be looked at.
+            Busy, StoreFault: the journal cannot be read.
         """
         today = local_day(now)
-        roles = layout.roles_of(store)
-        self._note_life(store, roles, today, reported=reported)
-        return tuple(need for role in roles for need in self._of_role(role, care, mode, now, today))
+        try:
+            roles = layout.roles_of(store)
+        except OSError as error:
+            return Look((), (trouble(store.root, error),))
+        own = self._engine.own_writes(store)
+        alive = {today} if reported else set()
+        needs: list[Need] = []
+        troubles: list[Trouble] = []
+        for role in roles:
+            try:
+                alive |= _days_of_others(role, own, today)
+                needs += self._of_role(role, care, mode, now, today)
+            except OSError as error:
+                place = Path(error.filename or role.path)
+                troubles.append(trouble(place, error, "listed" if place == role.path else "read"))
+        self._entries.mark_alive(str(store.project), alive)
+        return Look(tuple(needs), tuple(troubles))
 
     def _of_role(self, role: Role, care: Care, mode: str, now: float, today: date) -> Iterator[Need]:
         policy = care.policy
@@ -85,7 +100,7 @@ class Upkeep:
             yield _need(JobKind.PROMOTE, role, reason, now, (mode, memory, often))
 
     def _reason(self, role: Role, file: Path, stamp: _Stamp | None, policy: Policy, today: date) -> str | None:
-        known = self._looks.get(file)
+        known = self._seen.get(file)
         if known is not None and (known.stamp, known.day, known.policy) == (stamp, today, policy):
             return known.reason
         document = _document(file, stamp)
@@ -95,7 +110,7 @@ class Upkeep:
             reason = self._memory(role, document, policy, today)
         else:
             reason = self._knowledge(role, document, policy, today)
-        self._looks[file] = _Look(stamp, today, policy, reason)
+        self._seen[file] = _Seen(stamp, today, policy, reason)
         return reason
 
     def _memory(self, role: Role, document: Document, policy: Policy, today: date) -> str | None:
@@ -113,16 +128,15 @@ class Upkeep:
         plan = plan_compress(role.name, document, facts_of(role, self._entries, policy, today), policy, today)
         return None if plan.knowledge is None else plan.summary
 
-    def _note_life(self, store: Store, roles: tuple[Role, ...], today: date, *, reported: bool) -> None:
-        """The project was alive on the days on which others left something here; what echod wrote does not count."""
-        own = self._engine.own_writes(store)
-        days = {today} if reported else set()
-        for role in roles:
-            for path in (role.memory, *layout.findings_of(role)):
-                status = _stat(path)
-                if status is not None and own.get(path) != status.st_mtime_ns:
-                    days.add(min(local_day(status.st_mtime), today))
-        self._entries.mark_alive(str(store.project), days)
+
+def _days_of_others(role: Role, own: Mapping[Path, int], today: date) -> set[date]:
+    """The days on which others left something in a role; what echod itself wrote does not count."""
+    days = set()
+    for path in (role.memory, *layout.findings_of(role)):
+        status = _stat(path)
+        if status is not None and own.get(path) != status.st_mtime_ns:
+            days.add(min(local_day(status.st_mtime), today))
+    return days
 
 
 def _need(kind: JobKind, role: Role, reason: str, now: float, named_by: tuple[object, ...]) -> Need:
