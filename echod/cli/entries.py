@@ -169,7 +169,7 @@ def _lines(said: ExplainReport) -> Iterator[str]:
     if said.protected:
         yield "Only a person changes or removes it; no rule does."
         return
-    yield f"Prune would {said.action} it on that day."
+    yield f"Prune would {said.action} it."
     for rule in said.rules:
         when = "now" if rule.applies else rule.applies_on or "-"
         yield paragraph(rule.text, indent=f"  {rule.name:<16} {when:<10}  ")
