@@ -12,17 +12,20 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError
 from echod.memory.observe import TEAMS
+from echod.memory.policy.numbers import Policy
 
 PREFIX = "ECHOD_"
 PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
+
+_ROUNDING = 1e-9
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Minutes = Annotated[float, Field(gt=0, le=1_440, allow_inf_nan=False)]
@@ -65,6 +68,68 @@ class HookSettings(BaseModel):
     )
 
 
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Days = Annotated[int, Field(ge=1, le=3_650)]
+
+
+class PolicySettings(BaseModel):
+    """The numbers by which entries are kept, condensed, promoted and archived; docs/lifecycle.md tells how."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    importance_weight: Share = Field(
+        default=0.4, description="Weight of the layer in an entry's score; this and the next two add up to 1."
+    )
+    relevance_weight: Share = Field(
+        default=0.3, description="Weight of the share of recent workflows that referenced the entry."
+    )
+    recency_weight: Share = Field(default=0.3, description="Weight of how lately the entry was verified.")
+    importance_etched: Share = Field(default=1.0, description="How much an etched entry counts, 0 to 1.")
+    importance_notes: Share = Field(default=0.9, description="How much a note counts.")
+    importance_inscribed: Share = Field(default=0.7, description="How much an inscribed entry counts.")
+    importance_observations: Share = Field(default=0.5, description="How much an observation counts.")
+    importance_traced: Share = Field(default=0.3, description="How much a traced entry counts.")
+    relevance_days: Days = Field(default=90, description="Days for which workflows and their references count.")
+    inscribed_days: Days = Field(
+        default=90, description="Days without a reference after which an inscribed entry is old."
+    )
+    observations_days: Days = Field(
+        default=60, description="Days without a reference after which an observation is archived."
+    )
+    traced_days: Days = Field(default=30, description="Days without a reference after which a traced entry is old.")
+    inscribed_score: Share = Field(
+        default=0.3, description="An old inscribed entry expires with a score below this, if its file is too long."
+    )
+    traced_score: Share = Field(default=0.2, description="The same for an old traced entry.")
+    noise_share: Share = Field(
+        default=0.2, description="Share of the line limit that observations and traced entries may take together."
+    )
+    traced_keep_share: Share = Field(
+        default=0.35, description="Of the traced entries in a file that is too long, the best share stays."
+    )
+    traced_compress_share: Share = Field(
+        default=0.3, description="The next share goes into knowledge.md; the rest is archived."
+    )
+    condense_over_lines: int = Field(
+        default=15, ge=5, le=1_000, description="Inscribed entries with more lines may be condensed."
+    )
+    daily_inscribed_share: Share = Field(
+        default=0.2, description="Share of a file's inscribed entries that may be archived for room in one day."
+    )
+    promote_references: int = Field(
+        default=3, ge=2, le=1_000, description="An observation with so many references becomes inscribed."
+    )
+    pin_days: Days = Field(default=30, description="How long an entry that a person brought back is left alone.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _ROUNDING:
+            raise ValueError("importance_weight, relevance_weight and recency_weight must add up to 1")
+        if self.traced_keep_share + self.traced_compress_share > 1 + _ROUNDING:
+            raise ValueError("traced_keep_share and traced_compress_share must not be more than 1 together")
+        return self
+
+
 class Settings(BaseSettings):
     """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
 
@@ -97,7 +162,10 @@ class Settings(BaseSettings):
         default=150,
         ge=100,
         le=100_000,
-        description="Lines of a MEMORY.md above which `status` calls it too long.",
+        description="Lines of a MEMORY.md above which entries have to go. A project may ask for more, never for less.",
+    )
+    knowledge_line_limit: int = Field(
+        default=300, ge=100, le=100_000, description="Lines of a knowledge.md above which it is compressed."
     )
     max_attempts: int = Field(
         default=5, ge=1, le=100, description="A job that failed this often rests until its input changes."
@@ -108,6 +176,15 @@ class Settings(BaseSettings):
     gate: GateSettings = Field(default_factory=GateSettings)
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     hooks: HookSettings = Field(default_factory=HookSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
+
+    def policy_numbers(self, memory_line_limit: int) -> Policy:
+        """Every number that the policies go by, for a project whose memory files may have so many lines."""
+        return Policy(
+            memory_line_limit=memory_line_limit,
+            knowledge_line_limit=self.knowledge_line_limit,
+            **self.policy.model_dump(),
+        )
 
     @classmethod
     def settings_customise_sources(

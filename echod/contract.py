@@ -301,6 +301,83 @@ class ScrubReport:
     schema: int = SCHEMA
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What prune or compress would do with an entry; `rule` is None where it stays, `score` where none is asked for."""
+
+    id: str
+    title: str
+    layer: str | None
+    score: float | None
+    rule: str | None
+    action: str
+    store: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """What would become of a file: its lines now and then, its limit; `note` says why it stays too long, or is left."""
+
+    store: str
+    role: str
+    lines_before: int
+    lines_after: int
+    limit: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """`echod prune --dry-run` and `echod compress --dry-run`."""
+
+    entries: tuple[PlannedEntry, ...] = ()
+    files: tuple[PlannedFile, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class TermsInfo:
+    """What a score is made of, each 0..1."""
+
+    importance: float
+    relevance: float
+    recency: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """A rule as it concerns an entry. `applies_on` (a date) is null for rules of pressure, which have a `rank`."""
+
+    name: str
+    applies: bool
+    applies_on: str | None
+    rank: int | None
+    of: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainReport:
+    """`echod explain ENTRY`; `pinned` is the last day of the pin, dates are local."""
+
+    id: str
+    title: str
+    layer: str | None
+    protected: bool
+    pinned: str | None
+    score: float | None
+    terms: TermsInfo | None
+    action: str
+    verified: str
+    idle_days: int
+    references: int
+    store: str
+    role: str
+    rules: tuple[RuleInfo, ...] = ()
+    schema: int = SCHEMA
+
+
 def to_json(report: Any) -> str:
     """One JSON object, `schema` first, for machines and people alike."""
     values = dataclasses.asdict(report)

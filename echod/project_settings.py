@@ -45,12 +45,18 @@ class ProjectSettings:
     Attributes:
         consolidate: whether findings are folded into the memory.
         observe: whether completed tasks are remembered.
+        prune: whether entries may leave the memory files.
+        compress: whether the knowledge file may be compressed.
+        maintain_tracked: whether both may also be done unasked where git tracks the files.
         memory_line_limit: the wished length of a memory file; None: the user's own setting.
         version_controlled: whether git is to track the store; None: not said.
     """
 
     consolidate: bool = True
     observe: bool = True
+    prune: bool = True
+    compress: bool = True
+    maintain_tracked: bool = False
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
 
@@ -132,6 +138,9 @@ def _understood(data: bytes, file: Path) -> ProjectSettingsRead:
         consolidate=section.truth("consolidate") is not False,
         # Two names for one thing: that of the other switches here, and that of the tools that share this file.
         observe=section.truth("observe") is not False and section.truth("auto_observation") is not False,
+        prune=section.truth("prune") is not False,
+        compress=section.truth("compress") is not False,
+        maintain_tracked=section.truth("maintain_tracked") is True,
         memory_line_limit=section.at_least("memory_line_limit", LOWEST_LINE_LIMIT),
         version_controlled=section.truth("version_controlled"),
     )

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from echod import config
 from echod.errors import ConfigurationError, Exit
+from echod.memory.policy import DEFAULT_POLICY
 
 
 def load(tmp_path: Path, text: str, **environ: str) -> config.Settings:
@@ -101,3 +103,37 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
 
     assert [w.split()[0] for w in warnings] == ["ECHOD_GATE__NOPE", "ECHOD_QUIET_SECNDS"]
     assert "did you mean ECHOD_QUIET_SECONDS" in warnings[1]
+
+
+class TestPolicy:
+    def test_the_defaults_are_those_of_the_policies(self, tmp_path: Path) -> None:
+        settings = load(tmp_path, "")
+
+        assert settings.policy_numbers(settings.memory_line_limit) == DEFAULT_POLICY
+
+    def test_every_number_of_the_policies_can_be_set(self, tmp_path: Path) -> None:
+        said = dataclasses.asdict(DEFAULT_POLICY)
+        limits = {name: said.pop(name) for name in ("memory_line_limit", "knowledge_line_limit")}
+
+        assert said.keys() == config.PolicySettings.model_fields.keys()
+        assert limits.keys() <= config.Settings.model_fields.keys()
+
+    def test_a_number_arrives_where_it_counts(self, tmp_path: Path) -> None:
+        settings = load(tmp_path, "[policy]\nobservations_days = 7", ECHOD_POLICY__NOISE_SHARE="0.5")
+
+        policy = settings.policy_numbers(400)
+        assert (policy.observations_days, policy.noise_share, policy.memory_line_limit) == (7, 0.5, 400)
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("recency_weight = 0.4", r"config.toml:1: policy: .*must add up to 1"),
+            ("traced_keep_share = 0.8", r"policy: .*must not be more than 1"),
+            ("traced_days = 0", r"config.toml:2: policy.traced_days: .*greater than or equal to 1"),
+            ("noise_share = 1.5", r"config.toml:2: policy.noise_share: .*less than or equal to 1"),
+            ("noise_shar = 0.1", r"there is no setting policy.noise_shar; did you mean policy.noise_share"),
+        ],
+    )
+    def test_numbers_that_make_no_sense_are_refused(self, tmp_path: Path, text: str, sentence: str) -> None:
+        with pytest.raises(ConfigurationError, match=sentence):
+            load(tmp_path, f"[policy]\n{text}")

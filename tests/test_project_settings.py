@@ -81,6 +81,17 @@ class TestWhatItSays:
         assert read.settings == ProjectSettings(consolidate=False, version_controlled=False)
         assert read.warnings == ()
 
+    def test_each_switch_is_its_own(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes:\n  prune: no\n  maintain_tracked: yes\n")
+
+        assert read_project_settings(tmp_path).settings == ProjectSettings(prune=False, maintain_tracked=True)
+
+        put("echoes:\n  compress: false\n  maintain_tracked: perhaps\n")
+
+        read = read_project_settings(tmp_path)
+        assert read.settings == ProjectSettings(compress=False)
+        assert "echoes.maintain_tracked is ignored" in read.warnings[0]
+
     @pytest.mark.parametrize(
         "text", ["", "# only a comment\n", "---\n", "null\n", "echoes:\n", "echoes: ~\n", "echoes: {}\n", "a: b\n"]
     )

@@ -230,6 +230,125 @@ def review(context: typer.Context, path: Where = None, json: Json = False) -> No
     show_review(_shell(context), path, as_json=json)
 
 
+OneRole = Annotated[str | None, typer.Option("--role", metavar="NAME", help="Only this role.", show_default=False)]
+Show = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="DATE", help="As if it were that day, like 2026-11-20.", show_default=False),
+]
+PlanJson = Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON for scripts (docs/json.md).")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Anyway = Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")]
+Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="The entry's id, or how it begins.")]
+
+
+@app.command(epilog=_example("echod prune ~/src/my-project --dry-run"))
+def prune(
+    context: typer.Context,
+    path: Where = None,
+    role: OneRole = None,
+    dry_run: Show = False,
+    as_of: AsOf = None,
+    json: PlanJson = False,
+    yes: Yes = False,
+    force: Anyway = False,
+) -> None:
+    """Archive what memory files hold beyond their limit. docs/lifecycle.md tells what goes first.
+
+    Every entry that goes stands in the role's archive, and the file as it was beside it.
+    """
+    from echod.cli.upkeep import maintain
+    from echod.state.job import JobKind
+
+    maintain(
+        _shell(context),
+        JobKind.PRUNE,
+        path,
+        role,
+        dry_run=dry_run,
+        as_of=as_of,
+        as_json=json,
+        yes=yes,
+        force=force,
+    )
+
+
+@app.command(epilog=_example("echod compress ~/src/my-project --dry-run"))
+def compress(
+    context: typer.Context,
+    path: Where = None,
+    role: OneRole = None,
+    dry_run: Show = False,
+    as_of: AsOf = None,
+    json: PlanJson = False,
+    yes: Yes = False,
+    force: Anyway = False,
+) -> None:
+    """Put what knowledge files say of one topic into a few lines, where they are over their limit.
+
+    Every reference is kept, and every text that goes stands in the role's archive.
+    """
+    from echod.cli.upkeep import maintain
+    from echod.state.job import JobKind
+
+    maintain(
+        _shell(context),
+        JobKind.COMPRESS,
+        path,
+        role,
+        dry_run=dry_run,
+        as_of=as_of,
+        as_json=json,
+        yes=yes,
+        force=force,
+    )
+
+
+@app.command(epilog=_example("echod explain 4f1c ~/src/my-project --as-of 2027-03-01"))
+def explain(context: typer.Context, entry: Entry, path: Where = None, as_of: AsOf = None, json: Json = False) -> None:
+    """Why does an entry stay, or go? Its score, each rule, and when that would apply."""
+    from echod.cli.entries import explain_entry
+
+    explain_entry(_shell(context), entry, path, as_of=as_of, as_json=json)
+
+
+@app.command("record-access", epilog=_example("echod record-access 4f1c 93ab --session $SESSION"))
+def record_access(
+    context: typer.Context,
+    entries: Annotated[list[str], typer.Argument(metavar="ENTRY...", help="Ids of entries, or how they begin.")],
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="KEY", help="Whatever names the session; it counts once.", show_default=False
+        ),
+    ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="PATH", help="The project; default: the one we are in.", show_default=False),
+    ] = None,
+) -> None:
+    """Entries were of use: each counts as referenced, once for a session or workflow where that is known."""
+    from echod.cli.entries import record_access
+
+    record_access(_shell(context), entries, project, session)
+
+
+@app.command(epilog=_example("echod pin 4f1c ~/src/my-project"))
+def pin(context: typer.Context, entry: Entry, path: Where = None) -> None:
+    """Keep an entry as it is for a while (`policy.pin_days`), whatever the rules say."""
+    from echod.cli.entries import pin
+
+    pin(_shell(context), entry, path)
+
+
+@app.command(epilog=_example("echod unpin 4f1c ~/src/my-project"))
+def unpin(context: typer.Context, entry: Entry, path: Where = None) -> None:
+    """Let the rules hold again for an entry."""
+    from echod.cli.entries import unpin
+
+    unpin(_shell(context), entry, path)
+
+
 @app.command(epilog=_example("echod pause ~/src/my-project"))
 def pause(
     context: typer.Context,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
@@ -24,7 +25,7 @@ from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import call
 from echod.jobs.work import Finished
 from echod.state.job import BY_HAND, PENDING, Job, JobState
-from echod.store.layout import Store
+from echod.store.layout import Store, roles_of
 
 _LOCK_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
@@ -46,6 +47,7 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
         stores = call(projects).stores if projects else house.lookout.roster().stores
         if not stores:
             raise UsageError("No project is registered; name one, or add it with: echod add PATH")
+        _let_go(house, stores)
         if by_daemon:
             failed = _hand_over(shell, house, stores, wait)
         else:
@@ -56,6 +58,15 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
             failed = _do_here(shell, house, stores, wait)
         _say_what_waits(shell, house, stores)
     raise typer.Exit(Exit.FAILED if failed else Exit.OK)
+
+
+def _let_go(house: House, stores: Collection[Store]) -> None:
+    """Whoever says this wants it done now: a first prune waits for nobody, the service's own neither."""
+    if house.settings.mode != "maintain":
+        return
+    for store in stores:
+        with contextlib.suppress(OSError):  # what cannot be listed is told by the look that follows
+            house.entries.let_go(store.key, [role.name for role in roles_of(store)])
 
 
 def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
@@ -69,7 +80,7 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
         house.inbox.sort(shell.now(), named={store.project for store in stores})
         for store in stores:
             rules = house.lookout.rules(store.project)
-            for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox):
+            for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep):
                 if trouble.text not in said:
                     typer.echo(paragraph(f"! {trouble.text}", hang="  "))
                 said.add(trouble.text)
@@ -105,7 +116,8 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
     """Queue the work, wake the daemon and watch; whether a job failed."""
     house.inbox.sort(shell.now())
     for store in stores:
-        reconcile(store, house.lookout.rules(store.project), house.queue, shell.now(), house.inbox)
+        rules = house.lookout.rules(store.project)
+        reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep)
         house.queue.wake_deferred(store.key, shell.now())
     keys = {store.key for store in stores}
     _forget_pauses(house, keys, shell.now())

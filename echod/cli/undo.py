@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import typer
@@ -16,6 +17,8 @@ from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
 from echod.daemon.wiring import House, furnish, look_out, still_runs
 from echod.errors import EchodError, UsageError
+from echod.jobs.pins import pin_what_came_back
+from echod.jobs.proposal import local_day
 from echod.memory.document import Block
 from echod.state.job import Job, JobKind, Need
 from echod.store.history import Done
@@ -136,13 +139,15 @@ def _undo(shell: Shell, house: House, plan: _Plan, job: Job, gate: Gate) -> None
         return reason
 
     try:
-        house.engine.undo(plan.job, by=job.id, gate=noting)
+        undone = house.engine.undo(plan.job, by=job.id, gate=noting)
     except EchodError as error:
         house.queue.give_up(job, str(error), shell.now())
         raise (held(plan.project, closed[-1]) if closed else error) from error
     except BaseException as error:
         house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
         raise
+    until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
+    pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, until)
     house.queue.finish(job, f"took back job {plan.job}: {plan.newest.summary}", shell.now())
 
 

@@ -5,6 +5,7 @@ The daemon refreshes the stores that something happened in; a command without a 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -254,6 +255,11 @@ def _store_warnings(stores: Iterable[StoreInfo], now: float) -> Iterator[Warn]:
                 yield Warn(
                     "memory-unreadable", Severity.WARNING, now, text, "echod leaves it alone until it is mended."
                 )
+            elif role.lines is not None and role.lines > role.limit:
+                text = f"{store.path}/{role.name}: its memory file has {role.lines} lines, the limit is {role.limit}."
+                command = f"echod prune {shlex.quote(str(project))} --role {role.name} --dry-run"
+                fix = f"What may go, and what keeps the rest: {command}"
+                yield Warn("memory-too-long", Severity.NOTICE, now, text, fix)
         for reason in store.gate.reasons if store.gate else ():
             if not reason.holds:
                 yield Warn("marker-not-believed", Severity.NOTICE, reason.since or now, f"{project}: {reason.text}", "")

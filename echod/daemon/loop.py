@@ -273,7 +273,8 @@ class Loop:
 
     def _reconcile(self, store: Store, now: float) -> None:
         house = self._house
-        for trouble in reconcile(store, house.lookout.rules(store.project), house.queue, now, house.inbox):
+        rules = house.lookout.rules(store.project)
+        for trouble in reconcile(store, rules, house.queue, now, house.inbox, house.upkeep):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is awaited
                 self._reconcile_now.set()

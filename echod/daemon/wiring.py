@@ -15,6 +15,7 @@ import psutil
 from echod import projects as project_list
 from echod.config import Settings
 from echod.daemon.progress import Progress
+from echod.jobs.care import Care
 from echod.jobs.gatekeeper import Gatekeeper
 from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.needs import NeedRules
@@ -22,11 +23,13 @@ from echod.jobs.observe import Desk
 from echod.jobs.roster import Roster, call
 from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
+from echod.jobs.upkeep import Upkeep
 from echod.jobs.work import Terms, Worker
 from echod.paths import Paths, claude_home
 from echod.project_settings import ProjectSettingsReader
 from echod.projects import Projects
 from echod.state.database import Database
+from echod.state.entries import EntryLog
 from echod.state.job import ProcessIdentity
 from echod.state.observed import ObservedLog
 from echod.state.queue import JobQueue
@@ -59,6 +62,7 @@ class Lookout:
     spool: Spool
     wishes: ProjectSettingsReader
     observed: ObservedLog | None
+    entries: EntryLog | None
 
     def roster(self) -> Roster:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
@@ -70,6 +74,17 @@ class Lookout:
             quiet_seconds=self.settings.quiet_seconds,
             consolidate=self.wishes.read(project).settings.consolidate,
             mode=self.settings.mode,
+            care=self.care(project),
+        )
+
+    def care(self, project: Path) -> Care:
+        """What may be done to the project's memory beyond consolidation, and by which numbers."""
+        asked = self.wishes.read(project).settings
+        return Care(
+            policy=self.settings.policy_numbers(asked.line_limit(self.settings.memory_line_limit)),
+            prune=asked.prune,
+            compress=asked.compress,
+            maintain_tracked=asked.maintain_tracked,
         )
 
     def line_limit(self, project: Path) -> int:
@@ -93,6 +108,8 @@ class House:
     worker: Worker
     workflows: WorkflowLog
     inbox: Inbox
+    entries: EntryLog
+    upkeep: Upkeep
     progress: Progress
 
     @property
@@ -144,6 +161,7 @@ def furnish(
         queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
 
         observed = ObservedLog(database)
+        entries = EntryLog(database)
         inbox = Inbox(lookout.spool, observed, _event_rules(lookout, environ))
 
         def terms(project: Path) -> Terms:
@@ -151,6 +169,7 @@ def furnish(
                 quiet_seconds=settings.quiet_seconds,
                 writes=settings.mode == "maintain",
                 paused=lookout.projects.paused(project),
+                care=lookout.care(project),
             )
 
         yield House(
@@ -165,11 +184,14 @@ def furnish(
                 gatekeeper=lookout.gatekeeper,
                 terms=terms,
                 hooks=Desk(inbox, observed),
+                entries=entries,
                 still_runs=still_runs,
                 clock=clock,
             ),
             workflows=workflows,
             inbox=inbox,
+            entries=entries,
+            upkeep=Upkeep(entries, engine),
             progress=progress,
         )
 
@@ -225,4 +247,5 @@ def _lookout(
         spool=Spool(paths.spool),
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
+        entries=None if database is None else EntryLog(database),
     )

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
 from echod.memory.document import Unreadable
+from echod.state.entries import EntryLog, Reference
 from echod.store import layout
 from echod.store.changeset import Append, ChangeSet, Consume, Write
 from echod.store.plan import Committed, Gate
@@ -35,8 +36,10 @@ class Terms:
     writes: bool
 
 
-def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callable[[], float]) -> Outcome:
-    """Consolidate the role of `session`.
+def run(
+    job: int, session: RoleSession, entries: EntryLog, terms: Terms, gate: Gate, clock: Callable[[], float]
+) -> Outcome:
+    """Consolidate the role of `session`. A finding that an entry holds already is counted as a reference to it.
 
     Raises:
         Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
@@ -54,6 +57,7 @@ def run(job: int, session: RoleSession, terms: Terms, gate: Gate, clock: Callabl
         if not terms.writes:
             return Done(f"report only: would do: {plan.summary}", changed=False)
         if isinstance(session.commit(job, _changes(view, ready, plan, _day(now)), gate=gate), Committed):
+            _count_references(entries, view, ready, plan, _day(now))
             return Done(plan.summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
 
@@ -129,6 +133,23 @@ def _changes(view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, tod
         appends=(Append(role / layout.QUARANTINE / layout.REASONS, reasons.encode()),) if reasons else (),
         consumes=consumed + set_aside,
     )
+
+
+def _count_references(
+    entries: EntryLog, view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, today: date
+) -> None:
+    """A learning that agents found again was of use; once in the workflow that they found it in, if that is known."""
+    store = view.role.store
+    written = {found.path.name: found.mtime_ns / 1e9 for found in ready}
+    found_at = {key: written[file.name] for file in plan.consumed for key in file.keys}
+    references = []
+    for duplicate in plan.duplicates:
+        at = found_at.get(duplicate.key)
+        workflow = None if at is None else entries.workflow_at(str(store.project), at)
+        cause = f"finding:{duplicate.key}" if workflow is None else f"workflow:{workflow}"
+        if duplicate.id:
+            references.append(Reference(duplicate.id, cause, workflow))
+    entries.refer(store.key, references, today)
 
 
 def _day(at: float) -> date:

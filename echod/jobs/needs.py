@@ -13,6 +13,7 @@ from os import stat_result
 from pathlib import Path
 from types import MappingProxyType
 
+from echod.jobs.care import Care
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
@@ -23,7 +24,7 @@ NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class NeedRules:
-    """What decides whether something found on the disk is work: opt-outs and how long a file must be still.
+    """What decides whether something found on the disk is work: opt-outs, numbers, how long a file must be still.
 
     `mode` is part of an input's name: what was only reported has not been done when the mode changes.
     """
@@ -31,6 +32,7 @@ class NeedRules:
     quiet_seconds: float
     consolidate: bool
     mode: str
+    care: Care
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,13 @@ def look(store: Store, rules: NeedRules, now: float, observations: Mapping[str, 
     try:
         roles = layout.roles_of(store)
     except OSError as error:
-        return Look((), (_trouble(store.root, error),))
+        return Look((), (trouble(store.root, error),))
     for role in roles:
         try:
             if rules.consolidate and (need := _consolidation(role, rules, now)):
                 needs.append(need)
         except OSError as error:
-            troubles.append(_trouble(role.path, error))
+            troubles.append(trouble(role.path, error))
     needs += [_observation(store, role, names, rules, now) for role, names in observations.items()]
     return Look(tuple(needs), tuple(troubles))
 
@@ -123,5 +125,6 @@ def _stat(path: Path) -> stat_result | None:
         return None
 
 
-def _trouble(path: Path, error: OSError) -> Trouble:
-    return Trouble(str(path), f"{path} cannot be listed: {(error.strerror or type(error).__name__).lower()}")
+def trouble(path: Path, error: OSError, what: str = "listed") -> Trouble:
+    """What the operating system said about a place that was looked at."""
+    return Trouble(str(path), f"{path} cannot be {what}: {(error.strerror or type(error).__name__).lower()}")

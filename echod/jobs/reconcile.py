@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from echod.jobs.inbox import Inbox
-from echod.jobs.needs import NeedRules, Trouble, look
+from echod.jobs.needs import Look, NeedRules, Trouble, look
+from echod.jobs.upkeep import Upkeep
 from echod.state.queue import JobQueue
+from echod.store.faults import Busy, StoreFault
 from echod.store.layout import Store
 
 _GONE = "nothing calls for it any more"
 
 
 def reconcile(
-    store: Store, rules: NeedRules, queue: JobQueue, now: float, inbox: Inbox | None = None
+    store: Store,
+    rules: NeedRules,
+    queue: JobQueue,
+    now: float,
+    inbox: Inbox | None = None,
+    upkeep: Upkeep | None = None,
 ) -> tuple[Trouble, ...]:
     """Compare one store with the queue at `now` (Unix seconds). Returns what could not be looked at."""
     letters = {} if inbox is None else inbox.letters(store)
     observations = {role: [letter.spooled.name for letter in waiting] for role, waiting in letters.items()}
     found = look(store, rules, now, observations)
-    for need in found.needs:
+    kept = _kept_up(upkeep, store, rules, now, reported=bool(observations))
+    needs = (*found.needs, *kept.needs)
+    troubles = tuple(dict.fromkeys((*found.troubles, *kept.troubles)))
+    for need in needs:
         queue.put(need, now)
-    if not found.troubles:
-        queue.withdraw(store.key, now, _GONE, keep={(need.kind, need.role) for need in found.needs})
-    return found.troubles
+    if not troubles:
+        queue.withdraw(store.key, now, _GONE, keep={(need.kind, need.role) for need in needs})
+    return troubles
+
+
+def _kept_up(upkeep: Upkeep | None, store: Store, rules: NeedRules, now: float, *, reported: bool) -> Look:
+    """What the files themselves call for, beside what waits to be taken up into them."""
+    if upkeep is None:
+        return Look((), ())
+    try:
+        return upkeep.look(store, rules.care, rules.mode, now, reported=reported)
+    except (Busy, StoreFault) as error:
+        return Look((), (Trouble(store.key, str(error)),))

@@ -12,9 +12,12 @@ from pathlib import Path
 import structlog
 
 from echod.errors import EchodError, StateError
-from echod.jobs import consolidate, observe
+from echod.jobs import compress, consolidate, observe, promote, prune
+from echod.jobs.care import Care, only_on_request
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
+from echod.jobs.proposal import local_day
+from echod.state.entries import EntryLog
 from echod.state.faults import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
@@ -22,6 +25,8 @@ from echod.store import layout
 from echod.store.engine import Engine
 from echod.store.faults import Busy, Refused
 from echod.store.layout import Role, Store
+from echod.store.plan import Gate
+from echod.store.session import RoleSession
 from echod.workflows.verdict import GateState, Verdict
 
 log = structlog.get_logger(__name__)
@@ -41,6 +46,7 @@ class Terms:
     quiet_seconds: float
     writes: bool
     paused: bool
+    care: Care
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class Worker:
         gatekeeper: Gatekeeper,
         terms: Callable[[Path], Terms],
         hooks: observe.Desk,
+        entries: EntryLog,
         still_runs: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -71,6 +78,7 @@ class Worker:
         self._gatekeeper = gatekeeper
         self._terms = terms
         self._hooks = hooks
+        self._entries = entries
         self._still_runs = still_runs
         self._clock = clock
         self._doing: Job | None = None
@@ -119,9 +127,10 @@ class Worker:
         return True
 
     def tidy(self) -> None:
-        """Forget what is beyond its time: jobs, workflows, and the journal's images. To be called daily."""
+        """Forget what is beyond its time: jobs, entries long gone, and the journal's images. To be called daily."""
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_DAYS * _DAY)
+        self._entries.tidy(local_day(now))
         freed = self._engine.retain()
         log.info("tidied", jobs=jobs, journal_bytes=freed)
 
@@ -164,6 +173,9 @@ class Worker:
         terms = self._terms(store.project)
         if terms.paused:
             return Finished(job, Deferred("paused; `echod resume` lets it go on", self._clock() + _PAUSED_SECONDS))
+        role = Role(store, job.role)
+        if unwanted := terms.care.opted_out(job.kind) or only_on_request(job.kind, role, terms.care):
+            return Finished(job, Done(f"nothing was done: {unwanted}", changed=False))
         verdict = self._verdict(store)
         if verdict.state is not GateState.IDLE:
             return self._held(job, verdict)
@@ -177,20 +189,29 @@ class Worker:
             return in_words(again)
 
         try:
-            with self._engine.open_role(Role(store, job.role)) as session:
-                match job.kind:
-                    case JobKind.CONSOLIDATE:
-                        rules = consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=terms.writes)
-                        return Finished(job, consolidate.run(job.id, session, rules, gate, self._clock))
-                    case JobKind.OBSERVE:
-                        outcome = observe.run(job.id, session, self._hooks, gate, self._clock, writes=terms.writes)
-                        return Finished(job, outcome)
-                    case JobKind.UNDO | JobKind.SCRUB:
-                        return Finished(job, Blocked(f"only a person does this: echod {job.kind.value}"))
+            with self._engine.open_role(role) as session:
+                return Finished(job, self._outcome(job, session, terms, gate))
         except Busy:
             if closed:
                 return self._held(job, closed[-1])
             raise
+
+    def _outcome(self, job: Job, session: RoleSession, terms: Terms, gate: Gate) -> Outcome:
+        entries, policy, clock, writes = self._entries, terms.care.policy, self._clock, terms.writes
+        match job.kind:
+            case JobKind.CONSOLIDATE:
+                rules = consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=writes)
+                return consolidate.run(job.id, session, entries, rules, gate, clock)
+            case JobKind.OBSERVE:
+                return observe.run(job.id, session, self._hooks, gate, clock, writes=writes)
+            case JobKind.PRUNE:
+                return prune.run(job.id, session, entries, policy, gate, clock, writes=writes)
+            case JobKind.PROMOTE:
+                return promote.run(job.id, session, entries, policy, gate, clock, writes=writes)
+            case JobKind.COMPRESS:
+                return compress.run(job.id, session, entries, policy, gate, clock, writes=writes)
+            case JobKind.UNDO | JobKind.SCRUB:
+                return Blocked(f"only a person does this: echod {job.kind.value}")
 
     def _held(self, job: Job, verdict: Verdict) -> Finished:
         now = self._clock()

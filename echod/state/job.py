@@ -28,6 +28,9 @@ class JobKind(StrEnum):
 
     CONSOLIDATE = "consolidate"
     OBSERVE = "observe"
+    PRUNE = "prune"
+    PROMOTE = "promote"
+    COMPRESS = "compress"
     UNDO = "undo"
     SCRUB = "scrub"
 

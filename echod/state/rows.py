@@ -76,14 +76,24 @@ def insert(link: sqlite3.Connection, need: Need, now: float) -> int:
 
 
 def insert_running(link: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
-    """A new job that `worker` runs already."""
-    number = insert(link, need, now)
-    link.execute(
-        "UPDATE job SET state = 'running', attempts = 1, started_at = ?, worker_pid = ?, worker_started = ? "
-        "WHERE id = ?",
-        (now, worker.pid, worker.started, number),
+    """A new job that `worker` runs already; it was never queued, so one of its key may wait meanwhile."""
+    cursor = link.execute(
+        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
+        "started_at, worker_pid, worker_started, result) VALUES (:kind, :store, :role, 'running', :reason, "
+        ":fingerprint, 1, :due, 0, :now, :now, :pid, :started, '')",
+        {
+            "kind": need.kind.value,
+            "store": need.store,
+            "role": need.role,
+            "reason": need.reason,
+            "fingerprint": need.fingerprint,
+            "due": need.due,
+            "now": now,
+            "pid": worker.pid,
+            "started": worker.started,
+        },
     )
-    job = by_id(link, number)
+    job = by_id(link, cursor.lastrowid or 0)
     assert job is not None  # noqa: S101  it was just inserted
     return job
 

@@ -109,7 +109,57 @@ _UNDO: Final = ()
 _SCRUB: Final = ()
 """The same for the kind `scrub`."""
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO, _SCRUB)
+_ENTRIES: Final = (
+    # Entries of memory files by id: the layer (NULL: none that is known), the local day on which echod first saw
+    # each, and since when it is gone (NULL: it is there).
+    """
+    CREATE TABLE entry (
+        store TEXT NOT NULL,
+        role TEXT NOT NULL,
+        id TEXT NOT NULL,
+        layer TEXT,
+        first_seen TEXT NOT NULL,
+        gone TEXT,
+        PRIMARY KEY (store, role, id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # A cause (a session, a workflow, a finding) counts once for each entry. `workflow`: the key of the one that ran.
+    """
+    CREATE TABLE reference (
+        store TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        cause TEXT NOT NULL,
+        workflow TEXT,
+        day TEXT NOT NULL,
+        PRIMARY KEY (store, entry, cause)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE pin (
+        store TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        until TEXT NOT NULL,
+        PRIMARY KEY (store, entry)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE TABLE alive (project TEXT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (project, day)) STRICT, WITHOUT ROWID",
+    # What prune has to know of a memory file: how many inscribed entries it archived for room on that day, and
+    # whether its first prune is held, and may be done by now.
+    """
+    CREATE TABLE pruned (
+        store TEXT NOT NULL,
+        role TEXT NOT NULL,
+        day TEXT,
+        inscribed INTEGER NOT NULL DEFAULT 0,
+        held_since REAL,
+        released INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (store, role)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+"""Also, the queue may hold jobs of the kinds `prune`, `promote` and `compress` from here on."""
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO, _SCRUB, _ENTRIES)
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
 VERSION: Final = len(MIGRATIONS)

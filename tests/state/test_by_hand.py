@@ -51,6 +51,19 @@ def test_the_same_may_be_asked_again_after_it_was_done(queue: JobQueue) -> None:
     assert queue.begin(asked(), NOW + 1).id > job.id
 
 
+def test_one_of_a_kind_that_also_waits_leaves_the_one_that_waits(queue: JobQueue, view: QueueView) -> None:
+    prune = Need(JobKind.PRUNE, STORE, "reviewer", "too long", "too long", NOW)
+    waiting = queue.put(prune, NOW)
+
+    job = queue.begin(Need(JobKind.PRUNE, STORE, "reviewer", "asked", "asked for", NOW), NOW)
+    queue.finish(job, "done", NOW)
+
+    assert waiting is not None
+    left = view.get(waiting)
+    assert left is not None
+    assert (left.state, left.fingerprint) == (JobState.QUEUED, "too long")
+
+
 def test_what_waits_for_the_same_role_goes_on_waiting(queue: JobQueue) -> None:
     waiting = queue.put(need(), NOW)
 

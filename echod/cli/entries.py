@@ -1,0 +1,175 @@
+"""Commands about single entries: `explain`, `record-access`, `pin` and `unpin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import typer
+
+from echod.cli.by_hand import stores_meant
+from echod.cli.shell import Shell
+from echod.cli.text import count, paragraph, plain, short_path
+from echod.cli.upkeep import day_of, known_facts
+from echod.contract import ExplainReport, RuleInfo, TermsInfo, to_json
+from echod.daemon.wiring import Lookout, furnish, look_out
+from echod.errors import UsageError
+from echod.jobs.proposal import local_day
+from echod.memory.document import Document, parse
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
+from echod.memory.policy import Explanation, explain
+from echod.state.entries import Reference
+from echod.store.layout import Role, Store, roles_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An entry and where it stands."""
+
+    role: Role
+    document: Document
+    id: str
+
+
+def explain_entry(shell: Shell, entry: str, path: Path | None, *, as_of: str | None, as_json: bool) -> None:
+    """Print why an entry stays or goes.
+
+    Raises:
+        UsageError: there is no such entry, or the day is no date.
+    """
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        (found,) = _find(lookout, _stores(shell, lookout, path), [entry])
+        care = lookout.care(found.role.store.project)
+        today = day_of(as_of, shell.now())
+        facts = known_facts(lookout, found.role, care, today)
+        explained = explain(found.role.name, found.document, found.id, facts, care.policy, today)
+    assert explained is not None  # noqa: S101  it was just found in this very document
+    report = _report(found.role, explained)
+    typer.echo(to_json(report) if as_json else "\n".join(_lines(report)))
+
+
+def record_access(shell: Shell, entries: Sequence[str], path: Path | None, session: str | None) -> None:
+    """Count a reference to each of these entries, one for a session.
+
+    Raises:
+        UsageError: there is no such entry; nothing was counted.
+    """
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        now = shell.now()
+        new = 0
+        for found in _find(house.lookout, _stores(shell, house.lookout, path), entries):
+            store = found.role.store
+            workflow = house.entries.workflow_at(str(store.project), now)
+            cause = f"session:{session}" if session else f"workflow:{workflow}" if workflow else f"access:{now}"
+            new += house.entries.refer(store.key, [Reference(found.id, cause, workflow)], local_day(now))
+    typer.echo(f"{count(new, 'new reference')}.")
+
+
+def pin(shell: Shell, entry: str, path: Path | None) -> None:
+    """Keep an entry from every rule for a while.
+
+    Raises:
+        UsageError: there is no such entry.
+    """
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
+        until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
+        house.entries.pin(found.role.store.key, [found.id], until)
+    typer.echo(f"{found.id} in {found.role.name} is pinned until {until}: no rule touches it.")
+
+
+def unpin(shell: Shell, entry: str, path: Path | None) -> None:
+    """Let the rules hold again for an entry.
+
+    Raises:
+        UsageError: there is no such entry.
+    """
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
+        was = house.entries.unpin(found.role.store.key, found.id)
+    typer.echo(f"{found.id} in {found.role.name} {'is not pinned any more' if was else 'was not pinned'}.")
+
+
+def _stores(shell: Shell, lookout: Lookout, path: Path | None) -> Sequence[Store]:
+    return stores_meant(shell, path) or lookout.roster().stores
+
+
+def _find(lookout: Lookout, stores: Sequence[Store], wanted: Sequence[str]) -> list[_Found]:
+    """The entries that these ids, or beginnings of ids, mean; in the memory files of these stores.
+
+    Raises:
+        UsageError: there is none, or there are several.
+        EchodError: a memory file cannot be read.
+    """
+    there: dict[str, list[_Found]] = {}
+    for role in (role for store in stores for role in roles_of(store)):
+        document = parse(lookout.engine.peek(role).memory.text)
+        if isinstance(document, Document):
+            for identity in filter(None, entry_ids(role.name, document)):
+                there.setdefault(identity, []).append(_Found(role, document, identity))
+    found = []
+    for prefix in wanted:
+        try:
+            homes = there[resolve(prefix, there)]
+        except (UnknownEntryError, AmbiguousEntryError) as error:
+            raise UsageError(plain(str(error))) from error
+        if len(homes) > 1:
+            raise UsageError(f"{plain(prefix)} stands in {len(homes)} projects or stores; name the project.")
+        found += homes
+    return found
+
+
+def _report(role: Role, said: Explanation) -> ExplainReport:
+    terms = said.terms
+    return ExplainReport(
+        id=said.id,
+        title=said.title,
+        layer=said.layer and said.layer.value,
+        protected=said.protected,
+        pinned=_date(said.pinned_until),
+        score=said.score,
+        terms=TermsInfo(terms.importance, terms.relevance, terms.recency) if terms else None,
+        action=said.action.value,
+        verified=said.verified.isoformat(),
+        idle_days=said.idle_days,
+        references=said.references,
+        store=role.store.key,
+        role=role.name,
+        rules=tuple(
+            RuleInfo(
+                rule.name.value,
+                rule.applies,
+                _date(rule.applies_on),
+                rule.rank,
+                rule.of,
+                rule.text,
+            )
+            for rule in said.rules
+        ),
+    )
+
+
+def _date(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _lines(said: ExplainReport) -> Iterator[str]:
+    yield paragraph(plain(said.title) or "(untitled)", indent=f"{said.id}  ")
+    yield f"{said.layer or 'unknown layer'}, in {said.role}  {short_path(said.store)}"
+    if said.terms is not None:
+        yield (
+            f"score {said.score:.3f}: importance {said.terms.importance:.2f}, relevance {said.terms.relevance:.2f}, "
+            f"recency {said.terms.recency:.2f}"
+        )
+    yield f"verified {said.verified}, {count(said.references, 'reference')}"
+    if said.pinned:
+        yield f"pinned until {said.pinned}: no rule touches it"
+    if said.protected:
+        yield "Only a person changes or removes it; no rule does."
+        return
+    yield f"Prune would {said.action} it."
+    for rule in said.rules:
+        when = "now" if rule.applies else rule.applies_on or "-"
+        yield paragraph(rule.text, indent=f"  {rule.name:<16} {when:<10}  ")

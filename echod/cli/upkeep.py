@@ -1,0 +1,258 @@
+"""`echod prune` and `echod compress`: show what would leave the files, and do it as a job of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import typer
+
+from echod.cli.by_hand import HeldError, agree, gate_of, held, stores_meant
+from echod.cli.shell import Shell
+from echod.cli.text import count, paragraph, plain, short_path
+from echod.cli.wake import wake_daemon
+from echod.contract import PlannedEntry, PlannedFile, PlanReport, to_json
+from echod.daemon.lifetime import worker_lock
+from echod.daemon.service import me
+from echod.daemon.wiring import House, Lookout, furnish, look_out, still_runs
+from echod.errors import EchodError, UsageError
+from echod.jobs import compress, prune
+from echod.jobs.care import Care
+from echod.jobs.outcome import Blocked, Deferred, Done, Failed
+from echod.jobs.proposal import local_day
+from echod.memory.document import Unreadable, parse_block
+from echod.memory.policy import Action, Facts, Rule
+from echod.state.job import Job, JobKind, Need
+from echod.store.layout import Role, Store, roles_of
+from echod.store.plan import Gate, open_gate
+from echod.store.session import RoleView
+
+_LOCK_SECONDS = 30.0
+
+
+class NotDoneError(EchodError):
+    """A file was left as it is; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What would become of one file."""
+
+    role: Role
+    changes: bool
+    summary: str
+    entries: tuple[PlannedEntry, ...]
+    file: PlannedFile
+
+
+def maintain(
+    shell: Shell,
+    kind: JobKind,
+    path: Path | None,
+    role: str | None,
+    *,
+    dry_run: bool,
+    as_of: str | None,
+    as_json: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Prune memory files or compress knowledge files, those of one role if it is named.
+
+    Raises:
+        UsageError: the options do not go together, there is no such role, or a question cannot be asked.
+        HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
+        EchodError: a file could not be changed, the sentence says why.
+    """
+    if not dry_run and (as_of is not None or as_json):
+        raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        today = day_of(as_of, shell.now())
+        plans = [_planned(lookout, kind, found, today) for found in _roles(shell, lookout, path, role)]
+    if as_json:
+        typer.echo(to_json(_report(plans)))
+        return
+    todo = [plan for plan in plans if plan.changes]
+    typer.echo("\n".join(line for plan in plans for line in _shown(plan, every=dry_run)))
+    if dry_run or not todo:
+        return
+    if shell.settings.mode != "maintain":
+        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+    if not yes:
+        agree(f"{kind.value.capitalize()} {count(len(todo), 'file')}? `echod undo` takes it back.")
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        for plan in todo:
+            _do(shell, house, kind, plan.role, force=force)
+    wake_daemon(shell)
+
+
+def day_of(said: str | None, now: float) -> date:
+    """The local day that `--as-of` names; today if it is not said.
+
+    Raises:
+        UsageError: it is no date.
+    """
+    if said is None:
+        return local_day(now)
+    try:
+        return date.fromisoformat(said)
+    except ValueError as error:
+        raise UsageError(f"{plain(said)} is not a date; write it like 2026-11-20.") from error
+
+
+def known_facts(lookout: Lookout, role: Role, care: Care, today: date) -> Facts:
+    """What is known about a role's entries; nothing where nothing was ever recorded."""
+    return Facts() if lookout.entries is None else prune.facts_of(role, lookout.entries, care.policy, today)
+
+
+def _roles(shell: Shell, lookout: Lookout, path: Path | None, name: str | None) -> list[Role]:
+    stores: Sequence[Store] = stores_meant(shell, path) or lookout.roster().stores
+    roles = [role for store in stores for role in roles_of(store)]
+    if not roles:
+        raise UsageError("There is no memory here; name a project, or add one with: echod add PATH")
+    found = [role for role in roles if name in (None, role.name)]
+    if not found:
+        raise UsageError(
+            f"There is no role {plain(name or '')}; there are {', '.join(sorted({r.name for r in roles}))}."
+        )
+    return found
+
+
+def _planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> _Planned:
+    care = lookout.care(role.store.project)
+    if (unwanted := care.opted_out(kind)) is not None:
+        return _left(role, unwanted)
+    view, facts = lookout.engine.peek(role), known_facts(lookout, role, care, today)
+    return (_prune if kind is JobKind.PRUNE else _compress)(view, facts, care, today)
+
+
+def _left(role: Role, reason: str) -> _Planned:
+    note = f"It is left alone: {reason}"
+    return _Planned(
+        role, changes=False, summary="", entries=(), file=PlannedFile(role.store.key, role.name, 0, 0, 0, note)
+    )
+
+
+def _prune(view: RoleView, facts: Facts, care: Care, today: date) -> _Planned:
+    role = view.role
+    plan = prune.plan_for(view, facts, care.policy, today)
+    if isinstance(plan, Unreadable):
+        return _left(role, plan.reason)
+    entries = tuple(
+        PlannedEntry(
+            id=action.id,
+            title=action.title,
+            layer=action.layer and action.layer.value,
+            score=action.score,
+            rule=action.rule and action.rule.value,
+            action=action.action.value,
+            store=role.store.key,
+            role=role.name,
+        )
+        for action in plan.actions
+    )
+    note = plan.over_limit.sentence if plan.over_limit else None
+    limit = care.policy.memory_line_limit
+    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, limit, note)
+    return _Planned(role, plan.memory is not None, plan.summary, entries, file)
+
+
+def _compress(view: RoleView, facts: Facts, care: Care, today: date) -> _Planned:
+    role = view.role
+    if view.knowledge is None:
+        return _left(role, "it is being written just now")
+    plan = compress.plan_for(view, facts, care.policy, today)
+    if isinstance(plan, Unreadable):
+        return _left(role, plan.reason)
+    entries = tuple(
+        PlannedEntry(
+            id=entry.id,
+            title=_title(entry.text),
+            layer=entry.layer and entry.layer.value,
+            score=None,
+            rule=entry.rule,
+            action=(Action.COMPRESS if entry.rule == Rule.TOPIC else Action.ARCHIVE).value,
+            store=role.store.key,
+            role=role.name,
+        )
+        for entry in plan.archived
+    )
+    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, plan.limit)
+    return _Planned(role, plan.knowledge is not None, plan.summary, entries, file)
+
+
+def _title(text: str) -> str:
+    block = parse_block(text)
+    return block.entry.title if block.entry else text.strip().partition("\n")[0]
+
+
+def _report(plans: Sequence[_Planned]) -> PlanReport:
+    return PlanReport(tuple(entry for plan in plans for entry in plan.entries), tuple(plan.file for plan in plans))
+
+
+def _shown(plan: _Planned, *, every: bool) -> Iterator[str]:
+    yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
+    if plan.summary:
+        yield paragraph(plan.summary, indent="  ")
+    if plan.file.note:
+        yield paragraph(plan.file.note, indent="  ")
+    for entry in plan.entries if every else ():
+        if entry.rule is not None:
+            what = f"  {entry.action:<8} {entry.rule:<16} {entry.id}  "
+            yield paragraph(plain(entry.title) or "(untitled)", indent=what)
+
+
+def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -> None:
+    """Do it, as a job of its own. The plan is made anew from the file as it is then."""
+    now = shell.now()
+    need = Need(kind, role.store.key, role.name, f"asked at {now}", "a person asked for it", now)
+    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
+        house.queue.recover(still_runs, now)
+        house.entries.let_go(role.store.key, [role.name])
+        job = house.queue.begin(need, now)
+        summary = _run(shell, house, job, role, force=force)
+    typer.echo(paragraph(f"{role.name}: {summary}. To take it back: echod undo {job.id}", hang="  "))
+
+
+def _run(shell: Shell, house: House, job: Job, role: Role, *, force: bool) -> str:
+    """Run the job and write down how it ended; what it did."""
+    closed: list[str] = []
+    gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, role.store.project)
+
+    def noting() -> str | None:
+        reason = gate()
+        closed.extend([] if reason is None else [reason])
+        return reason
+
+    try:
+        done = _attempt(shell, house, job, role, noting)
+    except EchodError as error:
+        if closed:
+            house.queue.finish(job, f"nothing was done: {closed[-1]}", shell.now())
+            raise held(role.store.project, closed[-1]) from error
+        house.queue.give_up(job, str(error), shell.now())
+        raise
+    except BaseException as error:
+        house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
+        raise
+    house.queue.finish(job, done.summary, shell.now())
+    return done.summary
+
+
+def _attempt(shell: Shell, house: House, job: Job, role: Role, gate: Gate) -> Done:
+    if (reason := gate()) is not None:
+        raise held(role.store.project, reason)
+    run = prune.run if job.kind is JobKind.PRUNE else compress.run
+    policy = house.lookout.care(role.store.project).policy
+    with house.engine.open_role(role) as session:
+        outcome = run(job.id, session, house.entries, policy, gate, shell.now, writes=True)
+    if not isinstance(outcome, Done):
+        raise NotDoneError(_why(outcome))
+    return outcome
+
+
+def _why(outcome: Deferred | Blocked | Failed) -> str:
+    text = outcome.error if isinstance(outcome, Failed) else outcome.reason
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}. Nothing was changed."

@@ -1,0 +1,70 @@
+"""The compress job: a knowledge file over its limit becomes one block for each topic. `memory.policy` decides how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import PurePosixPath
+
+from echod.jobs.archives import append_to, pruned_sizes
+from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.prune import facts_of
+from echod.memory.document import Unreadable, parse
+from echod.memory.policy import CompressPlan, Facts, Policy, archive_name, archive_text, plan_compress
+from echod.state.entries import EntryLog
+from echod.store import layout
+from echod.store.changeset import ChangeSet, Write
+from echod.store.plan import Gate
+from echod.store.session import RoleSession, RoleView
+
+
+def run(
+    job: int,
+    session: RoleSession,
+    entries: EntryLog,
+    policy: Policy,
+    gate: Gate,
+    clock: Callable[[], float],
+    *,
+    writes: bool,
+) -> Outcome:
+    """Compress the knowledge file of `session`.
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+    """
+
+    def planner(view: RoleView, today: date) -> Proposal | Outcome:
+        if view.knowledge is None:
+            return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
+        plan = plan_for(view, facts_of(view.role, entries, policy, today), policy, today)
+        if isinstance(plan, Unreadable):
+            return Blocked(f"{layout.KNOWLEDGE} is left alone: {plan.reason}")
+        if plan.knowledge is None:
+            return Done(plan.summary, changed=False)
+        return _proposal(job, view, view.knowledge.digest, plan, plan.knowledge, today)
+
+    return carry_out(job, session, planner, gate, clock, writes=writes)
+
+
+def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> CompressPlan | Unreadable:
+    """What compress would do to this knowledge file on the local day `today`."""
+    document = parse(b"" if view.knowledge is None else view.knowledge.text)
+    if isinstance(document, Unreadable):
+        return document
+    return plan_compress(view.role.name, document, facts, policy, today)
+
+
+def _proposal(job: int, view: RoleView, digest: str | None, plan: CompressPlan, data: bytes, today: date) -> Proposal:
+    role = PurePosixPath(view.role.name)
+    adding = len(archive_text(plan.archived, job))
+    archive = archive_name(today.year, pruned_sizes(view.role), adding)
+    changes = ChangeSet(
+        kind="compress",
+        role=view.role.name,
+        summary=plan.summary,
+        writes=(Write(role / layout.KNOWLEDGE, digest, data),),
+        appends=append_to(role / archive, plan.archived, job),
+    )
+    return Proposal(changes, lambda: None)

@@ -1,0 +1,71 @@
+"""The promote job: observations that were referenced often enough become inscribed. `memory.policy` says which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import PurePosixPath
+
+from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.proposal import Proposal, carry_out
+from echod.jobs.prune import facts_of
+from echod.memory.document import Document, Unreadable, parse
+from echod.memory.identity import renumbered
+from echod.memory.policy import Policy, Promotion, plan_promotion
+from echod.state.entries import EntryLog
+from echod.store import layout
+from echod.store.changeset import ChangeSet, Write
+from echod.store.plan import Gate
+from echod.store.session import RoleSession, RoleView
+
+
+def run(
+    job: int,
+    session: RoleSession,
+    entries: EntryLog,
+    policy: Policy,
+    gate: Gate,
+    clock: Callable[[], float],
+    *,
+    writes: bool,
+) -> Outcome:
+    """Promote entries of the memory file of `session`.
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+    """
+
+    def planner(view: RoleView, today: date) -> Proposal | Outcome:
+        document = parse(view.memory.text)
+        if isinstance(document, Unreadable):
+            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        facts = facts_of(view.role, entries, policy, today)
+        promotion = plan_promotion(view.role.name, document, facts, policy, today)
+        if promotion.memory is None:
+            return Done(_in_words(promotion), changed=False)
+        return _proposal(view, document, promotion, promotion.memory, entries)
+
+    return carry_out(job, session, planner, gate, clock, writes=writes)
+
+
+def _in_words(promotion: Promotion) -> str:
+    held = "".join(f"; {held.id} is left for a person: {held.reason}" for held in promotion.held)
+    return f"{promotion.summary}{held}"
+
+
+def _proposal(view: RoleView, before: Document, promotion: Promotion, data: bytes, entries: EntryLog) -> Proposal:
+    after = parse(data)
+
+    def note() -> None:
+        if isinstance(after, Document):
+            changed = renumbered(view.role.name, before, after)
+            entries.renumber(view.role.store.key, view.role.name, changed)
+
+    path = PurePosixPath(view.role.name) / layout.MEMORY
+    changes = ChangeSet(
+        kind="promote",
+        role=view.role.name,
+        summary=_in_words(promotion),
+        writes=(Write(path, view.memory.digest, data),),
+    )
+    return Proposal(changes, note)

@@ -1,0 +1,61 @@
+"""From a plan to a commit: the part that prune, promote and compress have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from echod.jobs.outcome import Deferred, Done, Outcome
+from echod.store.changeset import ChangeSet
+from echod.store.plan import Committed, Gate
+from echod.store.session import RoleSession, RoleView
+
+RETRY_SECONDS = 10.0
+_PLANS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a job wants to change, and what is to be written down of it once it is done."""
+
+    changes: ChangeSet
+    note: Callable[[], None]
+
+
+Planner = Callable[[RoleView, date], Proposal | Outcome]
+"""Plans from what a role holds on a local day; an outcome where there is nothing to change, or not now."""
+
+
+def carry_out(
+    job: int, session: RoleSession, planner: Planner, gate: Gate, clock: Callable[[], float], *, writes: bool
+) -> Outcome:
+    """Plan and commit, again if someone else was faster.
+
+    Args:
+        job: the job's number.
+        session: the role that is held.
+        planner: decides what to change.
+        gate: asked just before the point of no return.
+        clock: Unix seconds.
+        writes: whether anything may be written at all, or only reported.
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+    """
+    for _ in range(_PLANS):
+        proposal = planner(session.read(), local_day(clock()))
+        if not isinstance(proposal, Proposal):
+            return proposal
+        summary = proposal.changes.summary
+        if not writes:
+            return Done(f"report only: would do: {summary}", changed=False)
+        if isinstance(session.commit(job, proposal.changes, gate=gate), Committed):
+            proposal.note()
+            return Done(summary, changed=True)
+    return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+
+
+def local_day(at: float) -> date:
+    """The local day of a moment (Unix seconds)."""
+    return datetime.fromtimestamp(at).astimezone().date()

@@ -1,0 +1,148 @@
+"""The prune job: what leaves a memory file today goes to the archive, and its points to the knowledge file.
+
+What leaves is decided by `echod.memory.policy`; a dry run calls `plan_for`, the job carries out the same plan.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import PurePosixPath
+
+from echod.jobs.archives import append_to, backup_of, pruned_sizes
+from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.memory.compose import ComposeError
+from echod.memory.document import Unreadable, parse
+from echod.memory.knowledge import with_blocks
+from echod.memory.policy import Facts, Policy, PrunePlan, archive_name, archive_text, plan_prune
+from echod.state.entries import EntryLog
+from echod.store import layout
+from echod.store.changeset import ChangeSet, Write
+from echod.store.layout import Role
+from echod.store.plan import Gate
+from echod.store.session import RoleSession, RoleView
+
+HOLD_SECONDS = 86_400.0
+"""How long the first prune of a memory file waits for a person if it takes more than half of the file."""
+
+
+def run(
+    job: int,
+    session: RoleSession,
+    entries: EntryLog,
+    policy: Policy,
+    gate: Gate,
+    clock: Callable[[], float],
+    *,
+    writes: bool,
+) -> Outcome:
+    """Prune the memory file of `session`.
+
+    The first prune of a file that would take more than half of it is held for a day, unless a person let it go
+    (`EntryLog.let_go`).
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+    """
+
+    def planner(view: RoleView, today: date) -> Proposal | Outcome:
+        if view.knowledge is None:
+            return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
+        plan = plan_for(view, facts_of(view.role, entries, policy, today), policy, today)
+        if isinstance(plan, Unreadable):
+            return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
+        if plan.memory is None:
+            return Done(in_words(plan), changed=False)
+        if writes and (held := _held(view.role, plan, entries, clock())) is not None:
+            return held
+        return _proposal(job, view, plan, entries, today)
+
+    return carry_out(job, session, planner, gate, clock, writes=writes)
+
+
+def facts_of(role: Role, entries: EntryLog, policy: Policy, today: date) -> Facts:
+    """What is known about the entries of a role."""
+    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days)
+
+
+def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> PrunePlan | Unreadable:
+    """What prune would do to this memory file on the local day `today`."""
+    return _plan(view.role, view.memory.text, facts, policy, today, pruned_sizes(view.role))
+
+
+def in_words(plan: PrunePlan) -> str:
+    """The plan in a line, with the reason why the file stays too long if it does."""
+    return plan.summary if plan.over_limit is None else f"{plan.summary}; still {plan.over_limit.sentence}"
+
+
+def _plan(
+    role: Role, data: bytes, facts: Facts, policy: Policy, today: date, sizes: Mapping[str, int]
+) -> PrunePlan | Unreadable:
+    document = parse(data)
+    if isinstance(document, Unreadable):
+        return document
+    plan = plan_prune(role.name, document, facts, policy, today, archive=archive_name(today.year, sizes))
+    adding = len(archive_text(plan.archived, None)) if plan.archived else 0
+    roomy = archive_name(today.year, sizes, adding)
+    if roomy == plan.archive:
+        return plan
+    return plan_prune(role.name, document, facts, policy, today, archive=roomy)
+
+
+def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
+    """Why a first prune waits for a person; None if it does not."""
+    if 2 * plan.lines_after >= plan.lines_before:
+        return None
+    since = entries.hold(role.store.key, role.name, now)
+    # A clock that was set back must not hold it for longer than a day.
+    if since is None or not since <= now < since + HOLD_SECONDS:
+        return None
+    command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
+    reason = (
+        f"the first prune of this file would take more than half of it ({in_words(plan)}), so it waits for a day. "
+        f"To see it: {command} --dry-run. To let it go now: {command}"
+    )
+    return Deferred(reason, since + HOLD_SECONDS)
+
+
+def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, today: date) -> Proposal:
+    role = PurePosixPath(view.role.name)
+    memory = view.memory
+    writes = [Write(role / layout.MEMORY, memory.digest, plan.memory or b"")]
+    if (knowledge := _knowledge(view, plan)) is not None:
+        writes.append(knowledge)
+    if (name := backup_of(view.role, memory.text, today)) is not None:
+        writes.append(Write(role / name, None, memory.text))
+
+    def note() -> None:
+        store = view.role.store.key
+        entries.renumber(store, view.role.name, plan.renumbered)
+        entries.note_pruned(store, view.role.name, today, plan.inscribed_archived)
+
+    changes = ChangeSet(
+        kind="prune",
+        role=view.role.name,
+        summary=in_words(plan),
+        writes=tuple(writes),
+        appends=append_to(role / plan.archive, plan.archived, job),
+    )
+    return Proposal(changes, note)
+
+
+def _knowledge(view: RoleView, plan: PrunePlan) -> Write | None:
+    """The knowledge file with what the entries leave there; None if it stays as it is.
+
+    A knowledge file that cannot take anything up keeps no entry in the memory file: all of it is in the archive.
+    """
+    snapshot = view.knowledge
+    if snapshot is None or not plan.knowledge:
+        return None
+    try:
+        data = with_blocks(view.role.name, snapshot.data, plan.knowledge)
+    except ComposeError:
+        return None
+    if isinstance(data, Unreadable) or data == snapshot.data:
+        return None
+    return Write(PurePosixPath(view.role.name) / layout.KNOWLEDGE, snapshot.digest, data)

@@ -1,0 +1,268 @@
+"""The prune job on real files: killed at every step, its archives, its backups, its first run held."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from echod.jobs import prune
+from echod.jobs.outcome import Deferred, Done, Outcome
+from echod.jobs.proposal import local_day
+from echod.memory.document import Document, parse
+from echod.memory.policy import ARCHIVE_LIMIT, Policy, read_archive
+from echod.state.database import Database
+from echod.state.entries import EntryLog
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.plan import open_gate
+from echod.store.steps import Step, Tracer, untraced
+from tests.jobs.conftest import in_child
+from tests.life.files import HEAD, TODAY, learning, observation, protected
+
+POLICY = Policy(memory_line_limit=100)
+
+
+@dataclass
+class Site:
+    """A role, and a clock that can be set."""
+
+    root: Path
+    now: float
+
+    @property
+    def role(self) -> Role:
+        project = self.root / "project"
+        return Role(Store(project, project / ".rune/echoes"), "reviewer")
+
+    def write(self, text: str) -> None:
+        self.role.path.mkdir(parents=True, exist_ok=True)
+        self.role.memory.write_text(text)
+        os.utime(self.role.memory, (self.now - 3600, self.now - 3600))
+
+    @contextmanager
+    def entries(self) -> Iterator[EntryLog]:
+        with Database.open(self.root / "state/echod.db") as database:
+            yield EntryLog(database)
+
+    def engine(self, trace: Tracer = untraced) -> Engine:
+        return Engine(self.root / "state/journal", limits=EngineLimits(), clock=lambda: self.now, trace=trace)
+
+    def prune(self, *, trace: Tracer = untraced, person: bool = True, writes: bool = True, job: int = 1) -> Outcome:
+        with self.entries() as entries:
+            if person:
+                entries.let_go(self.role.store.key, [self.role.name])
+            with self.engine(trace).open_role(self.role) as session:
+                return prune.run(job, session, entries, POLICY, open_gate, lambda: self.now, writes=writes)
+
+    def names(self) -> set[str]:
+        return {path.name for path in (self.role.path / "archive").glob("*.md")}
+
+    def everywhere(self) -> str:
+        return "".join(
+            path.read_text(errors="replace")
+            for path in self.role.path.rglob("*.md")
+            if not path.name.startswith("MEMORY-")
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = Site(tmp_path.resolve(), 0.0)
+    # Noon, so that no test meets midnight on its way.
+    made.now = datetime.combine(TODAY, time(12)).astimezone().timestamp()
+    return made
+
+
+def crowd() -> str:
+    return (
+        HEAD
+        + protected(2)
+        + "".join(learning(f"learning {n}", age=n, lines=20) for n in range(8))
+        + "".join(learning(f"trace {n}", "traced", age=n) for n in range(6))
+        + "".join(observation(f"task {n}", age=n) for n in range(20))
+    )
+
+
+def texts(data: bytes) -> list[str]:
+    document = parse(data)
+    assert isinstance(document, Document)
+    return [block.text.rstrip() for block in document.blocks]
+
+
+class _Kill:
+    """Kills its own process at the step of that number."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+
+    def __call__(self, step: Step) -> None:
+        del step
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+
+def test_killed_at_any_step_nothing_is_lost_and_the_next_run_ends_it(tmp_path: Path, site: Site) -> None:
+    kills = 0
+    for at in range(1000):
+        there = Site(tmp_path / str(at), site.now)
+        there.write(crowd())
+        before = there.role.memory.read_bytes()
+
+        code = in_child(partial(there.prune, trace=_Kill(at)))
+
+        assert code in (0, -signal.SIGKILL)
+        left = there.everywhere()
+        assert [text for text in texts(before) if text not in left] == [], f"lost when killed at step {at}"
+        again = there.prune(job=2)
+        assert isinstance(again, Done)
+        left = there.everywhere()
+        assert [text for text in texts(before) if text not in left] == [], f"lost by the repair after step {at}"
+        assert there.role.memory.read_text().count("\n") <= 100
+        backups = [path for path in there.role.path.glob("archive/MEMORY-*") if path.read_bytes() == before]
+        assert len(backups) == 1
+        if code == 0:
+            break
+        kills += 1
+    assert kills > 5
+
+
+def test_the_archive_tells_of_each_entry_and_gives_it_back(site: Site) -> None:
+    site.write(crowd())
+    before = texts(site.role.memory.read_bytes())
+
+    site.prune(job=17)
+
+    entries = read_archive((site.role.path / f"archive/pruned-{TODAY.year}.md").read_bytes()).entries
+    assert {entry.job for entry in entries} == {17}
+    assert all(entry.text.rstrip() in before for entry in entries)
+    condensed = [entry for entry in entries if entry.rule == "long"]
+    assert condensed
+    assert all(f"archive/pruned-{TODAY.year}.md" in site.role.memory.read_text() for _ in condensed)
+
+
+def test_a_full_archive_is_followed_by_another(site: Site) -> None:
+    site.write(crowd())
+    full = site.role.path / f"archive/pruned-{TODAY.year}.md"
+    full.parent.mkdir()
+    full.write_bytes(b"x" * ARCHIVE_LIMIT)
+
+    site.prune()
+
+    assert full.stat().st_size == ARCHIVE_LIMIT
+    second = site.role.path / f"archive/pruned-{TODAY.year}-2.md"
+    assert read_archive(second.read_bytes()).entries
+    assert second.name in site.role.memory.read_text()
+
+
+def test_a_backup_that_is_there_already_is_not_made_again(site: Site) -> None:
+    site.write(crowd())
+    backup = site.role.path / "archive/MEMORY-2026-01-01.md"
+    backup.parent.mkdir()
+    backup.write_bytes(site.role.memory.read_bytes())
+
+    site.prune()
+
+    assert {name for name in site.names() if name.startswith("MEMORY-")} == {backup.name}
+
+
+def test_a_second_backup_of_a_day_has_a_name_of_its_own(site: Site) -> None:
+    site.write(crowd())
+    site.prune()
+    site.write(crowd() + observation("one more"))
+
+    site.prune(job=2)
+
+    backups = {name for name in site.names() if name.startswith("MEMORY-")}
+    assert backups == {f"MEMORY-{TODAY}.md", f"MEMORY-{TODAY}-2.md"}
+
+
+class TestHeld:
+    def test_a_first_prune_of_more_than_half_waits_a_day_and_is_done_then(self, site: Site) -> None:
+        site.write(crowd())
+        before = site.role.memory.read_bytes()
+        began = site.now
+
+        first = site.prune(person=False)
+        site.now += 3600
+        second = site.prune(person=False)
+
+        assert isinstance(first, Deferred)
+        assert isinstance(second, Deferred)
+        assert first.until == second.until == began + prune.HOLD_SECONDS
+        assert site.role.memory.read_bytes() == before
+        site.now = began + prune.HOLD_SECONDS
+        assert isinstance(site.prune(person=False), Done)
+        assert site.role.memory.read_bytes() != before
+
+    def test_a_clock_that_was_set_back_holds_nothing_for_ever(self, site: Site) -> None:
+        site.write(crowd())
+        site.prune(person=False)
+
+        site.now -= 10 * 86_400
+
+        assert isinstance(site.prune(person=False), Done)
+
+    def test_less_than_half_goes_at_once_and_so_does_more_afterwards(self, site: Site) -> None:
+        site.write(HEAD + "".join(learning(f"learning {n}") for n in range(13)) + observation("a task"))
+        assert isinstance(site.prune(person=False), Done)
+        site.write(crowd())
+
+        assert isinstance(site.prune(person=False, job=2), Done)
+
+    def test_nothing_is_held_that_is_only_reported(self, site: Site) -> None:
+        site.write(crowd())
+
+        outcome = site.prune(person=False, writes=False)
+
+        assert isinstance(outcome, Done)
+        assert not outcome.changed
+        assert not site.names()
+
+
+def test_inscribed_entries_go_a_few_a_day_however_often_it_runs(site: Site) -> None:
+    site.write(HEAD + "".join(learning(f"learning {n}", age=n) for n in range(20)))
+
+    kept = []
+    for day in range(3):
+        for run in range(3):
+            site.prune(job=1 + 3 * day + run)
+        kept.append(len(texts(site.role.memory.read_bytes())))
+        site.now += 86_400
+
+    assert kept == [16, 13, 12]
+
+
+def test_an_absent_memory_file_is_nothing_to_prune(site: Site) -> None:
+    site.role.path.mkdir(parents=True)
+
+    outcome = site.prune()
+
+    assert outcome == Done("nothing to do; 0 -> 0 lines", changed=False)
+    assert list(site.role.path.iterdir()) == []
+
+
+def test_a_knowledge_file_that_cannot_take_anything_up_keeps_nothing_from_the_archive(site: Site) -> None:
+    site.write(crowd())
+    site.role.knowledge.write_bytes(b"# Reviewer Knowledge\n\xff\xfe")
+    knowledge = site.role.knowledge.read_bytes()
+    before = texts(site.role.memory.read_bytes())
+
+    assert isinstance(site.prune(), Done)
+
+    assert site.role.knowledge.read_bytes() == knowledge
+    assert [text for text in before if text not in site.everywhere()] == []
+
+
+def test_the_local_day_decides(site: Site) -> None:
+    assert local_day(site.now) == TODAY
+    assert local_day(site.now + 86_400) == TODAY + timedelta(days=1)

@@ -1,0 +1,208 @@
+"""What memory files call for, and what is learnt by looking at them: once for each content and day, unasked by git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from pathlib import Path
+
+import pytest
+
+from echod.jobs.care import Care
+from echod.jobs.needs import Look
+from echod.jobs.upkeep import Upkeep
+from echod.memory.policy import Policy
+from echod.state.database import Database
+from echod.state.entries import EntryLog, Reference
+from echod.state.job import JobKind
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from tests.life.files import HEAD, TODAY, learning, observation, protected
+
+NOON = datetime.combine(TODAY, time(12)).astimezone().timestamp()
+DAY = 86_400.0
+CARE = Care(policy=Policy(), prune=True, compress=True, maintain_tracked=False)
+LONG = HEAD + "".join(learning(f"learning {n}", age=n) for n in range(30))
+
+
+@dataclass
+class Site:
+    role: Role
+    entries: EntryLog
+    upkeep: Upkeep
+
+    def write(self, text: str, at: float = NOON) -> None:
+        self.role.memory.write_text(text)
+        os.utime(self.role.memory, (at, at))
+
+    def look(self, now: float = NOON, care: Care = CARE, mode: str = "maintain", *, reported: bool = False) -> Look:
+        return self.upkeep.look(self.role.store, care, mode, now, reported=reported)
+
+    def kinds(self, now: float = NOON, care: Care = CARE) -> list[JobKind]:
+        return [need.kind for need in self.look(now, care).needs]
+
+    def fresh(self) -> Site:
+        """As another process would look."""
+        return replace(self, upkeep=Upkeep(self.entries, self.upkeep._engine))
+
+    def alive(self) -> set[int]:
+        """How many days ago the project was alive."""
+        project = str(self.role.store.project)
+        facts = self.entries.facts(self.role.store.key, self.role.name, project, TODAY, 90)
+        return {(TODAY - day).days for day in facts.alive_days}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    project = tmp_path.resolve() / "project"
+    role = Role(Store(project, project / ".rune/echoes"), "reviewer")
+    role.path.mkdir(parents=True)
+    engine = Engine(tmp_path / "journal", limits=EngineLimits(), clock=lambda: NOON)
+    with Database.open(tmp_path / "state/echod.db") as database:
+        entries = EntryLog(database)
+        yield Site(role, entries, Upkeep(entries, engine))
+
+
+def test_a_file_over_its_limit_is_to_be_pruned(site: Site) -> None:
+    site.write(LONG)
+
+    (need,) = site.look().needs
+
+    assert (need.kind, need.role, need.due) == (JobKind.PRUNE, "reviewer", NOON)
+    assert need.reason.startswith("6 archived")
+
+
+def test_what_cannot_get_shorter_calls_for_nothing(site: Site) -> None:
+    site.write(HEAD + protected(40))
+
+    assert site.kinds() == []
+
+
+def test_the_same_file_is_the_same_input_that_day_and_another_one_the_next(site: Site) -> None:
+    site.write(LONG)
+
+    names = [s.look(NOON + later).needs[0].fingerprint for s in (site, site.fresh()) for later in (0, 60, DAY)]
+
+    assert names[:3] == names[3:]
+    assert names[0] == names[1] != names[2]
+
+
+def test_what_was_only_reported_is_another_input(site: Site) -> None:
+    site.write(LONG)
+
+    assert site.look(mode="report").needs[0].fingerprint != site.look().needs[0].fingerprint
+
+
+def test_an_observation_expires_on_its_day_without_anyone_touching_the_file(site: Site) -> None:
+    site.write(HEAD + observation("a review", age=0) + learning("money is in cents"))
+    site.look()
+    project = str(site.role.store.project)
+    site.entries.mark_alive(project, [TODAY + timedelta(days=n) for n in range(61)])
+
+    assert site.kinds(NOON + 59 * DAY) == []
+    assert site.kinds(NOON + 60 * DAY) == [JobKind.PRUNE]
+
+
+def test_a_project_that_slept_forgets_nothing(site: Site) -> None:
+    site.write(HEAD + observation("a review", age=0))
+    site.look()
+
+    assert site.kinds(NOON + 300 * DAY) == []
+
+
+def test_an_observation_with_three_references_is_to_be_promoted_once(site: Site) -> None:
+    site.write(HEAD + observation("a review"))
+    site.look()
+    store = site.role.store.key
+    (entry,) = site.entries.facts(store, "reviewer", "", TODAY, 90).histories
+
+    for session in ("one", "two"):
+        site.entries.refer(store, [Reference(entry, session)], TODAY)
+    assert site.kinds() == []
+    site.entries.refer(store, [Reference(entry, "three")], TODAY)
+
+    assert site.kinds() == [JobKind.PROMOTE]
+    assert site.look().needs == site.fresh().look().needs
+
+
+@pytest.mark.parametrize(
+    ("care", "kinds"),
+    [
+        (CARE, [JobKind.PRUNE, JobKind.COMPRESS]),
+        (replace(CARE, prune=False), [JobKind.COMPRESS]),
+        (replace(CARE, compress=False), [JobKind.PRUNE]),
+        (replace(CARE, policy=Policy(memory_line_limit=1000)), [JobKind.COMPRESS]),
+    ],
+    ids=["all", "no prune", "no compress", "more lines"],
+)
+def test_a_project_may_want_less(site: Site, care: Care, kinds: list[JobKind]) -> None:
+    site.write(LONG)
+    site.role.knowledge.write_text(HEAD + "".join(learning(f"learning {n}", lines=9) for n in range(60)))
+
+    assert site.kinds(care=care) == kinds
+
+
+def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(site: Site) -> None:
+    site.write(LONG)
+    project = site.role.store.project
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    assert site.kinds() == [JobKind.PRUNE]
+
+    subprocess.run(["git", "-C", str(project), "add", "."], check=True)
+
+    assert site.kinds() == []
+    assert site.kinds(care=replace(CARE, maintain_tracked=True)) == [JobKind.PRUNE]
+
+
+class TestAlive:
+    def test_on_the_days_on_which_others_wrote(self, site: Site) -> None:
+        site.write(HEAD, NOON - 40 * DAY)
+        findings = site.role.path / "ward-findings.md"
+        findings.write_text("x")
+        os.utime(findings, (NOON - 2 * DAY, NOON - 2 * DAY))
+
+        site.look()
+
+        assert site.alive() == {40, 2}
+
+    def test_not_by_what_echod_wrote(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        site.write(HEAD)
+        own = {site.role.memory: site.role.memory.stat().st_mtime_ns}
+        monkeypatch.setattr(Engine, "own_writes", lambda _self, _store: own)
+
+        site.look()
+
+        assert site.alive() == set()
+
+    def test_when_agents_report(self, site: Site) -> None:
+        site.look(reported=True)
+
+        assert site.alive() == {0}
+
+    def test_a_time_in_the_future_is_today(self, site: Site) -> None:
+        site.write(HEAD, NOON + 90 * DAY)
+
+        site.look()
+
+        assert site.alive() == {0}
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00broken", b"a\x00b"], ids=["not text", "zero bytes"])
+def test_what_is_no_memory_calls_for_nothing(site: Site, data: bytes) -> None:
+    site.role.memory.write_bytes(data)
+
+    assert site.look() == Look((), ())
+
+
+def test_a_role_that_is_no_memory_does_not_keep_the_others(site: Site) -> None:
+    site.write(LONG)
+    other = site.role.path.with_name("workers")
+    other.mkdir()
+    (other / "MEMORY.md").mkdir()
+    (other / "knowledge.md").symlink_to(site.role.memory)
+
+    assert site.kinds() == [JobKind.PRUNE]

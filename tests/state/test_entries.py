@@ -1,0 +1,178 @@
+"""What echod knows of entries: counted once, carried along, forgotten late."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from echod.memory.document import Layer
+from echod.memory.policy import Facts
+from echod.state.database import Database
+from echod.state.entries import FORGOTTEN_DAYS, EntryLog, Reference
+from echod.state.workflow_log import Sighting, WorkflowLog
+
+STORE, ROLE, PROJECT = "/home/user/src/shop/.rune/echoes", "reviewer", "/home/user/src/shop"
+TODAY = date(2026, 11, 20)
+NOON = datetime(2026, 11, 20, 12).astimezone().timestamp()
+DAY = 86_400.0
+O, I = Layer.OBSERVATIONS, Layer.INSCRIBED  # noqa: E741
+
+
+@pytest.fixture
+def entries(database: Database) -> EntryLog:
+    return EntryLog(database)
+
+
+def facts(entries: EntryLog, today: date = TODAY) -> Facts:
+    return entries.facts(STORE, ROLE, PROJECT, today, 90)
+
+
+def runs(log: WorkflowLog, key: str, at: float, ended: float | None = None) -> None:
+    log.record(PROJECT, [Sighting(key, "review", key, at, running=True, ended_at=None)], at)
+    if ended is not None:
+        log.record(PROJECT, [Sighting(key, "review", key, at, running=False, ended_at=ended)], ended)
+
+
+class TestSeen:
+    def test_an_entry_is_known_since_the_first_look_that_showed_it(self, entries: EntryLog) -> None:
+        for later in range(3):
+            entries.see(STORE, ROLE, {"a": I, "b": None}, TODAY + timedelta(days=later))
+
+        assert {i: h.first_seen for i, h in facts(entries).histories.items()} == {"a": TODAY, "b": TODAY}
+
+    def test_an_entry_that_comes_back_is_as_old_as_it_was(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": I}, TODAY)
+        entries.see(STORE, ROLE, {}, TODAY + timedelta(days=1))
+        entries.see(STORE, ROLE, {"a": I}, TODAY + timedelta(days=2))
+
+        assert facts(entries).histories["a"].first_seen == TODAY
+
+    def test_other_roles_and_stores_know_nothing_of_it(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": I}, TODAY)
+
+        assert not entries.facts(STORE, "workers", PROJECT, TODAY, 90).histories
+        assert not entries.facts("/elsewhere", ROLE, PROJECT, TODAY, 90).histories
+
+    def test_what_is_long_gone_is_forgotten_and_what_is_there_is_not(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": I, "b": I}, TODAY)
+        entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:1")], TODAY)
+        entries.see(STORE, ROLE, {"b": I}, TODAY)
+
+        assert entries.tidy(TODAY + timedelta(days=FORGOTTEN_DAYS)) == 0
+        assert entries.tidy(TODAY + timedelta(days=FORGOTTEN_DAYS + 1)) == 1
+        assert facts(entries).histories.keys() == {"b"}
+
+
+class TestAlive:
+    def test_days_are_those_marked_and_those_of_workflows(self, entries: EntryLog, database: Database) -> None:
+        log = WorkflowLog(database)
+        runs(log, "review-1", NOON - 5 * DAY, ended=NOON - 4 * DAY)
+        entries.mark_alive(PROJECT, [TODAY, TODAY - timedelta(days=30)])
+        entries.mark_alive(PROJECT, [TODAY])
+
+        assert facts(entries).alive_days == {TODAY - timedelta(days=back) for back in (0, 4, 5, 30)}
+
+
+class TestReferences:
+    def test_a_cause_counts_once(self, entries: EntryLog) -> None:
+        assert entries.refer(STORE, [Reference("a", "session:1")], TODAY - timedelta(days=2)) == 1
+        assert entries.refer(STORE, [Reference("a", "session:1"), Reference("a", "session:2")], TODAY) == 1
+
+        history = facts(entries).histories["a"]
+        assert (history.references, history.last_reference) == (2, TODAY)
+
+    def test_relevance_counts_recent_workflows_each_once(self, entries: EntryLog, database: Database) -> None:
+        log = WorkflowLog(database)
+        runs(log, "old", NOON - 120 * DAY, ended=NOON - 119 * DAY)
+        for number in range(4):
+            runs(log, f"review-{number}", NOON - number * DAY, ended=NOON - number * DAY + 60)
+        causes = [("session:1", "review-0"), ("session:2", "review-0"), ("session:3", "review-1"), ("session:4", "old")]
+
+        entries.refer(STORE, [Reference("a", cause, workflow) for cause, workflow in causes], TODAY)
+
+        found = facts(entries)
+        assert (found.histories["a"].workflows, found.workflows_seen) == (2, 4)
+
+    def test_the_workflow_is_the_one_that_ran_then(self, entries: EntryLog, database: Database) -> None:
+        log = WorkflowLog(database)
+        runs(log, "review-1", NOON, ended=NOON + 20)
+        runs(log, "work-2", NOON + 30)
+
+        moments = (NOON - 1, NOON + 10, NOON + 40, NOON + 90)
+        assert [entries.workflow_at(PROJECT, at) for at in moments] == [None, "review-1", "work-2", "work-2"]
+
+    def test_only_entries_that_are_there_are_often_referenced(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": O, "b": I, "c": O}, TODAY)
+        for cause in ("session:1", "session:2", "session:3"):
+            entries.refer(STORE, [Reference(entry, cause) for entry in "abc"], TODAY)
+        entries.see(STORE, ROLE, {"a": O, "b": I}, TODAY)
+
+        assert entries.often_referenced(STORE, ROLE, O, 3, TODAY) == ("a",)
+        assert entries.often_referenced(STORE, ROLE, O, 4, TODAY) == ()
+
+    def test_a_pinned_entry_is_not_counted_until_its_pin_runs_out(self, entries: EntryLog) -> None:
+        entries.see(STORE, ROLE, {"a": O}, TODAY)
+        entries.refer(STORE, [Reference("a", "session:1")], TODAY)
+        entries.pin(STORE, ["a"], TODAY)
+
+        assert entries.often_referenced(STORE, ROLE, O, 1, TODAY) == ()
+        assert entries.often_referenced(STORE, ROLE, O, 1, TODAY + timedelta(days=1)) == ("a",)
+
+
+class TestPins:
+    def test_a_pin_stands_until_it_is_taken_back_or_runs_out(self, entries: EntryLog) -> None:
+        entries.pin(STORE, ["a", "b"], TODAY)
+
+        assert entries.unpin(STORE, "a")
+        assert not entries.unpin(STORE, "a")
+        assert facts(entries).pinned == {"b": TODAY}
+        entries.tidy(TODAY + timedelta(days=1))
+        assert not facts(entries).pinned
+
+
+def test_references_pins_and_age_move_along_with_ids_that_are_exchanged(entries: EntryLog) -> None:
+    entries.see(STORE, ROLE, {"a": O}, TODAY - timedelta(days=9))
+    entries.see(STORE, ROLE, {"a": O, "b": O}, TODAY)
+    entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:1"), Reference("b", "session:2")], TODAY)
+    entries.pin(STORE, ["a"], TODAY)
+
+    entries.renumber(STORE, ROLE, {"a": "b", "b": "a"})
+
+    found = facts(entries)
+    assert {i: h.references for i, h in found.histories.items()} == {"a": 2, "b": 1}
+    assert found.histories["b"].first_seen == TODAY - timedelta(days=9)
+    assert found.pinned == {"b": TODAY}
+
+
+def test_an_entry_that_takes_the_id_of_one_that_went_brings_its_own_history(entries: EntryLog) -> None:
+    entries.see(STORE, ROLE, {"a": O, "b": O}, TODAY)
+    entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:2"), Reference("b", "session:3")], TODAY)
+
+    entries.renumber(STORE, ROLE, {"b": "a"})
+
+    assert {i: h.references for i, h in facts(entries).histories.items()} == {"a": 2}
+
+
+class TestPruned:
+    def test_what_was_archived_today_adds_up_and_is_forgotten_tomorrow(self, entries: EntryLog) -> None:
+        for number in (2, 3):
+            entries.note_pruned(STORE, ROLE, TODAY, number)
+
+        assert facts(entries).inscribed_archived_today == 5
+        assert facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 0
+        entries.note_pruned(STORE, ROLE, TODAY + timedelta(days=1), 1)
+        assert facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 1
+
+    def test_a_first_prune_is_held_since_it_was_first_met_until_it_is_let_go(self, entries: EntryLog) -> None:
+        assert [entries.hold(STORE, ROLE, NOON + later) for later in (0, 9)] == [NOON, NOON]
+
+        entries.let_go(STORE, [ROLE])
+
+        assert entries.hold(STORE, ROLE, NOON + 20) is None
+        assert entries.hold(STORE, "workers", NOON) == NOON
+
+    def test_a_file_that_was_pruned_is_not_held_again(self, entries: EntryLog) -> None:
+        entries.note_pruned(STORE, ROLE, TODAY, 0)
+
+        assert entries.hold(STORE, ROLE, NOON) is None
