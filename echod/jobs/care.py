@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from echod.memory.policy import Policy
 from echod.state.job import JobKind
 from echod.store.layout import Role
-from echod.store.repository import tracking
+from echod.workflows.git import may_track
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def only_on_request(kind: JobKind, role: Role, care: Care) -> str | None:
     if care.maintain_tracked or kind not in (JobKind.PRUNE, JobKind.COMPRESS):
         return None
     file = role.memory if kind is JobKind.PRUNE else role.knowledge
-    if tracking(role.store.project, file) is None:
+    if not may_track(role.store.root):
         return None
     return (
         f"git tracks {file.name}, so this is only done on request (echod {kind.value}), "

@@ -47,6 +47,12 @@ def read(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
     return tuple(markers.values())
 
 
+def may_track(store: Path) -> bool:
+    """Whether git tracks files of a store, as far as its index tells: where that cannot be read, it may."""
+    repository = _repository_of(store)
+    return repository is not None and _tracks(repository[1], store.relative_to(repository[0]))
+
+
 def _marker(path: Path, project: Path) -> Marker:
     at = _last_sign(path)
     shown = reading.relative(path, project)

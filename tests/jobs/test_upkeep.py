@@ -158,6 +158,15 @@ def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(sit
     assert site.kinds(care=replace(CARE, maintain_tracked=True)) == [JobKind.PRUNE]
 
 
+def test_what_git_may_track_is_left_to_people_too(site: Site) -> None:
+    site.write(LONG)
+    git = site.role.store.project / ".git"
+    git.mkdir()
+    (git / "index").write_bytes(b"nothing that can be read")
+
+    assert site.kinds() == []
+
+
 class TestAlive:
     def test_on_the_days_on_which_others_wrote(self, site: Site) -> None:
         site.write(HEAD, NOON - 40 * DAY)
