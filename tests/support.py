@@ -56,6 +56,10 @@ def finding(title: str, text: str = "", *, date: str = "2026-11-20", layer: str 
     )
 
 
+NO_PRUNING = {"ECHOD_MEMORY_LINE_LIMIT": "100000"}
+"""Settings for tests in which every entry has to stay in the memory file."""
+
+
 @dataclass(frozen=True)
 class Home:
     """A place for echod's own files, and a way to run it there."""

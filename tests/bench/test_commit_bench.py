@@ -14,25 +14,31 @@ from tests.torture.entries import entry
 from tests.torture.service import Arena, plan
 
 ENTRIES = 150
-ROUNDS = 200
+ROUNDS = 100
 
 
-def _measure(base: Path) -> tuple[list[float], list[float]]:
-    """Milliseconds of whole turns (open, read, plan, commit) and of the following settling of debts."""
+def _measure(base: Path) -> dict[str, list[float]]:
+    """Milliseconds of reading, of the commit, and of the following settling of debts."""
     arena = Arena(base)
     arena.found(*(entry(f"w{number}") for number in range(ENTRIES)))
     engine = arena.engine(EngineLimits(displaced_hours=0.0))
-    turns, settled = [], []
+    took: dict[str, list[float]] = {"open and read": [], "commit": [], "merge late bytes and close": []}
     for number in range(ROUNDS):
         (arena.role.path / "a-findings.md").write_bytes(entry(f"f{number % 3}x{number}"))
         start = time.perf_counter()
         with engine.open_role(arena.role) as session:
-            session.commit(number, plan(session.read(), keep=10_000, batch=1))
-        turns.append((time.perf_counter() - start) * 1000)
-        start = time.perf_counter()
+            view = session.read()
+            read = time.perf_counter()
+            changes = plan(view, keep=10_000, batch=1)
+            planned = time.perf_counter()
+            session.commit(number, changes)
+            committed = time.perf_counter()
+        again = time.perf_counter()
         engine.settle_debts(arena.store)
-        settled.append((time.perf_counter() - start) * 1000)
-    return turns, settled
+        settled = time.perf_counter()
+        for name, seconds in zip(took, (read - start, committed - planned, settled - again), strict=True):
+            took[name].append(seconds * 1000)
+    return took
 
 
 def _row(name: str, values: list[float]) -> str:
@@ -47,7 +53,7 @@ def test_commit(tmp_path: Path) -> None:
     if os.access("/dev/shm", os.W_OK):
         places["memory"] = Path(f"/dev/shm/echod-bench-{os.getpid()}")
     for name, base in places.items():
-        turns, settled = _measure(base)
-        print(_row(f"whole turn with commit, {name}", turns))
-        print(_row(f"merging late bytes and closing, {name}", settled))
-        assert len(turns) == ROUNDS
+        took = _measure(base)
+        for step, values in took.items():
+            print(_row(f"{step}, {name}", values))
+        assert all(len(values) == ROUNDS for values in took.values())

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from echod.memory.document import SIZE_LIMIT
 from tests.hostile.conftest import Target, inventory
-from tests.support import Home, finding
+from tests.support import NO_PRUNING, Home, finding
 
 _HUGE = 100 * 1024 * 1024
 
@@ -132,6 +133,7 @@ def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> N
 
 
 def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None:
+    target = replace(target, home=Home(target.home.root, NO_PRUNING))
     for number in range(205):
         target.findings(f"agent{number}", finding(f"Lesson of unit{number}", f"unit{number} needs valve{number * 7}."))
 

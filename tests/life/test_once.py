@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.document import Document, parse
-from tests.support import Home, corpus, finding, project
+from tests.support import NO_PRUNING, Home, corpus, finding, project
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -45,7 +45,7 @@ def test_findings_are_appended_and_every_other_byte_stays(home: Home, tmp_path: 
     (memory.parent / "ward-findings.md").write_text(first)
     (memory.parent / "seer-findings.md").write_text(second)
 
-    home.done("run", "--once", root)
+    Home(home.root, NO_PRUNING).done("run", "--once", root)
 
     after = memory.read_bytes()
     assert after.startswith(before)

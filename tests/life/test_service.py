@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support import Daemon, Home, daemon, finding, project, start, until
+from tests.support import NO_PRUNING, Daemon, Home, daemon, finding, project, start, until
 
 ROLES = ("reviewer", "workers")
 
@@ -237,6 +237,7 @@ class Storm:
 def test_killed_during_a_storm_of_findings_it_loses_and_duplicates_nothing(
     home: Home, tmp_path: Path, seed: int
 ) -> None:
+    home = Home(home.root, NO_PRUNING)
     roots = [project(tmp_path / name, *ROLES) for name in ("one", "other")]
     for root in roots:
         home.done("add", root)

@@ -256,7 +256,7 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
     except ComposeError:
         # Only where a block of the file is still open and a finding closes it.
         assert data in {b"<!-- never closed", b"<pre>\nx"}
-        assert any("-->" in one.text for one in [*found, *later])
+        assert any("-->" in one.text or "<pre" in one.text for one in [*found, *later])
         return
 
     assert after.render().startswith(data)
