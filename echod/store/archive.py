@@ -31,7 +31,8 @@ def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
         sync(fd)
     finally:
         os.close(fd)
-    directory.sync()
+    if offset == 0:
+        directory.sync()  # its name may be new
 
 
 def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:
