@@ -32,7 +32,7 @@ def apply(desk: Desk, record: Record) -> Record:
     except OSError as error:
         _give_up_or_park(desk, record, error)
     done = replace(record, state=RecordState.APPLIED)
-    desk.journal.save_lazily(done)  # if that is forgotten, the redo finds everything done
+    desk.journal.save(done)
     desk.journal.note_own({w.path: w.mtime_ns for w in done.writes if w.mtime_ns})
     if done.writes:
         mark_dirty(desk.ground.role.store)

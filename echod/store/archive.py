@@ -31,8 +31,7 @@ def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
         sync(fd)
     finally:
         os.close(fd)
-    if offset == 0:
-        directory.sync()  # its name may be new
+    directory.sync()
 
 
 def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:

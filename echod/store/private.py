@@ -12,12 +12,6 @@ from echod.store.fsops import sync, write_all
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a private file of the journal in one step and durably: old or new, never torn."""
-    replace_unordered(path, data)
-    sync_dir(path.parent)
-
-
-def replace_unordered(path: Path, data: bytes) -> None:
-    """The same, but a power cut may still bring the old version back, whole."""
     part = path.with_name(f"{path.name}.part")
     fd = _open_private(part, os.O_WRONLY | os.O_TRUNC)
     try:
@@ -26,6 +20,7 @@ def replace_unordered(path: Path, data: bytes) -> None:
     finally:
         os.close(fd)
     part.replace(path)
+    sync_dir(path.parent)
 
 
 def replace_lazily(path: Path, data: bytes) -> None:
