@@ -10,8 +10,10 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,31 +41,14 @@ def _run(*command: str) -> None:
         pytest.skip(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
-class Disk:
-    """An ext4 file system in an image file. `auto_da_alloc` off: the file system hides no forgotten fsync."""
-
-    def __init__(self, base: Path) -> None:
-        self.image, self.mount = base / "disk.img", base / "disk"
-        self.mount.mkdir()
-        with self.image.open("wb") as file:
-            file.truncate(_SIZE)
-        _run("mkfs.ext4", "-q", "-F", str(self.image))
-        self.attach(self.image, self.mount)
-
-    @staticmethod
-    def attach(image: Path, mount: Path) -> None:
-        _run("mount", "-o", "loop,noauto_da_alloc", str(image), str(mount))
-
-    @staticmethod
-    def detach(mount: Path) -> None:
+@contextmanager
+def mounted(image: Path, mount: Path) -> Iterator[None]:
+    """An ext4 image, in use. `auto_da_alloc` off: the file system hides no forgotten fsync."""
+    _run("mount", "-o", "loop,noauto_da_alloc", str(image), str(mount))
+    try:
+        yield
+    finally:
         subprocess.run(["umount", str(mount)], check=True)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    made = Disk(tmp_path)
-    yield made
-    made.detach(made.mount)
 
 
 def _work(arena: Arena, log: Path) -> None:
@@ -83,37 +68,45 @@ def _work(arena: Arena, log: Path) -> None:
         os.write(acknowledged, f"{name}\n".encode())
 
 
-def cut(disk: Disk, base: Path, after: float) -> list[str]:
-    """Let the service work, copy the platter after a while, recover on the copy; what is wrong there."""
-    shutil.rmtree(disk.mount / "arena", ignore_errors=True)
-    arena = Arena(disk.mount / "arena")
-    arena.found(*(entry(f"p{number}") for number in range(9)))
-    subprocess.run(["sync", "-f", str(disk.mount)], check=True)
-    log = base / "acknowledged"
+def cut(base: Path, after: float) -> list[str]:
+    """Let a service work, copy the platter after a while, recover on the copy; what is wrong there.
+
+    Every cut has images of its own. A mount namespace that another test makes keeps a mount alive, and the kernel
+    then shows its old content again to whoever mounts a file of the same inode.
+    """
+    here = Path(tempfile.mkdtemp(dir=base))
+    image, copy, mount, log = here / "disk.img", here / "copy.img", here / "disk", here / "acknowledged"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(_SIZE)
+    _run("mkfs.ext4", "-q", "-F", str(image))
     log.write_bytes(b"")
-    worker = in_child(lambda: _work(arena, log))
-    time.sleep(after)
-    os.kill(worker, signal.SIGSTOP)  # copying takes a moment, a power cut does not
-    os.waitpid(worker, os.WUNTRACED)
-    surely = log.read_text().split()
-    copy, mount = base / "copy.img", base / "copy"
-    shutil.copyfile(disk.image, copy)
-    os.kill(worker, signal.SIGKILL)
-    os.waitpid(worker, 0)
-    mount.mkdir(exist_ok=True)
-    disk.attach(copy, mount)
-    try:
-        return _judge(Arena(mount / "arena"), surely)
-    finally:
-        disk.detach(mount)
+    arena = Arena(mount / "arena")
+    with mounted(image, mount):
+        arena.found(*(entry(f"p{number}") for number in range(9)))
+        subprocess.run(["sync", "-f", str(mount)], check=True)
+        worker = in_child(lambda: _work(arena, log))
+        time.sleep(after)
+        os.kill(worker, signal.SIGSTOP)  # copying takes a moment, a power cut does not
+        os.waitpid(worker, os.WUNTRACED)
+        surely = log.read_text().split()
+        shutil.copyfile(image, copy)
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)
+    # In the same place, for the journal knows a store by its path.
+    with mounted(copy, mount):
+        wrong = _judge(arena, surely)
+    shutil.rmtree(here)
+    return wrong
 
 
 def _judge(arena: Arena, surely: list[str]) -> list[str]:
     engine = arena.engine(PROMPT)
-    recovery = engine.recover([arena.store])
     for lock in (arena.base / "project/tmp").iterdir():
-        os.utime(lock, (0, 0))
+        os.utime(lock, (0, 0))  # no machine is up again within the 30 s after which anybody may break a lock
+    recovery = engine.recover([arena.store])
     wrong = [f"parked: {parked.reason}" for parked in recovery.parked]
+    wrong += ["the journal is not there"] if surely and not engine.history([arena.store]) else []
     for _ in range(12):
         if not turn(arena, engine, keep=5) and not arena.hidden():
             break
@@ -125,22 +118,20 @@ def _judge(arena: Arena, surely: list[str]) -> list[str]:
     return wrong
 
 
-# Failed once in a full run beside other tests and not otherwise; until that is understood it decides in make torture.
-@pytest.mark.torture
-def test_a_power_cut_at_random_loses_nothing(disk: Disk, tmp_path: Path) -> None:
+def test_a_power_cut_at_random_loses_nothing(tmp_path: Path) -> None:
     rnd = random.Random(1)
 
-    wrong = [problem for _ in range(_ROUNDS) for problem in cut(disk, tmp_path, rnd.uniform(0.05, 0.4))]
+    wrong = [problem for _ in range(_ROUNDS) for problem in cut(tmp_path, rnd.uniform(0.05, 0.4))]
 
     assert wrong == []
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
-def test_a_hundred_power_cuts(disk: Disk, tmp_path: Path) -> None:
+def test_a_hundred_power_cuts(tmp_path: Path) -> None:
     rnd = random.Random(2)
 
-    wrong = [problem for _ in range(100) for problem in cut(disk, tmp_path, rnd.uniform(0.02, 0.6))]
+    wrong = [problem for _ in range(100) for problem in cut(tmp_path, rnd.uniform(0.02, 0.6))]
 
     print(f"\n{'power cuts':12}{100:>6}{'wrong':>8}{len(wrong):>6}")
     assert wrong == []
