@@ -159,6 +159,9 @@ def furnish(
         lookout = _lookout(paths, settings, environ, engine, database, workflows, workflows)
         me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
         queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
+        if not queue.has_numbered():
+            # The journal outlives the database, and `undo` finds a commit by the number of its job.
+            queue.number_after(engine.highest_job())
 
         observed = ObservedLog(database)
         entries = EntryLog(database)

@@ -50,6 +50,21 @@ class JobQueue:
         self._max_attempts = max_attempts
         self._backoff = backoff
 
+    def has_numbered(self) -> bool:
+        """Whether this database ever gave a job its number; a new or rebuilt one has not."""
+        with self._database.reading() as link:
+            return link.execute("SELECT 1 FROM sqlite_sequence WHERE name = 'job'").fetchone() is not None
+
+    def number_after(self, last: int) -> None:
+        """Give no number up to `last` again: commits of jobs that this database does not know carry them."""
+        with self._database.writing() as link:
+            link.execute(
+                "INSERT INTO sqlite_sequence (name, seq) SELECT 'job', :last "
+                "WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'job')",
+                {"last": last},
+            )
+            link.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'job'", (last,))
+
     # What a store calls for
 
     def put(self, need: Need, now: float) -> int | None:

@@ -135,3 +135,14 @@ def test_a_failed_one_is_forgotten_in_time(queue: JobQueue, view: QueueView) -> 
     assert queue.delete_finished(NOW) == 0
     assert queue.delete_finished(NOW + 1) == 1
     assert view.jobs() == ()
+
+
+def test_numbers_go_on_after_those_that_others_remember(queue: JobQueue) -> None:
+    assert not queue.has_numbered()
+
+    queue.number_after(41)
+
+    assert queue.has_numbered()
+    assert queue.put(need(), NOW) == 42
+    queue.number_after(7)
+    assert queue.begin(asked(), NOW).id == 43
