@@ -7,7 +7,6 @@ Unknown keys are errors that name file and line; unknown variables are warnings.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -331,8 +330,3 @@ def _line_of(keys: tuple[str, ...], text: str) -> int:
             if path == keys[: len(path)]:
                 return number
     return 1
-
-
-def environment() -> Mapping[str, str]:
-    """The process environment, read at the edge and passed on."""
-    return os.environ

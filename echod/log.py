@@ -10,7 +10,6 @@ import io
 import logging
 import logging.handlers
 import os
-import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -113,8 +112,3 @@ def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     except (OSError, ValueError):
         return False
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
-
-
-def stderr() -> TextIO:
-    """Where logs go unless a file collects them."""
-    return sys.stderr

@@ -6,17 +6,15 @@ merely there looks as hung as it is. Read by `echod status`, hence free of heavy
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
 from echod.daemon.holder import LockState
+from echod.daemon.leave import leave
 from echod.daemon.process import Process
-from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 
 BEAT_SECONDS = 5.0
 """How often the daemon beats."""
@@ -113,7 +111,7 @@ class Heart:
     def _write(self, beat: Heartbeat) -> None:
         self._last = beat
         try:
-            _write(self._path, beat)
+            leave(self._path, json.dumps(asdict(beat)))
             self._trouble = ""
         except OSError as error:
             self._trouble = f"the heartbeat could not be written ({error.strerror})"
@@ -207,18 +205,3 @@ def _stall(now: Heartbeat) -> str:
     if still > STALL_SECONDS:
         return f"the worker has not moved ({now.job})" if now.job else "the worker has not moved"
     return ""
-
-
-def _write(path: Path, beat: Heartbeat) -> None:
-    # Not synced: a heartbeat that a crash loses was worth nothing.
-    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)  # some sweep runtime directories
-    stage = path.with_name(f".{path.name}.{beat.pid}")
-    descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(beat), file)
-        stage.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            stage.unlink()
-        raise

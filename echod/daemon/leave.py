@@ -9,7 +9,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from echod.paths import PRIVATE_FILE
+from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 
 
 def leave(path: Path, text: str) -> None:
@@ -18,6 +18,7 @@ def leave(path: Path, text: str) -> None:
     Raises:
         OSError: the runtime directory is gone or full.
     """
+    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)  # some sweep runtime directories
     stage = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
     try:

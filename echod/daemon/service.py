@@ -56,8 +56,6 @@ class _Signals:
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self.previous[number] = signal.signal(number, self._heard)
-        # A lease that another program breaks is announced by SIGIO, which would end the process.
-        self.previous[signal.SIGIO] = signal.signal(signal.SIGIO, signal.SIG_IGN)
         return self
 
     def __exit__(self, *_: object) -> None:
