@@ -177,3 +177,20 @@ def project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
         (root / store / role).mkdir(parents=True)
     (root / store).mkdir(parents=True, exist_ok=True)
     return root
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Run in a forked process and return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -26,6 +26,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts (docs/json.md).")]
 Project = Annotated[Path, typer.Argument(metavar="PATH", help="A project, or any directory in one.")]
+OnlyHere = Annotated[Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)]
 
 
 def _example(command: str) -> str:
@@ -352,9 +353,7 @@ def unpin(context: typer.Context, entry: Entry, path: Where = None) -> None:
 @app.command(epilog=_example("echod pause ~/src/my-project"))
 def pause(
     context: typer.Context,
-    path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)
-    ] = None,
+    path: OnlyHere = None,
 ) -> None:
     """Write no memory until `echod resume`; what comes up meanwhile waits."""
     from echod.cli.projects import pause
@@ -365,9 +364,7 @@ def pause(
 @app.command(epilog=_example("echod resume ~/src/my-project"))
 def resume(
     context: typer.Context,
-    path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)
-    ] = None,
+    path: OnlyHere = None,
 ) -> None:
     """Go on after `echod pause`."""
     from echod.cli.projects import resume

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,23 +122,6 @@ class Place:
             inbox = Inbox(Spool(self.spool), observed, rules)
             engine = Engine(self.root / "state/journal", limits=EngineLimits(), clock=self.clock)
             yield Office(self, inbox, observed, engine)
-
-
-def in_child(work: Callable[[], object]) -> int:
-    """Run in a forked process: 0 if it came back, 137 if it was killed on the way, 1 if it failed."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture

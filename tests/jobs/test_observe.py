@@ -12,7 +12,8 @@ from echod.jobs.outcome import Blocked, Done
 from echod.state.observed import ObservedLog
 from echod.store.faults import Busy
 from tests.hooks.events import rune_team, teammate
-from tests.jobs.conftest import Place, in_child
+from tests.jobs.conftest import Place
+from tests.support import in_child
 
 LEARNED = "### [2026-01-01] Pattern: Old\n- **layer**: inscribed\n- Learned.\n"
 

@@ -25,8 +25,8 @@ from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.plan import open_gate
 from echod.store.steps import Step, Tracer, untraced
-from tests.jobs.conftest import in_child
 from tests.life.files import HEAD, TODAY, learning, observation, protected
+from tests.support import in_child
 
 POLICY = Policy(memory_line_limit=100)
 

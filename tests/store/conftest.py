@@ -109,23 +109,6 @@ def die_at(step: Step) -> Callable[[Step], None]:
     return trace
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """Run in a forked process and return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     project = (tmp_path / "project").resolve()

@@ -16,7 +16,8 @@ from echod.store.faults import Busy
 from echod.store.fsops import Dir, UnsupportedError
 from echod.store.lease import Writers
 from echod.store.steps import Step
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry, in_child
+from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
+from tests.support import in_child
 
 AFTER = HEADER + entry("First") + entry("Second") + entry("Third")
 

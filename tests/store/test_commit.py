@@ -12,7 +12,8 @@ from echod.store.changeset import Append, ChangeSet, Write, digest
 from echod.store.commit import Committed, Overtaken
 from echod.store.faults import Busy, Refused, StoreFault
 from echod.store.steps import Step
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry, in_child
+from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
+from tests.support import in_child
 
 BOTH = HEADER + entry("First") + entry("Second")
 

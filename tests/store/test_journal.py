@@ -25,7 +25,8 @@ from echod.store.records import (
     decode,
 )
 from echod.store.steps import Step
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry, in_child
+from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
+from tests.support import in_child
 
 TEXT = st.text(max_size=8)
 RECORDS = st.builds(
