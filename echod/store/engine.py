@@ -101,6 +101,10 @@ class Engine:
         with told("look into", role.path), stand_on(role) as ground:
             yield RoleSession(self._at(ground, RoleLock(role, None, self._clock())), plain_memory)
 
+    def owes(self, store: Store) -> bool:
+        """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
+        return any(self._journal.of(role).open_records() for role in self._roles(store))
+
     def settle_debts(self, store: Store) -> tuple[int, ...]:
         """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.
 

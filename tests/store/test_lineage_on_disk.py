@@ -47,6 +47,15 @@ def test_a_stale_writer_with_an_entry_of_its_own_is_healed(grown: Place) -> None
     assert grown.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
 
 
+def test_a_store_owes_nothing_before_its_first_commit_and_something_while_one_is_followed(place: Place) -> None:
+    assert not place.engine().owes(place.store)
+
+    place.findings("agent", THIRD)
+    consolidate(place)
+
+    assert place.engine().owes(place.store)
+
+
 def test_settle_debts_heals_too(grown: Place) -> None:
     replace(grown.memory, BOTH + entry("Theirs"))
 
