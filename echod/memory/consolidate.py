@@ -8,7 +8,7 @@ file that cannot be understood is set aside with the reason; a memory file that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -20,7 +20,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.intake import FindingsFile, Rejected, Taken, take_in
 from echod.memory.similarity import Learning, exact_form, learning_of
 
-__all__ = ["Added", "Consolidation", "Consumed", "Duplicate", "FindingsFile", "Quarantined", "consolidate"]
+__all__ = ["Added", "Begun", "Consolidation", "Consumed", "Duplicate", "FindingsFile", "Quarantined", "consolidate"]
 
 REFRESHED_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 
@@ -54,6 +54,14 @@ class Consumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Quarantined:
     """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
 
@@ -71,8 +79,9 @@ class Consolidation:
         added: one for each new entry, in the order in which they stand.
         duplicates: one for each finding that is in the memory already, or twice in the findings.
         known: keys of findings that were consumed before and are passed over.
-        consumed: every findings file that was understood, in name order.
-        quarantined: every other one.
+        consumed: every findings file that is done with, in name order.
+        begun: the one that holds more than may be taken up at once, if any.
+        quarantined: every findings file that cannot be understood.
         summary: all of it in one line.
     """
 
@@ -81,8 +90,12 @@ class Consolidation:
     duplicates: tuple[Duplicate, ...]
     known: tuple[str, ...]
     consumed: tuple[Consumed, ...]
+    begun: tuple[Begun, ...]
     quarantined: tuple[Quarantined, ...]
     summary: str
+
+
+Reader = Callable[[FindingsFile, date], Taken | Rejected]
 
 
 def consolidate(
@@ -91,9 +104,14 @@ def consolidate(
     batches: Iterable[FindingsFile],
     today: date,
     *,
-    known_keys: frozenset[str] = frozenset(),
+    known_keys: Container[str] = frozenset(),
+    most: int | None = None,
+    read: Reader = take_in,
 ) -> Consolidation | Unreadable:
     """Decide what becomes of these findings. The order of `batches` makes no difference.
+
+    Where they are more than `most` new ones, the files that come last in name order wait, and so does the rest of the
+    one in which the number is reached.
 
     Args:
         role: the role's name; part of the entries' ids.
@@ -101,12 +119,14 @@ def consolidate(
         batches: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
+        most: how many new findings are taken up; None for all.
+        read: `take_in`, or what remembers its answers.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
         return document
-    received = [take_in(file, today) for file in sorted(batches, key=lambda file: (file.name, file.data))]
-    taken = [file for file in received if isinstance(file, Taken)]
+    received = [read(file, today) for file in sorted(batches, key=lambda file: (file.name, file.data))]
+    taken = _portion([file for file in received if isinstance(file, Taken)], known_keys, most)
     rejected = [file for file in received if isinstance(file, Rejected)]
     terms = _Terms(role, memory, today, known_keys)
     try:
@@ -121,19 +141,54 @@ class _Terms:
     role: str
     memory: bytes | None
     today: date
-    known_keys: frozenset[str]
+    known_keys: Container[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """What is taken up of a file now: some of its findings; `all_of_it`: there is nothing more in it."""
+
+    file: Taken
+    findings: Sequence[Finding]
+    all_of_it: bool
+
+    def keys(self, known: Container[str]) -> tuple[str, ...]:
+        """What is to be remembered as consumed. The parts that were taken up before are known, and may be very many."""
+        parts = self.file.file.begun or not self.all_of_it
+        return tuple(finding.key for finding in self.findings if not parts or finding.key not in known)
+
+
+def _portion(taken: Iterable[Taken], known_keys: Container[str], most: int | None) -> list[_Portion]:
+    """The files, and the beginning of one, that hold no more than `most` findings that are not known."""
+    chosen: list[_Portion] = []
+    room = most
+    for file in taken:
+        if room is None:
+            chosen.append(_Portion(file, file.findings, all_of_it=True))
+            continue
+        new = [at for at, finding in enumerate(file.findings) if finding.key not in known_keys]
+        if len(new) <= room:
+            chosen.append(_Portion(file, file.findings, all_of_it=True))
+            room -= len(new)
+        else:
+            if room:
+                chosen.append(_Portion(file, file.findings[: new[room]], all_of_it=False))
+            break
+    return chosen
 
 
 def _decide(
-    document: Document, taken: Sequence[Taken], rejected: Sequence[Rejected], terms: _Terms
+    document: Document, taken: Sequence[_Portion], rejected: Sequence[Rejected], terms: _Terms
 ) -> Consolidation | Unreadable:
     desk = _Desk(document, terms.today)
     known: list[str] = []
-    for finding in (finding for file in taken for finding in file.findings):
-        if finding.key in terms.known_keys:
-            known.append(finding.key)
-        else:
-            desk.receive(finding)
+    for portion in taken:
+        for finding in portion.findings:
+            if finding.key not in terms.known_keys:
+                desk.receive(finding)
+            elif not portion.file.file.begun:
+                known.append(finding.key)
+    begun = tuple(Begun(part.file.file.name, part.keys(terms.known_keys)) for part in taken if not part.all_of_it)
     after = with_entries(Document(document.preamble, tuple(desk.blocks)), desk.new)
     if isinstance(after, Unreadable):
         return after
@@ -149,10 +204,13 @@ def _decide(
         duplicates=tuple(Duplicate(finding.key, ids[at] or "", finding.claimed) for finding, at in desk.duplicates),
         known=tuple(known),
         consumed=tuple(
-            Consumed(file.file.name, tuple(finding.key for finding in file.findings), file.kept) for file in taken
+            Consumed(whole.file.file.name, whole.keys(terms.known_keys), whole.file.kept)
+            for whole in taken
+            if whole.all_of_it
         ),
+        begun=begun,
         quarantined=tuple(Quarantined(file.file.name, file.reason, file.kept) for file in rejected),
-        summary=_summary(len(desk.new), len(desk.duplicates) + len(known), len(rejected)),
+        summary=_summary(len(desk.new), len(desk.duplicates) + len(known), len(rejected), begun),
     )
 
 
@@ -213,22 +271,22 @@ def _learning(finding: Finding) -> Learning:
     return Learning(title, tidy.text, tidy.evidence, tidy.layer)
 
 
-def _sifted(document: Document, taken: Sequence[Taken]) -> tuple[list[Taken], list[Rejected]]:
+def _sifted(document: Document, taken: Sequence[_Portion]) -> tuple[list[_Portion], list[Rejected]]:
     """The files whose findings can be written, and the others with the reason."""
-    writable: list[Taken] = []
+    writable: list[_Portion] = []
     refused: list[Rejected] = []
     for file in taken:
         try:
             after = with_entries(document, file.findings)
         except ComposeError as error:
-            refused.append(Rejected(file.file, str(error), file.kept))
+            refused.append(Rejected(file.file.file, str(error), file.file.kept))
             continue
         writable.append(file)
         document = document if isinstance(after, Unreadable) else after
     return writable, refused
 
 
-def _summary(added: int, known: int, quarantined: int) -> str:
+def _summary(added: int, known: int, quarantined: int, begun: Sequence[Begun]) -> str:
     parts = []
     if added:
         parts.append(f"{added} added")
@@ -236,4 +294,5 @@ def _summary(added: int, known: int, quarantined: int) -> str:
         parts.append(f"{known} already known")
     if quarantined:
         parts.append(f"{quarantined} {'file' if quarantined == 1 else 'files'} set aside")
+    parts += [f"the rest of {file.name} follows" for file in begun]
     return ", ".join(parts) or "nothing new"

@@ -26,12 +26,14 @@ class FindingsFile:
         agent: who wrote it (the name without `-findings.md`).
         data: its bytes.
         date: the local day on which it was last changed.
+        begun: whether a part of it was taken up before; what is known of it then is no news.
     """
 
     name: str
     agent: str
     data: bytes
     date: date
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -394,6 +394,48 @@ def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None,
     assert titles(together if together is not None else memory) == titles(one_by_one)
 
 
+@settings(max_examples=40, deadline=None)
+@given(MEMORIES, FILES, st.integers(1, 3))
+def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile], most: int) -> None:
+    together = decide(memory, *files)
+    by_parts, waiting = memory, list(files)
+    taken_up: list[str] = []
+    while waiting:
+        plan = consolidate("reviewer", by_parts, waiting, TODAY, known_keys=frozenset(taken_up), most=most)
+        assert isinstance(plan, Consolidation)
+        begun = {one.name for one in plan.begun}
+        gone = {one.name for one in plan.consumed} | {one.name for one in plan.quarantined}
+        keys = [key for one in plan.begun for key in one.keys] + [key for one in plan.consumed for key in one.keys]
+        assert len(set(keys) - set(taken_up)) <= most
+        assert gone or keys
+        assert not begun & gone
+        taken_up += keys
+        waiting = [
+            dataclasses.replace(one, begun=one.begun or one.name in begun) for one in waiting if one.name not in gone
+        ]
+        by_parts = by_parts if plan.memory is None else plan.memory
+
+    assert titles(by_parts) == titles(together.memory if together.memory is not None else memory)
+    assert set(taken_up) == {key for one in together.consumed for key in one.keys}
+
+
+def test_the_part_of_a_file_that_was_taken_up_before_is_no_news() -> None:
+    many = file("".join(f"## Lesson {number}\nUnit {number} leaks.\n\n" for number in range(5)))
+    first = consolidate("reviewer", MEMORY, [many], TODAY, most=2)
+    assert isinstance(first, Consolidation)
+    (begun,) = first.begun
+    rest = dataclasses.replace(many, begun=True)
+
+    last = consolidate("reviewer", first.memory, [rest], TODAY, known_keys=frozenset(begun.keys), most=10)
+
+    assert isinstance(last, Consolidation)
+    assert (first.summary, last.summary) == ("2 added, the rest of scout-findings.md follows", "3 added")
+    assert (len(first.consumed), len(last.begun), len(last.known)) == (0, 0, 0)
+    (consumed,) = last.consumed
+    assert not set(consumed.keys) & set(begun.keys)
+    assert consumed.kept == many.data
+
+
 @pytest.mark.corpus
 def test_real_memory_files_get_exactly_the_new_entries() -> None:
     for path in sorted(corpus().glob("*echoes/**/MEMORY.md")):
