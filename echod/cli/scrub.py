@@ -10,25 +10,21 @@ from typing import NoReturn
 
 import typer
 
-from echod.cli.by_hand import gate_of, held
+from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract import ScrubFile, ScrubPlace, ScrubReport, to_json
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.service import me
-from echod.daemon.wiring import House, furnish, still_runs
+from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, Exit
 from echod.jobs import scrub as job
 from echod.jobs.scan import Candidate, candidates, places_in
 from echod.memory.exposed import Place
-from echod.state.job import JobKind, Need
+from echod.state.job import Job, JobKind
 from echod.store import layout
 from echod.store.layout import Role
-from echod.store.plan import Gate, open_gate
+from echod.store.plan import Gate
 from echod.store.repository import tracking
-
-_LOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
     confirmed = yes or (writes and not as_json and _agreed(found))
     skipped: list[str] = []
     if writes and any(one.due(confirmed=confirmed) for one in found):
-        skipped = _strip(shell, project, found, confirmed=confirmed, force=force)
+        skipped = _strip(shell, found, confirmed=confirmed, force=force)
         wake_daemon(shell)
     left = tuple(_look(shell, project)) if writes else found
     gone = _number(found) - _number(left)
@@ -90,13 +86,10 @@ def _agreed(found: Sequence[_Found]) -> bool:
     return typer.confirm(f"Take {count(held, 'secret')} out of etched entries and notes too?")
 
 
-def _strip(shell: Shell, project: Path, found: Sequence[_Found], *, confirmed: bool, force: bool) -> list[str]:
+def _strip(shell: Shell, found: Sequence[_Found], *, confirmed: bool, force: bool) -> list[str]:
     """Do it, a job for each part of a role; what was left alone, a sentence each."""
     skipped: list[str] = []
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, project)
-        if (reason := gate()) is not None:
-            raise held(project, reason)
         todo: dict[Role, list[Candidate]] = {}
         for one in found:
             if one.due(confirmed=confirmed):
@@ -104,28 +97,23 @@ def _strip(shell: Shell, project: Path, found: Sequence[_Found], *, confirmed: b
         for role, files in todo.items():
             for start in range(0, len(files), job.MOST_FILES):
                 part = files[start : start + job.MOST_FILES]
-                skipped += _strip_part(shell, house, role, part, gate, confirmed=confirmed)
+                skipped += _strip_part(shell, house, role, part, confirmed=confirmed, force=force)
     return skipped
 
 
 def _strip_part(
-    shell: Shell, house: House, role: Role, files: Sequence[Candidate], gate: Gate, *, confirmed: bool
+    shell: Shell, house: House, role: Role, files: Sequence[Candidate], *, confirmed: bool, force: bool
 ) -> tuple[str, ...]:
-    now = shell.now()
-    need = Need(JobKind.SCRUB, role.store.key, role.name, f"{now}", f"secrets in {count(len(files), 'file')}", now)
-    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
-        house.engine.recover([role.store])
-        house.queue.recover(still_runs, now)
-        row = house.queue.begin(need, now)
-        try:
-            with house.engine.open_role(role) as session:
-                done = job.run(row.id, session, files, confirmed=confirmed, gate=gate)
-        except BaseException as error:
-            said = str(error) if isinstance(error, EchodError) else f"an unexpected {type(error).__name__}"
-            house.queue.give_up(row, said, shell.now())
-            raise
-        house.queue.finish(row, done.summary, shell.now())
-    return done.skipped
+    skipped: list[str] = []
+
+    def work(row: Job, gate: Gate) -> str:
+        with house.engine.open_role(role) as session:
+            done = job.run(row.id, session, files, confirmed=confirmed, gate=gate)
+        skipped.extend(done.skipped)
+        return done.summary
+
+    carry_out(shell, house, Asked(JobKind.SCRUB, role, f"secrets in {count(len(files), 'file')}"), work, force=force)
+    return tuple(skipped)
 
 
 def _number(found: Sequence[_Found]) -> int:

@@ -9,23 +9,20 @@ from pathlib import Path
 
 import typer
 
+from echod.cli.asked import Asked, carry_out
 from echod.cli.by_hand import HeldError, agree, gate_of, held, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.service import me
-from echod.daemon.wiring import House, furnish, look_out, still_runs
-from echod.errors import EchodError, UsageError
+from echod.daemon.wiring import House, furnish, look_out
+from echod.errors import UsageError
 from echod.jobs.pins import pin_what_came_back
 from echod.jobs.proposal import local_day
 from echod.memory.document import Block
-from echod.state.job import Job, JobKind, Need
+from echod.state.job import Job, JobKind
 from echod.store.history import Done
-from echod.store.plan import Gate, open_gate
+from echod.store.plan import Gate
 from echod.store.undo import Preview
-
-_LOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,41 +111,15 @@ def _newest(known: Iterable[Done]) -> int:
 
 def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
     """Do it, as a job of its own; its number."""
-    gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, plan.project)
-    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
-        house.queue.recover(still_runs, shell.now())
-        need = Need(
-            kind=JobKind.UNDO,
-            store=plan.newest.store.key,
-            role=plan.newest.role.name,
-            fingerprint=f"job {plan.job}",
-            reason=f"a person takes back job {plan.job}",
-            due=shell.now(),
-        )
-        job = house.queue.begin(need, shell.now())
-        _undo(shell, house, plan, job, gate)
-        return job.id
 
+    def work(job: Job, gate: Gate) -> str:
+        undone = house.engine.undo(plan.job, by=job.id, gate=gate)
+        until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
+        pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, until)
+        return f"took back job {plan.job}: {plan.newest.summary}"
 
-def _undo(shell: Shell, house: House, plan: _Plan, job: Job, gate: Gate) -> None:
-    closed: list[str] = []
-
-    def noting() -> str | None:
-        reason = gate()
-        closed.extend([] if reason is None else [reason])
-        return reason
-
-    try:
-        undone = house.engine.undo(plan.job, by=job.id, gate=noting)
-    except EchodError as error:
-        house.queue.give_up(job, str(error), shell.now())
-        raise (held(plan.project, closed[-1]) if closed else error) from error
-    except BaseException as error:
-        house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
-        raise
-    until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
-    pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, until)
-    house.queue.finish(job, f"took back job {plan.job}: {plan.newest.summary}", shell.now())
+    asked = Asked(JobKind.UNDO, plan.newest.role, f"a person takes back job {plan.job}")
+    return carry_out(shell, house, asked, work, force=force).id
 
 
 def _shown(plan: _Plan, now: float) -> Iterator[str]:

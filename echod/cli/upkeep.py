@@ -9,31 +9,23 @@ from pathlib import Path
 
 import typer
 
-from echod.cli.by_hand import HeldError, agree, gate_of, held, stores_meant
+from echod.cli.asked import Asked, carry_out, done
+from echod.cli.by_hand import HeldError, agree, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract import PlannedEntry, PlannedFile, PlanReport, to_json
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.service import me
-from echod.daemon.wiring import House, Lookout, furnish, look_out, still_runs
-from echod.errors import EchodError, UsageError
+from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.errors import UsageError
 from echod.jobs import compress, prune
 from echod.jobs.care import Care
-from echod.jobs.outcome import Blocked, Deferred, Done, Failed
 from echod.jobs.proposal import local_day
 from echod.memory.document import Unreadable, parse_block
 from echod.memory.policy import Action, Facts, Rule
-from echod.state.job import Job, JobKind, Need
+from echod.state.job import Job, JobKind
 from echod.store.layout import Role, Store, roles_of
-from echod.store.plan import Gate, open_gate
+from echod.store.plan import Gate
 from echod.store.session import RoleView
-
-_LOCK_SECONDS = 30.0
-
-
-class NotDoneError(EchodError):
-    """A file was left as it is; the sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,53 +198,15 @@ def _shown(plan: _Planned, *, every: bool) -> Iterator[str]:
 
 def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -> None:
     """Do it, as a job of its own. The plan is made anew from the file as it is then."""
-    now = shell.now()
-    need = Need(kind, role.store.key, role.name, f"asked at {now}", "a person asked for it", now)
-    with worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS):
-        house.queue.recover(still_runs, now)
-        house.entries.let_go(role.store.key, [role.name])
-        job = house.queue.begin(need, now)
-        summary = _run(shell, house, job, role, force=force)
-    typer.echo(paragraph(f"{role.name}: {summary}. To take it back: echod undo {job.id}", hang="  "))
-
-
-def _run(shell: Shell, house: House, job: Job, role: Role, *, force: bool) -> str:
-    """Run the job and write down how it ended; what it did."""
-    closed: list[str] = []
-    gate = open_gate if force else gate_of(shell, house.lookout.gatekeeper, role.store.project)
-
-    def noting() -> str | None:
-        reason = gate()
-        closed.extend([] if reason is None else [reason])
-        return reason
-
-    try:
-        done = _attempt(shell, house, job, role, noting)
-    except EchodError as error:
-        if closed:
-            house.queue.finish(job, f"nothing was done: {closed[-1]}", shell.now())
-            raise held(role.store.project, closed[-1]) from error
-        house.queue.give_up(job, str(error), shell.now())
-        raise
-    except BaseException as error:
-        house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
-        raise
-    house.queue.finish(job, done.summary, shell.now())
-    return done.summary
-
-
-def _attempt(shell: Shell, house: House, job: Job, role: Role, gate: Gate) -> Done:
-    if (reason := gate()) is not None:
-        raise held(role.store.project, reason)
-    run = prune.run if job.kind is JobKind.PRUNE else compress.run
+    run = prune.run if kind is JobKind.PRUNE else compress.run
     policy = house.lookout.care(role.store.project).policy
-    with house.engine.open_role(role) as session:
-        outcome = run(job.id, session, house.entries, policy, gate, shell.now, writes=True)
-    if not isinstance(outcome, Done):
-        raise NotDoneError(_why(outcome))
-    return outcome
+    said: list[str] = []
 
+    def work(job: Job, gate: Gate) -> str:
+        house.entries.let_go(role.store.key, [role.name])
+        with house.engine.open_role(role) as session:
+            said.append(done(run(job.id, session, house.entries, policy, gate, shell.now, writes=True)))
+        return said[-1]
 
-def _why(outcome: Deferred | Blocked | Failed) -> str:
-    text = outcome.error if isinstance(outcome, Failed) else outcome.reason
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}. Nothing was changed."
+    job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=force)
+    typer.echo(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))

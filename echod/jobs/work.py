@@ -212,7 +212,7 @@ class Worker:
                 return promote.run(job.id, session, entries, policy, gate, clock, writes=writes)
             case JobKind.COMPRESS:
                 return compress.run(job.id, session, entries, policy, gate, clock, writes=writes)
-            case JobKind.UNDO | JobKind.SCRUB:
+            case _:
                 return Blocked(f"only a person does this: echod {job.kind.value}")
 
     def _held(self, job: Job, verdict: Verdict) -> Finished:

@@ -33,9 +33,30 @@ class JobKind(StrEnum):
     COMPRESS = "compress"
     UNDO = "undo"
     SCRUB = "scrub"
+    REMEMBER = "remember"
+    RAISE = "raise"
+    FORGET = "forget"
+    RESTORE = "restore"
+    RESET = "reset"
+    REVIEW = "review"
+    ELEVATE = "elevate"
+    PACK = "pack"
 
 
-BY_HAND = frozenset({JobKind.UNDO, JobKind.SCRUB})
+BY_HAND = frozenset(
+    {
+        JobKind.UNDO,
+        JobKind.SCRUB,
+        JobKind.REMEMBER,
+        JobKind.RAISE,
+        JobKind.FORGET,
+        JobKind.RESTORE,
+        JobKind.RESET,
+        JobKind.REVIEW,
+        JobKind.ELEVATE,
+        JobKind.PACK,
+    }
+)
 """Kinds that no state of a store calls for: a person's command does them itself, at once, while the person waits."""
 
 

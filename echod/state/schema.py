@@ -159,7 +159,21 @@ _ENTRIES: Final = (
 )
 """Also, the queue may hold jobs of the kinds `prune`, `promote` and `compress` from here on."""
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO, _SCRUB, _ENTRIES)
+_PERSON: Final = (
+    # What a person answered to a review item: it is not shown again while it says the same.
+    """
+    CREATE TABLE answered (
+        item TEXT PRIMARY KEY,
+        store TEXT NOT NULL,
+        answer TEXT NOT NULL CHECK (answer IN ('accepted', 'rejected')),
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+"""Also, the queue may hold what a person asks for with `remember`, `raise`, `forget`, `restore`, `reset`, `review`,
+`elevate` and `packs` from here on."""
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = ((*_JOBS, *_WORKFLOWS), _HOOKS, _UNDO, _SCRUB, _ENTRIES, _PERSON)
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
 VERSION: Final = len(MIGRATIONS)
