@@ -144,10 +144,20 @@ def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
         OSError: the call failed.
     """
     try:
-        _rename(source, name, target, new_name, _NOREPLACE)
+        rename_new(source, name, target, new_name)
     except UnsupportedError:
         os.link(name, new_name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
         os.unlink(name, dir_fd=source.fd)
+
+
+def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+    """The same in one step, for directories too.
+
+    Raises:
+        UnsupportedError: the file system cannot.
+        OSError: as `move_new`.
+    """
+    _rename(source, name, target, new_name, _NOREPLACE)
 
 
 def sync(fd: int) -> None:

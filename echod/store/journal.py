@@ -9,7 +9,7 @@
     {journal}/{store}/{role}/undone      findings given back by undos that are forgotten, one digest a line
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
     {journal}/{store}/{role}/own         modification times of files as echod left them
-    {journal}/{store}/{role}/lock        inode of the writers' lock we hold
+    {journal}/{store}/{role}/lock        mark of the writers' lock we hold
 
 Only one process may use a journal for writing at a time (the worker lock sees to it).
 """
@@ -173,15 +173,15 @@ class RoleJournal:
             merged = {**self.own_writes(), **times}
             replace_lazily(self.root / "own", json.dumps(merged, sort_keys=True).encode())
 
-    def note_lock(self, inode: int) -> None:
-        """Remember the writers' lock we took, so that recovery can release it at once."""
-        replace_lazily(self.root / "lock", str(inode).encode())
+    def note_lock(self, mark: str) -> None:
+        """Remember the mark of the writers' lock we take, so that recovery can release it at once."""
+        replace_lazily(self.root / "lock", mark.encode())
 
-    def noted_lock(self) -> int | None:
-        """The inode of a lock we took and did not say to have released."""
+    def noted_lock(self) -> str | None:
+        """The mark of a lock we took and did not say to have released."""
         try:
-            return int((self.root / "lock").read_text())
-        except (FileNotFoundError, ValueError):
+            return (self.root / "lock").read_text()
+        except FileNotFoundError:
             return None
 
     def clear_lock(self) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from echod.store.faults import Busy, told
-from echod.store.fsops import Dir, move_new, open_dir
+from echod.store.fsops import Dir, UnsupportedError, open_dir, rename_new
 from echod.store.journal import RoleJournal
 from echod.store.layout import Role
 
@@ -26,10 +27,10 @@ def lock_name(role: Role) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoleLock:
-    """A lock we hold; `inode` is None where the project has no `tmp`, and so nobody locks."""
+    """A lock we hold; `mark` tells it from others', and is None where the project has no `tmp`, and so nobody locks."""
 
     role: Role
-    inode: int | None
+    mark: str | None
     since: float
 
     def age(self, now: float) -> float:
@@ -54,45 +55,68 @@ def acquire(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
         raise
     with tmp, told("take the writers' lock in", tmp.path):
         name = lock_name(role)
-        if not _make(tmp, name):
+        if not _make(tmp, name, journal):
             _break_stale(tmp, name, journal, now=now)
-            if not _make(tmp, name):
+            if not _make(tmp, name, journal):
                 raise _busy(tmp, name)
-        inode = tmp.inode(name)
-        if inode is not None:
-            journal.note_lock(inode)
-        return RoleLock(role, inode, now)
+        return RoleLock(role, journal.noted_lock(), now)
 
 
 def release(lock: RoleLock, journal: RoleJournal) -> None:
     """Give the lock back, unless somebody took it from us in the meantime."""
-    if lock.inode is not None:
-        _remove_own(lock.role, lock.inode)
+    if lock.mark is not None:
+        _remove_own(lock.role, lock.mark)
     journal.clear_lock()
 
 
 def release_left_behind(role: Role, journal: RoleJournal) -> None:
     """Release a lock that a killed process of ours left (recovery)."""
-    inode = journal.noted_lock()
-    if inode is not None:
-        _remove_own(role, inode)
+    mark = journal.noted_lock()
+    if mark is not None:
+        _remove_own(role, mark)
         journal.clear_lock()
 
 
-def _remove_own(role: Role, inode: int) -> None:
+def _remove_own(role: Role, mark: str) -> None:
     try:
         with open_dir(role.store.project, ("tmp",)) as tmp:
-            if tmp.inode(lock_name(role)) == inode:
+            if _mark(tmp, lock_name(role)) == mark:
                 os.rmdir(lock_name(role), dir_fd=tmp.fd)
     except OSError:
         return  # gone, or no longer empty: whoever broke or filled it owns it now, and after 30 s it is stale
 
 
-def _make(tmp: Dir, name: str) -> bool:
+def _make(tmp: Dir, name: str, journal: RoleJournal) -> bool:
+    """Make the lock, its mark noted before anybody can see it: a kill at any point leaves one we know as ours."""
+    ready = f"{name}.{journal.tag}-new"
+    with suppress(FileNotFoundError):
+        os.rmdir(ready, dir_fd=tmp.fd)
+    os.mkdir(ready, 0o755, dir_fd=tmp.fd)
+    try:
+        journal.note_lock(_mark(tmp, ready))
+        rename_new(tmp, ready, tmp, name)
+    except FileExistsError:
+        os.rmdir(ready, dir_fd=tmp.fd)
+        journal.clear_lock()
+        return False
+    except UnsupportedError:
+        os.rmdir(ready, dir_fd=tmp.fd)
+        return _make_at_once(tmp, name, journal)
+    return True
+
+
+def _mark(tmp: Dir, name: str) -> str:
+    """Tells a lock from one that another program makes later, which may well get the same inode number."""
+    found = tmp.stat(name)
+    return f"{found.st_ino}:{found.st_mtime_ns}" if found else ""
+
+
+def _make_at_once(tmp: Dir, name: str, journal: RoleJournal) -> bool:
     try:
         os.mkdir(name, 0o755, dir_fd=tmp.fd)
     except FileExistsError:
         return False
+    journal.note_lock(_mark(tmp, name))
     return True
 
 
@@ -100,23 +124,29 @@ def _break_stale(tmp: Dir, name: str, journal: RoleJournal, *, now: float) -> No
     found = tmp.stat(name)
     if found is None:
         return
-    ours = found.st_ino == journal.noted_lock()
-    if not ours and now - found.st_mtime <= STALE_SECONDS:
+    if now - found.st_mtime <= STALE_SECONDS:
         raise _busy(tmp, name)
     # Another breaker may have been faster and hold a fresh lock now: move it aside and look which one it was.
     aside = f"{name}.{journal.tag}"
     try:
-        move_new(tmp, name, tmp, aside)
-    except (FileNotFoundError, FileExistsError, PermissionError):
+        rename_new(tmp, name, tmp, aside)
+    except UnsupportedError:
+        aside = name
+    except (FileNotFoundError, FileExistsError):
         raise _busy(tmp, name) from None
     if tmp.inode(aside) != found.st_ino:
-        move_new(tmp, aside, tmp, name)
+        _put_back(tmp, aside, name)
         raise _busy(tmp, name)
     try:
         os.rmdir(aside, dir_fd=tmp.fd)
     except OSError:
-        move_new(tmp, aside, tmp, name)
+        _put_back(tmp, aside, name)
         raise Busy(f"{tmp.path / name} is not empty, so it is no lock echod may break; remove it by hand.") from None
+
+
+def _put_back(tmp: Dir, aside: str, name: str) -> None:
+    if aside != name:
+        rename_new(tmp, aside, tmp, name)
 
 
 def _busy(tmp: Dir, name: str) -> Busy:

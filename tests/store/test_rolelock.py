@@ -6,8 +6,11 @@ import os
 
 import pytest
 
+from echod.store import rolelock
 from echod.store.faults import Busy
+from echod.store.journal import RoleJournal
 from tests.store.conftest import Place
+from tests.support import in_child
 
 
 def test_the_lock_is_held_during_the_session_and_empty(place: Place) -> None:
@@ -64,3 +67,26 @@ def test_without_a_tmp_directory_nobody_locks(place: Place) -> None:
 
     with place.engine().open_role(place.role) as session:
         assert session.read().memory.data is not None
+
+
+@pytest.mark.parametrize("call", ["mkdir", "note_lock", "rename_new"])
+def test_a_kill_while_the_lock_is_made_blocks_nobody(place: Place, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_and_die() -> None:
+        owner = {"mkdir": os, "note_lock": RoleJournal, "rename_new": rolelock}[call]
+        original = getattr(owner, call)
+
+        def dies_after(*arguments: object, **options: object) -> None:
+            original(*arguments, **options)
+            if call != "mkdir" or ".rune-echo-lock-" in str(arguments[0]):
+                os._exit(137)
+
+        monkeypatch.setattr(owner, call, dies_after)
+        with place.engine().open_role(place.role):
+            pass
+
+    status = in_child(take_and_die)
+
+    with place.engine().open_role(place.role) as session:
+        assert session.read().memory.data is not None
+    assert status == 137
+    assert list((place.project / "tmp").iterdir()) == []

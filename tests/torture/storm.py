@@ -130,9 +130,8 @@ def _finish(arena: Arena) -> None:
     engine = arena.engine(STORMY)
     engine.recover([arena.store])
     deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
-        if not turn(arena, engine, keep=_KEEP, batch=3) and not arena.hidden() and not arena.findings():
-            return
+    while turn(arena, engine, keep=_KEEP, batch=3) or arena.hidden() or arena.findings():
+        assert time.monotonic() < deadline, "the service does not come to an end"
         time.sleep(0.02)
 
 
