@@ -1,99 +1,43 @@
 """The policy of consolidation: what becomes of a role's findings, decided on values.
 
-Each finding is new and gets an entry at the end of the memory file, or it is an exact duplicate of an entry and only
-refreshes it (verified: the later day, confidence: the higher one, the text stays), or it was consumed before. An
-entry that is etched, a note, or of an unknown layer is not even refreshed: only a person changes those. A findings
-file that cannot be understood is set aside with the reason; a memory file that cannot be understood stops it all.
+Each finding is new and gets an entry at the end of the memory file, or it says what an entry says already and only
+refreshes that one, or it was consumed before. One that says what it replaces takes the place of that entry, where there
+is no doubt which. A findings file that cannot be understood is set aside with the reason; a memory file that cannot be
+understood stops it all.
+
+Read in this order: `similarity` (what is the same learning), `reception` (new, or found again), `superseding` (what
+gives way), this module, `consolidation` (what comes out).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 
-from echod.memory.compose import ComposeError, new_memory_file, tidied, with_entries
-from echod.memory.document import Block, Document, Entry, Layer, Unreadable, parse
-from echod.memory.edit import with_confidence, with_verified
-from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
+from echod.memory.compose import ComposeError, new_memory_file, with_entries
+from echod.memory.consolidation import (
+    Added,
+    Begun,
+    Consolidation,
+    Consumed,
+    Duplicate,
+    Quarantined,
+    Superseded,
+    Undecided,
+)
+from echod.memory.document import Document, Unreadable, parse
+from echod.memory.findings import Finding
+from echod.memory.folding import Folded, fold, without
 from echod.memory.identity import entry_ids
 from echod.memory.intake import FindingsFile, Rejected, Taken, take_in
-from echod.memory.similarity import Learning, exact_form, learning_of
+from echod.memory.policy.archive_text import archived_entry
+from echod.memory.policy.rereading import reads_as_written
+from echod.memory.policy.rules import Rule
+from echod.memory.reception import Reception
+from echod.memory.superseding import Doubt, Doubtful, Going, decide
 
-__all__ = ["Added", "Begun", "Consolidation", "Consumed", "Duplicate", "FindingsFile", "Quarantined", "consolidate"]
-
-REFRESHED_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A finding that became an entry; `claimed` is the layer it asked for and only a person may give."""
-
-    key: str
-    id: str
-    title: str
-    claimed: Layer | None
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """A finding that an entry (`id`) holds already; it counts as one reference to that entry."""
-
-    key: str
-    id: str
-    claimed: Layer | None
-
-
-@dataclass(frozen=True, slots=True)
-class Consumed:
-    """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
-
-    name: str
-    keys: tuple[str, ...]
-    kept: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
-
-    name: str
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
-
-    name: str
-    reason: str
-    kept: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Consolidation:
-    """What the policy decided.
-
-    Attributes:
-        memory: the new bytes of the memory file; None if they are the old ones.
-        added: one for each new entry, in the order in which they stand.
-        duplicates: one for each finding that is in the memory already, or twice in the findings.
-        known: keys of findings that were consumed before and are passed over.
-        consumed: every findings file that is done with, in name order.
-        begun: the one that holds more than may be taken up at once, if any.
-        quarantined: every findings file that cannot be understood.
-        summary: all of it in one line.
-    """
-
-    memory: bytes | None
-    added: tuple[Added, ...]
-    duplicates: tuple[Duplicate, ...]
-    known: tuple[str, ...]
-    consumed: tuple[Consumed, ...]
-    begun: tuple[Begun, ...]
-    quarantined: tuple[Quarantined, ...]
-    summary: str
-
+__all__ = ["Consolidation", "FindingsFile", "consolidate"]
 
 Reader = Callable[[FindingsFile, date], Taken | Rejected]
 
@@ -105,13 +49,14 @@ def consolidate(
     today: date,
     *,
     known_keys: Container[str] = frozenset(),
+    pinned: Container[str] = frozenset(),
     most: int | None = None,
     read: Reader = take_in,
 ) -> Consolidation | Unreadable:
     """Decide what becomes of these findings. The order of `batches` makes no difference.
 
-    Where they are more than `most` new ones, the files that come last in name order wait, and so does the rest of the
-    one in which the number is reached.
+    Where they would change more than `most` entries, the files that come last in name order wait, and so does the rest
+    of the one in which the number is reached.
 
     Args:
         role: the role's name; part of the entries' ids.
@@ -119,21 +64,26 @@ def consolidate(
         batches: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        most: how many new findings are taken up; None for all.
+        pinned: ids of entries that no rule touches; none gives way to a finding.
+        most: how many entries are added or refreshed; None for all that there are.
         read: `take_in`, or what remembers its answers.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
         return document
     received = [read(file, today) for file in sorted(batches, key=lambda file: (file.name, file.data))]
-    taken = _portion([file for file in received if isinstance(file, Taken)], known_keys, most)
+    taken = [_Portion(file, file.findings, all_of_it=True) for file in received if isinstance(file, Taken)]
     rejected = [file for file in received if isinstance(file, Rejected)]
-    terms = _Terms(role, memory, today, known_keys)
+    terms = _Terms(role, memory, today, known_keys, pinned, most)
+    reception = Reception(document, today)
+    portions, known = _received(reception, taken, terms)
     try:
-        return _decide(document, taken, rejected, terms)
+        return _decided(document, reception, portions, known, rejected, terms)
     except ComposeError:
-        writable, refused = _sifted(document, taken)
-        return _decide(document, writable, [*rejected, *refused], terms)
+        writable, refused = _sifted(document, portions)
+        reception = Reception(document, today)
+        portions, known = _received(reception, writable, terms)
+        return _decided(document, reception, portions, known, [*rejected, *refused], terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +92,8 @@ class _Terms:
     memory: bytes | None
     today: date
     known_keys: Container[str]
+    pinned: Container[str]
+    most: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,117 +110,92 @@ class _Portion:
         return tuple(finding.key for finding in self.findings if not parts or finding.key not in known)
 
 
-def _portion(taken: Iterable[Taken], known_keys: Container[str], most: int | None) -> list[_Portion]:
-    """The files, and the beginning of one, that hold no more than `most` findings that are not known."""
-    chosen: list[_Portion] = []
-    room = most
-    for file in taken:
-        if room is None:
-            chosen.append(_Portion(file, file.findings, all_of_it=True))
-            continue
-        new = [at for at, finding in enumerate(file.findings) if finding.key not in known_keys]
-        if len(new) <= room:
-            chosen.append(_Portion(file, file.findings, all_of_it=True))
-            room -= len(new)
-        else:
-            if room:
-                chosen.append(_Portion(file, file.findings[: new[room]], all_of_it=False))
-            break
-    return chosen
-
-
-def _decide(
-    document: Document, taken: Sequence[_Portion], rejected: Sequence[Rejected], terms: _Terms
-) -> Consolidation | Unreadable:
-    desk = _Desk(document, terms.today)
+def _received(reception: Reception, taken: Iterable[_Portion], terms: _Terms) -> tuple[list[_Portion], list[str]]:
+    """Take findings in until they are as many as may be; what of the files that was, and what was known."""
+    portions: list[_Portion] = []
     known: list[str] = []
     for portion in taken:
-        for finding in portion.findings:
-            if finding.key not in terms.known_keys:
-                desk.receive(finding)
-            elif not portion.file.file.begun:
-                known.append(finding.key)
-    begun = tuple(Begun(part.file.file.name, part.keys(terms.known_keys)) for part in taken if not part.all_of_it)
-    after = with_entries(Document(document.preamble, tuple(desk.blocks)), desk.new)
-    if isinstance(after, Unreadable):
-        return after
-    ids = entry_ids(terms.role, after)
-    first_new = len(document.blocks)
-    data = after.render()
+        for at, finding in enumerate(portion.findings):
+            if finding.key in terms.known_keys:
+                if not portion.file.file.begun:
+                    known.append(finding.key)
+            elif terms.most is not None and reception.changed >= terms.most:
+                if at:
+                    portions.append(replace(portion, findings=portion.findings[:at], all_of_it=False))
+                return portions, known
+            else:
+                reception.receive(finding)
+        portions.append(portion)
+    return portions, known
+
+
+def _decided(
+    document: Document,
+    reception: Reception,
+    taken: Sequence[_Portion],
+    known: Sequence[str],
+    rejected: Sequence[Rejected],
+    terms: _Terms,
+) -> Consolidation | Unreadable:
+    going, doubtful = _giving_way(document, reception, terms)
+    folded = fold(terms.role, document, reception, going.keys())
+    if isinstance(folded, Unreadable):
+        return folded
+    ids, data = folded.ids, folded.after.render()
+    new = enumerate(reception.new, start=len(document.blocks))
     return Consolidation(
-        memory=None if data == terms.memory or not (desk.new or terms.memory) else data,
+        memory=None if data == terms.memory or not (reception.new or terms.memory) else data,
         added=tuple(
-            Added(finding.key, ids[first_new + number] or "", finding.title, finding.claimed)
-            for number, finding in enumerate(desk.new)
+            Added(finding.key, ids[place], finding.title, finding.claimed)
+            for place, finding in new
+            if place not in going
         ),
-        duplicates=tuple(Duplicate(finding.key, ids[at] or "", finding.claimed) for finding, at in desk.duplicates),
+        duplicates=tuple(
+            Duplicate(finding.key, ids[place], finding.title, finding.claimed)
+            for finding, place in reception.duplicates
+        ),
+        superseded=tuple(_superseded(going[place], folded, reception, terms) for place in sorted(going)),
+        undecided=tuple(
+            Undecided(one.replacement.finding.key, ids[one.replacement.place], one.replacement.target, one.doubt)
+            for one in doubtful
+        ),
         known=tuple(known),
         consumed=tuple(
             Consumed(whole.file.file.name, whole.keys(terms.known_keys), whole.file.kept)
             for whole in taken
             if whole.all_of_it
         ),
-        begun=begun,
+        begun=tuple(Begun(part.file.file.name, part.keys(terms.known_keys)) for part in taken if not part.all_of_it),
         quarantined=tuple(Quarantined(file.file.name, file.reason, file.kept) for file in rejected),
-        summary=_summary(len(desk.new), len(desk.duplicates) + len(known), len(rejected), begun),
+        renumbered=folded.renumbered,
     )
 
 
-class _Desk:
-    """Where findings are laid beside the memory: what is in it, what is new, what was there already."""
-
-    def __init__(self, document: Document, today: date) -> None:
-        self.blocks = list(document.blocks)
-        self.new: list[Finding] = []
-        self.duplicates: list[tuple[Finding, int]] = []
-        self._today = today
-        self._places: dict[tuple[str, str, str], int] = {}
-        for place, block in enumerate(self.blocks):
-            if block.entry:
-                self._places.setdefault(exact_form(learning_of(block, block.entry)), place)
-
-    def receive(self, finding: Finding) -> None:
-        """Take a finding: as a new entry, or as a duplicate of the entry or new finding that says the same."""
-        next_place = len(self.blocks) + len(self.new)
-        place = self._places.setdefault(exact_form(_learning(finding)), next_place)
-        if place == next_place:
-            self.new.append(finding)
-            return
-        self.duplicates.append((finding, place))
-        if place < len(self.blocks):
-            self.blocks[place] = refreshed(self.blocks[place], finding, self._today)
-        else:
-            first = self.new[place - len(self.blocks)]
-            self.new[place - len(self.blocks)] = replace(
-                first,
-                verified=max(first.verified, finding.verified),
-                confidence=max(first.confidence, finding.confidence),
-            )
+def _giving_way(
+    document: Document, reception: Reception, terms: _Terms
+) -> tuple[Mapping[int, Going], Sequence[Doubtful]]:
+    """What gives way, by place, and what a person decides."""
+    if not reception.replacements:
+        return {}, ()
+    ids = entry_ids(terms.role, document)
+    found, doubtful = decide(reception, terms.today, lambda place: ids[place] in terms.pinned)
+    going = {one.place: one for one in found}
+    if going and not reads_as_written(without(document, reception, going)):
+        # Only the heading of what would go ends a code block or comment above it.
+        return {}, [*doubtful, *(Doubtful(one.replacement, Doubt.STUCK) for one in found)]
+    return going, doubtful
 
 
-def refreshed(block: Block, finding: Finding, today: date) -> Block:
-    """The block of an entry that was found again: the later date, the higher confidence, nothing else."""
-    entry = block.entry
-    if entry is None or entry.layer not in REFRESHED_LAYERS:
-        return block
-    seen = _last_seen(entry, today)
-    verified = min(finding.verified, today)
-    if seen is None or verified > seen:
-        block = with_verified(block, verified)
-    held = DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence
-    return with_confidence(block, finding.confidence) if finding.confidence > held else block
-
-
-def _last_seen(entry: Entry, today: date) -> date | None:
-    # A date in the future is a mistake, and counts as none.
-    days = (day for day in (entry.verified, entry.heading_date) if day and day <= today + timedelta(days=1))
-    return next(days, None)
-
-
-def _learning(finding: Finding) -> Learning:
-    tidy = tidied(finding)
-    title = f"{tidy.kind}: {tidy.title}" if tidy.kind else tidy.title
-    return Learning(title, tidy.text, tidy.evidence, tidy.layer)
+def _superseded(going: Going, folded: Folded, reception: Reception, terms: _Terms) -> Superseded:
+    place, number = going.place, going.place - len(reception.blocks)
+    block = folded.gone[place]
+    return Superseded(
+        key=going.replacement.finding.key,
+        by=folded.ids[going.replacement.place],
+        title=block.entry.title if block.entry else "",
+        archived=archived_entry(block, folded.ids[place], terms.role, Rule.SUPERSEDED, terms.today),
+        own_key=reception.new[number].key if number >= 0 else None,
+    )
 
 
 def _sifted(document: Document, taken: Sequence[_Portion]) -> tuple[list[_Portion], list[Rejected]]:
@@ -284,15 +211,3 @@ def _sifted(document: Document, taken: Sequence[_Portion]) -> tuple[list[_Portio
         writable.append(file)
         document = document if isinstance(after, Unreadable) else after
     return writable, refused
-
-
-def _summary(added: int, known: int, quarantined: int, begun: Sequence[Begun]) -> str:
-    parts = []
-    if added:
-        parts.append(f"{added} added")
-    if known:
-        parts.append(f"{known} already known")
-    if quarantined:
-        parts.append(f"{quarantined} {'file' if quarantined == 1 else 'files'} set aside")
-    parts += [f"the rest of {file.name} follows" for file in begun]
-    return ", ".join(parts) or "nothing new"
