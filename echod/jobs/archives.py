@@ -5,20 +5,54 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from echod.memory.policy import ArchivedEntry, archive_text
+from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
+from echod.memory.policy.archive_text import REMOVED
 from echod.store.changeset import Append
+from echod.store.faults import told
 from echod.store.layout import Role
 
 _BACKUP = re.compile(r"MEMORY-\d{4}-\d{2}-\d{2}(-\d+)?\.md")
 _DIRECTORY = "archive"
+_BACKUP_PREFIX = "MEMORY-"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry of an archive, and the file that it stands in, relative to the role."""
+
+    file: str
+    entry: ArchivedEntry
 
 
 def pruned_sizes(role: Role) -> Mapping[str, int]:
     """Bytes of the files in the role's archive that pruned entries are appended to, by name."""
     return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, "pruned-")}
+
+
+def removed_name(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> str:
+    """The file of a role's archive, relative to the role, that takes what a person takes out today."""
+    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, f"{REMOVED}-")}
+    return archive_name(today.year, sizes, len(archive_text(entries, job)), stem=REMOVED)
+
+
+def archived_entries(role: Role) -> tuple[Kept, ...]:
+    """Every entry in the archive of a role, oldest first. Backups are no archive.
+
+    Raises:
+        StoreFault: the archive cannot be read.
+    """
+    with told("read the archive of", role.path):
+        names = [e.name for e in _files(role, "") if e.name.endswith(".md") and not e.name.startswith(_BACKUP_PREFIX)]
+        found = [
+            Kept(f"{_DIRECTORY}/{name}", entry)
+            for name in sorted(names, key=lambda name: (len(name), name))
+            for entry in read_archive((role.path / _DIRECTORY / name).read_bytes()).entries
+        ]
+    return tuple(sorted(found, key=lambda kept: (kept.entry.day, kept.entry.job or 0)))
 
 
 def append_to(path: PurePosixPath, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
@@ -30,7 +64,7 @@ def append_to(path: PurePosixPath, entries: Iterable[ArchivedEntry], job: int) -
 def backup_of(role: Role, data: bytes, today: date) -> str | None:
     """A free name, relative to the role, for a backup of its memory file; None if an identical one is there."""
     taken = set()
-    for entry in _files(role, "MEMORY-"):
+    for entry in _files(role, _BACKUP_PREFIX):
         taken.add(entry.name)
         same_size = entry.stat(follow_symlinks=False).st_size == len(data)
         if same_size and _BACKUP.fullmatch(entry.name) and Path(entry.path).read_bytes() == data:

@@ -1,4 +1,4 @@
-"""The text of `archive/pruned-{year}.md`: each entry verbatim, below a line that says what it is and why it is there.
+"""The text of `archive/pruned-{year}.md` and `removed-{year}.md`: entries verbatim, each below a line that tells of it.
 
     <!-- echod:archived {"id": "...", ..., "bytes": 312, "sha256": "..."} -->
     (312 bytes of the entry)
@@ -24,6 +24,12 @@ from echod.memory.redact import redact_entry
 
 ARCHIVE_LIMIT = 1024 * 1024
 """Bytes of an archive file from which on a new one is begun."""
+
+PRUNED = "pruned"
+"""How the names of archive files begin that hold what a rule took out."""
+
+REMOVED = "removed"
+"""How the names of archive files begin that hold what a person took out, or what gave way to another edit."""
 
 _HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILINE)
 
@@ -117,20 +123,21 @@ def read_archive(data: bytes) -> Archive:
     return Archive(tuple(entries), tuple(damaged))
 
 
-def archive_name(year: int, sizes: Mapping[str, int], adding: int = 0) -> str:
+def archive_name(year: int, sizes: Mapping[str, int], adding: int = 0, *, stem: str = PRUNED) -> str:
     """The archive file that takes `adding` more bytes this year, relative to the role.
 
     Args:
         year: the year.
-        sizes: bytes of the files in the role's archive by name; others than `pruned-` files do not matter.
+        sizes: bytes of the files in the role's archive by name; others than those of this stem do not matter.
         adding: bytes that will be added. A single addition may be larger than the limit.
+        stem: how the file's name begins, `PRUNED` or `REMOVED`.
     """
     number = 1
     while True:
-        name = f"pruned-{year}.md" if number == 1 else f"pruned-{year}-{number}.md"
+        name = f"{stem}-{year}.md" if number == 1 else f"{stem}-{year}-{number}.md"
         size = sizes.get(name, 0)
         # A higher number means that this one was full once, even if someone made it smaller since.
-        later = any(re.fullmatch(rf"pruned-{year}-(\d+)\.md", other) and _number(other) > number for other in sizes)
+        later = any(re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _number(other) > number for other in sizes)
         if not later and (size == 0 or size + adding <= ARCHIVE_LIMIT):
             return f"archive/{name}"
         number += 1

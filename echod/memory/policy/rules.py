@@ -28,3 +28,6 @@ class Rule(StrEnum):
     PROMOTE = "promote"
     TOPIC = "topic"
     OLDEST_KNOWLEDGE = "oldest-knowledge"
+    SUPERSEDED = "superseded"
+    FORGOTTEN = "forgotten"
+    RESET = "reset"

@@ -1,0 +1,183 @@
+"""Which entry does a person mean by the beginning of an id? The current project first, memory before archive.
+
+Where several begin so, a person at a terminal is asked and a script is refused; both see the candidates.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from echod.cli.by_hand import stores_meant
+from echod.cli.shell import Shell
+from echod.cli.text import fitted, plain
+from echod.daemon.wiring import Lookout
+from echod.errors import UsageError
+from echod.jobs.archives import Kept, archived_entries
+from echod.memory.document import Block, Document, parse, parse_block
+from echod.memory.identity import entry_ids
+from echod.store.layout import Role, Store, roles_of
+
+_MOST_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that stands in a memory file."""
+
+    role: Role
+    document: Document
+    id: str
+
+    @property
+    def block(self) -> Block:
+        """Its block."""
+        ids = entry_ids(self.role.name, self.document)
+        return self.document.blocks[ids.index(self.id)]
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return _title(self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An entry that stands in no memory file any more: its copies in the archive of its role, oldest first."""
+
+    role: Role
+    id: str
+    copies: tuple[Kept, ...]
+
+    @property
+    def title(self) -> str:
+        """The title of its newest copy."""
+        return _title(parse_block(self.copies[-1].entry.text))
+
+
+Hit = TypeVar("Hit", Found, Archived)
+
+
+def in_memory(shell: Shell, lookout: Lookout, path: Path | None, wanted: Sequence[str]) -> list[Found]:
+    """The entries of memory files that these ids, or beginnings of ids, mean.
+
+    Args:
+        shell: where the command was called.
+        lookout: how files are looked at.
+        path: a project; only its entries are meant then. None: the current directory's project, then the others.
+        wanted: ids or beginnings of ids.
+
+    Raises:
+        UsageError: there is none, or there are several and nobody to ask.
+        EchodError: a file cannot be read.
+    """
+    rings = _rings(shell, lookout, path)
+    return [_in_memory(lookout, rings, prefix) for prefix in wanted]
+
+
+def anywhere(shell: Shell, lookout: Lookout, path: Path | None, wanted: str) -> Found | Archived:
+    """The entry that an id, or the beginning of one, means; one in a memory file before one in an archive.
+
+    Raises:
+        UsageError, EchodError: as `in_memory`.
+    """
+    for roles in _rings(shell, lookout, path):
+        if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
+            return _chosen(wanted, found)
+        if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
+            return _chosen(wanted, kept)
+    raise _unknown(wanted)
+
+
+def entries_of(lookout: Lookout, role: Role) -> tuple[Found, ...]:
+    """The entries of a role's memory file, in file order; none where it cannot be understood.
+
+    Raises:
+        EchodError: it cannot be read.
+    """
+    document = parse(lookout.engine.peek(role).memory.text)
+    if not isinstance(document, Document):
+        return ()
+    return tuple(Found(role, document, identity) for identity in entry_ids(role.name, document) if identity)
+
+
+def archived_of(role: Role) -> tuple[Archived, ...]:
+    """What the archive of a role holds, by id; also of entries that are in the memory again.
+
+    Raises:
+        EchodError: it cannot be read.
+    """
+    copies: dict[str, list[Kept]] = {}
+    for kept in archived_entries(role):
+        copies.setdefault(kept.entry.id, []).append(kept)
+    return tuple(Archived(role, identity, tuple(found)) for identity, found in copies.items() if identity)
+
+
+def _rings(shell: Shell, lookout: Lookout, path: Path | None) -> tuple[tuple[Role, ...], ...]:
+    """Where to look, the nearest roles first."""
+    near = stores_meant(shell, path) or ()
+    far = () if path is not None else tuple(store for store in lookout.roster().stores if store not in near)
+    return tuple(ring for stores in (near, far) if (ring := _roles(stores)))
+
+
+def _roles(stores: Iterable[Store]) -> tuple[Role, ...]:
+    return tuple(role for store in stores for role in roles_of(store))
+
+
+def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str) -> Found:
+    for roles in rings:
+        if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
+            return _chosen(wanted, found)
+    for roles in rings:
+        if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
+            first = kept[0]
+            raise UsageError(
+                f"{first.id} stands in no memory file, but in the archive of {first.role.name}. "
+                f"To bring it back: echod restore {first.id}"
+            )
+    raise _unknown(wanted)
+
+
+def _matching(wanted: str, hits: Iterable[Hit]) -> list[Hit]:
+    """What has this id, or else what begins with it."""
+    prefix = wanted.strip().lower()
+    found = [hit for hit in hits if prefix and hit.id.startswith(prefix)]
+    return [hit for hit in found if hit.id == prefix] or found
+
+
+def _chosen(wanted: str, hits: Sequence[Hit]) -> Hit:
+    if len(hits) == 1:
+        return hits[0]
+    lines: list[str] = [_candidate(hit) for hit in hits[:_MOST_CANDIDATES]]
+    if len(hits) > _MOST_CANDIDATES:
+        lines.append(f"  and {len(hits) - _MOST_CANDIDATES} more")
+    what = f"{plain(wanted)} could be {len(hits)} entries"
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        says = "\n".join([f"{what}; give more digits of the id, or name the project.", *lines])
+        raise UsageError(says)
+    typer.echo("\n".join([f"{what}:", *(f"{n:>3}{line}" for n, line in enumerate(lines, 1))]))
+    while True:
+        number: int = typer.prompt("Which one", type=int)
+        if 1 <= number <= min(len(hits), _MOST_CANDIDATES):
+            return hits[number - 1]
+
+
+def _candidate(hit: Found | Archived) -> str:
+    title = textwrap.shorten(plain(hit.title) or "(untitled)", 44, placeholder="...")
+    return f"  {hit.id}  {hit.role.name}: {title}  {fitted(hit.role.store.key, 40)}"
+
+
+def _title(block: Block) -> str:
+    return block.entry.title if block.entry else block.text.strip().partition("\n")[0]
+
+
+def _unknown(wanted: str) -> UsageError:
+    return UsageError(
+        f"No entry here has an id that begins with {plain(wanted)!r}; `echod show` lists the entries of a role."
+    )

@@ -1,0 +1,98 @@
+"""What a person asks for of single entries: another layer, taken out, brought back. The rules have no say here.
+
+Each function gives the document as it would be then, or the reason why it cannot be done; nothing else in it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import date
+
+from echod.memory.alignment import content
+from echod.memory.compose import append_entries
+from echod.memory.document import Document, Layer, Unreadable, parse
+from echod.memory.edit import with_layer
+from echod.memory.identity import entry_ids
+from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
+from echod.memory.policy.rereading import reads_as_written
+from echod.memory.policy.rules import Rule
+
+_OPEN = "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """Why it cannot be done: a sentence without its full stop."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOut:
+    """A file without some entries, and those entries as the archive keeps them, in file order."""
+
+    document: Document
+    archived: tuple[ArchivedEntry, ...]
+
+
+def raised(role: str, document: Document, identity: str, layer: Layer) -> Document | Impossible:
+    """The file with one entry in another layer, in its heading and its layer line as its form has them.
+
+    The very same document comes back where the entry is in that layer already.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the memory file.
+        identity: the entry's full id.
+        layer: the layer that it is to have.
+    """
+    if (missing := _missing(role, document, [identity])) is not None:
+        return missing
+    ids = entry_ids(role, document)
+    blocks = tuple(
+        with_layer(block, layer) if own == identity else block for own, block in zip(ids, document.blocks, strict=True)
+    )
+    if blocks == document.blocks:
+        return document
+    return _checked(replace(document, blocks=blocks))
+
+
+def taken_out(
+    role: str, document: Document, identities: Collection[str], rule: Rule, day: date
+) -> TakenOut | Impossible:
+    """The file without these entries.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the memory file.
+        identities: full ids, each of an entry in the file.
+        rule: why they go, as the archive names it.
+        day: the local day on which they go.
+    """
+    if (missing := _missing(role, document, identities)) is not None:
+        return missing
+    pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
+    after = _checked(replace(document, blocks=tuple(block for own, block in pairs if own not in identities)))
+    if isinstance(after, Impossible):
+        return after
+    gone = tuple(archived_entry(block, own, role, rule, day) for own, block in pairs if own and own in identities)
+    return TakenOut(after, gone)
+
+
+def brought_back(document: Document, text: str) -> Document | Impossible:
+    """The file with a block of the archive at its end, verbatim."""
+    after = parse(append_entries(document, [text]))
+    if isinstance(after, Unreadable):
+        return Impossible(after.reason.rstrip("."))
+    wanted = [*map(content, document.blocks), text.replace("\r\n", "\n").rstrip()]
+    return after if [content(block) for block in after.blocks] == wanted else Impossible(_OPEN)
+
+
+def _missing(role: str, document: Document, identities: Collection[str]) -> Impossible | None:
+    gone = sorted(set(identities) - set(entry_ids(role, document)))
+    return Impossible(f"the file holds no entry {' or '.join(gone)} any more") if gone else None
+
+
+def _checked(document: Document) -> Document | Impossible:
+    return document if reads_as_written(document) else Impossible(_OPEN)
