@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
+from echod import settings_file
 from echod.errors import ConfigurationError
 from echod.memory.observe import TEAMS
 from echod.memory.policy.numbers import Policy
+from echod.projects import fault_of
+from echod.settings_file import SettingsFile
 
 PREFIX = "ECHOD_"
 PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
@@ -177,6 +182,14 @@ class Settings(BaseSettings):
     hooks: HookSettings = Field(default_factory=HookSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
 
+    @field_validator("projects")
+    @classmethod
+    def _check_projects(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [fault for pattern in patterns if (fault := fault_of(pattern)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return patterns
+
     def policy_numbers(self, memory_line_limit: int) -> Policy:
         """Every number that the policies go by, for a project whose memory files may have so many lines."""
         return Policy(
@@ -200,14 +213,15 @@ class Settings(BaseSettings):
 
 
 class _Variables(EnvSettingsSource):
-    """pydantic's reading of variables, from a mapping that was passed in."""
+    """pydantic's reading of variables, from a mapping that was passed in; those that name no setting set nothing."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         super().__init__(Settings)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {name.lower(): value for name, value in self._environ.items() if name.startswith(PREFIX)}
+        known = _known_variables()
+        return {name.lower(): value for name, value in self._environ.items() if name in known}
 
 
 def load(file: Path, environ: Mapping[str, str]) -> Settings:
@@ -218,15 +232,79 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: something is wrong; the sentence names every key, with file and line.
     """
-    text = _read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+    read = settings_file.read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{file}: this is not TOML: {error}.") from error
-    try:
-        return Settings(**_merged(values, _Variables(environ)()))
+        return Settings(**_merged(read.values, _variables(environ)))
     except ValidationError as error:
-        raise ConfigurationError("\n".join(_explain(dict(e), file, text, environ) for e in error.errors())) from error
+        raise ConfigurationError("\n".join(_explain(dict(e), read, environ) for e in error.errors())) from error
+
+
+class Source(StrEnum):
+    """Where the value of a setting comes from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    VARIABLE = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A setting as it is in force, and why.
+
+    Attributes:
+        key: its name, with its table: `gate.sessions`.
+        value: as JSON has it.
+        default: what it would be if nobody said anything.
+        source: who said it.
+        place: `file:line`, or the variable's name; None for a default.
+    """
+
+    key: str
+    value: Any
+    default: Any
+    source: Source
+    place: str | None
+
+
+def origins(file: Path, environ: Mapping[str, str]) -> tuple[Origin, ...]:
+    """Every setting with its value and where that comes from, in the order of `config.example.toml`.
+
+    Raises:
+        ConfigurationError: as `load` does.
+    """
+    settings = load(file, environ).model_dump(mode="json")
+    defaults = Settings().model_dump(mode="json")
+    read = settings_file.read(file, must_exist=False)
+    variables = _variables(environ)
+    found = []
+    for keys in _every_setting():
+        source, place = Source.DEFAULT, None
+        if _holds(variables, keys):
+            source, place = Source.VARIABLE, _variable_of(keys, environ)
+        elif _holds(read.values, keys):
+            source, place = Source.FILE, read.place_of(keys)
+        found.append(Origin(".".join(keys), _at(settings, keys), _at(defaults, keys), source, place))
+    return tuple(found)
+
+
+def _holds(values: Any, keys: tuple[str, ...]) -> bool:
+    for key in keys:
+        if not isinstance(values, Mapping) or key not in values:
+            return False
+        values = values[key]
+    return True
+
+
+def _at(values: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        values = values[key]
+    return values
+
+
+def _variables(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """What the variables set, nested as the settings are."""
+    try:
+        return _Variables(environ)()
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         name = PREFIX + field[1].upper() if field else f"One of the {PREFIX}* variables"
@@ -244,9 +322,14 @@ def _merged(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | PATH_VARIABLES
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known and not _nested(name))
+    known = _known_variables() | PATH_VARIABLES
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
     return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known) or '.'}" for name in unknown)
+
+
+def _known_variables() -> frozenset[str]:
+    """One for each setting, and one for each table as JSON."""
+    return frozenset(PREFIX + "__".join(keys[:depth]).upper() for keys in _every_setting() for depth in (1, 2))
 
 
 def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
@@ -268,65 +351,43 @@ def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _nested(variable: str) -> bool:
-    head, _, tail = variable.removeprefix(PREFIX).lower().partition("__")
-    field = Settings.model_fields.get(head)
-    model = field.annotation if field else None
-    return isinstance(model, type) and issubclass(model, BaseModel) and tail in model.model_fields
-
-
-def _read(file: Path, *, must_exist: bool) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        if must_exist:
-            raise ConfigurationError(f"{file} does not exist; ECHOD_CONFIG or --config names it.") from error
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"{file} cannot be read: {reason}.") from error
-
-
-def _explain(error: Mapping[str, Any], file: Path, text: str, environ: Mapping[str, str]) -> str:
+def _explain(error: Mapping[str, Any], file: SettingsFile, environ: Mapping[str, str]) -> str:
     keys = tuple(str(part) for part in error["loc"])
     dotted = ".".join(keys)
-    variable = PREFIX + "__".join(keys[:2]).upper()
-    if variable in environ or PREFIX + keys[0].upper() in environ:
-        where = variable if variable in environ else PREFIX + keys[0].upper()
-    else:
-        where = f"{file}:{_line_of(keys, text)}"
+    where = _variable_of(keys, environ) or file.place_of(keys)
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no setting {dotted}{_did_you_mean(dotted, _all_keys()) or '.'}"
-    message = str(error["msg"]).replace("valid tuple", "list")
+        return f"{where}: there is no setting {dotted}{_meant(keys) or '.'}"
+    message = str(error["msg"]).replace("valid tuple", "list").removeprefix("Value error, ")
     return f"{where}: {dotted}: {message[:1].lower()}{message[1:]}."
 
 
-def _all_keys() -> set[str]:
-    keys = set()
+def _variable_of(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    """The variable that says something about `keys`: one of its own, or one for its whole table."""
+    names = (PREFIX + "__".join(keys[:2]).upper(), PREFIX + keys[0].upper())
+    return next((name for name in names if name in environ), None)
+
+
+def _every_setting() -> Iterator[tuple[str, ...]]:
+    """The path of each setting, in the order in which they are declared."""
     for name, field in Settings.model_fields.items():
         model = field.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
-            keys |= {f"{name}.{inner}" for inner in model.model_fields}
+            yield from ((name, inner) for inner in model.model_fields)
         else:
-            keys.add(name)
-    return keys
+            yield (name,)
 
 
-def _did_you_mean(word: str, known: set[str] | frozenset[str]) -> str:
+def _meant(keys: tuple[str, ...]) -> str:
+    """What a key that does not exist was probably meant to be; "" where nothing is near."""
+    known = {".".join(setting): setting for setting in _every_setting()}
+    for dotted, setting in known.items():
+        if setting[-1] == keys[-1] and setting != keys:
+            # What stands below a [table] belongs to it, so a key of no table has to stand above all of them.
+            return f"; did you mean {dotted}{'?' if len(setting) > 1 else ', above the first [table]?'}"
+    tables = {f"[{setting[0]}]" for setting in known.values() if len(setting) > 1}
+    return _did_you_mean(".".join(keys), known.keys()) or _did_you_mean(f"[{keys[0]}]", tables)
+
+
+def _did_you_mean(word: str, known: AbstractSet[str]) -> str:
     close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _line_of(keys: tuple[str, ...], text: str) -> int:
-    """The 1-based line that sets `keys`; TOML parsers do not tell."""
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
-            table = tuple(part.strip().strip("\"'") for part in header[1].split("."))
-            if table == keys[: len(table)] and len(table) >= len(keys):
-                return number
-        elif (assignment := re.match(r"\s*([\w.\"'-]+)\s*=", line)) is not None:
-            path = table + tuple(part.strip("\"'") for part in assignment[1].split("."))
-            if path == keys[: len(path)]:
-                return number
-    return 1

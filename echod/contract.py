@@ -242,6 +242,28 @@ class ProjectsReport:
     schema: int = SCHEMA
 
 
+@dataclass(frozen=True, slots=True)
+class SettingInfo:
+    """A setting in force; `source` is `default`, `file` or `variable`, `place` the line or variable that says it."""
+
+    key: str
+    value: Any
+    default: Any
+    source: str
+    place: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """`echod config show`: every setting, and where echod's own files are; `file` need not exist."""
+
+    file: str
+    state_directory: str
+    runtime_directory: str
+    settings: tuple[SettingInfo, ...] = ()
+    schema: int = SCHEMA
+
+
 class CheckResult(StrEnum):
     """`ok`: as it should be. `note`: worth knowing. `problem`: something does not work or is not as safe here."""
 

@@ -163,6 +163,13 @@ class Projects:
             return ended
 
 
+def fault_of(pattern: str) -> str | None:
+    """Why a glob cannot name projects, as half a sentence; None if it can."""
+    if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
+        return None
+    return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
+
+
 def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
     """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
 
@@ -171,9 +178,9 @@ def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
+        if (fault := fault_of(pattern)) is not None:
+            raise ConfigurationError(f"projects: {fault}.")
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
-        if not absolute.startswith(os.sep):
-            raise ConfigurationError(f"projects: {pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'.")
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
             if any(os.path.isdir(os.path.join(match, store)) for store in STORES):  # noqa: PTH112, PTH118
                 found[_resolved(Path(match))] = None

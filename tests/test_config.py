@@ -48,8 +48,20 @@ def test_a_list_in_a_variable_is_json(tmp_path: Path) -> None:
         ("mode = 'sometimes'", r"config.toml:1: mode: input should be 'maintain' or 'report'"),
         ("# x\nquiet_seconds = -1", r"config.toml:2: quiet_seconds: .*greater than or equal to 0"),
         ("quiet_seconds = nan", r"config.toml:1: quiet_seconds: "),
-        ("quiet_seconds =", r"config.toml: this is not TOML: .*end of document"),
+        ("quiet_seconds =", r"config.toml:1: this is not TOML: invalid value"),
+        (
+            "mode = report",
+            r'config.toml:1: this is not TOML: invalid value. Words stand in quotes, like mode = "report"',
+        ),
+        ("mode = 'report'\nmode = 'report'\n\n", r"config.toml:2: this is not TOML: cannot overwrite a value\."),
         ("zzz = 1", r"there is no setting zzz\.$"),
+        ("\nnoise_share = 0.3", r"config.toml:2: there is no setting noise_share; did you mean policy.noise_share\?"),
+        (
+            "[gate]\nmax_attempts = 3",
+            r"config.toml:2: .* gate.max_attempts; did you mean max_attempts, above the first",
+        ),
+        ("\n[polcy]\nnoise_share = 0.3", r"config.toml:2: there is no setting polcy; did you mean \[policy\]\?"),
+        ("\nprojects = ['src/*']", r"config.toml:2: projects: 'src/\*' is not absolute; write it from / or ~ on"),
     ],
 )
 def test_a_wrong_setting_is_named_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
