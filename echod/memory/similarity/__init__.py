@@ -1,7 +1,8 @@
 """Tells whether two learnings are one: the only place where that is decided.
 
-Read in this order: `compare` (the rule and its numbers), `contradiction` (what forbids to take one for the other),
-`numbers` and `swaps` (numbers and replaced words), `opposites` (tables of words), `words` (how texts become words).
+Read in this order: `compare` (the rule and its numbers), `finder` (which of many it is), `contradiction` (what forbids
+to take one for the other), `numbers` and `swaps` (numbers and replaced words), `opposites` (tables of words), `words`
+(how texts become words).
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from echod.memory.similarity.compare import (
     compare,
     compare_sketches,
     exact_duplicate,
-    exact_form,
     files_in,
     learning_of,
     same_learning,
     sketch,
 )
+from echod.memory.similarity.finder import Finder
 
 __all__ = [
     "DEFAULT_THRESHOLDS",
+    "Finder",
     "Learning",
     "Similarity",
     "Sketch",
@@ -33,7 +35,6 @@ __all__ = [
     "compare",
     "compare_sketches",
     "exact_duplicate",
-    "exact_form",
     "files_in",
     "learning_of",
     "same_learning",

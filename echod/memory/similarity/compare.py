@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from echod.memory.document import Block, Entry, Layer
 from echod.memory.findings.titles import KINDS, read_title
@@ -83,21 +84,57 @@ def same_learning(one: Learning, other: Learning, thresholds: Thresholds = DEFAU
     return compare(one, other, thresholds).duplicate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sketch:
-    """A learning made ready to be compared with many: reading it costs a hundred times what one comparison does."""
+    """A learning that is compared with many: what is asked of it is read once, and only when it is asked.
+
+    Reading it costs a hundred times what one comparison does.
+    """
 
     learning: Learning
-    title: str
-    title_terms: frozenset[str]
-    body_terms: frozenset[str]
-    files: frozenset[str]
+
+    @cached_property
+    def title(self) -> str:
+        """The title without dates and type word."""
+        return bare_title(self.learning.title)
+
+    @cached_property
+    def title_terms(self) -> frozenset[str]:
+        """The words of the title, without endings."""
+        return _terms(self.title)
+
+    @cached_property
+    def body_terms(self) -> frozenset[str]:
+        """The words of the body, without endings."""
+        return _terms(self.learning.body)
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """The files that its evidence names."""
+        return files_in(self.learning.evidence)
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What must not differ between it and another one."""
+        return claims(self.title, _without_type(self.learning.body))
+
+    @cached_property
+    def plain_title(self) -> str:
+        """The title as it is compared with others for being the very same, without case and marks."""
+        return normalise_title(self.title)
+
+    @cached_property
+    def exact_form(self) -> tuple[str, str, str]:
+        """What two learnings have in common if and only if they are exact duplicates (white space does not count)."""
+        body = self.learning.body
+        marks = _BULLETS.match(body)
+        body = body[marks.end() :] if marks else body
+        return self.plain_title, " ".join(body.split()), " ".join((self.learning.evidence or "").split())
 
 
 def sketch(learning: Learning) -> Sketch:
     """What `compare_sketches` looks at."""
-    title = bare_title(learning.title)
-    return Sketch(learning, title, _terms(title), _terms(learning.body), files_in(learning.evidence))
+    return Sketch(learning)
 
 
 def compare_sketches(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
@@ -106,30 +143,18 @@ def compare_sketches(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAUL
     body = jaccard(one.body_terms, other.body_terms)
     # The title of an observation is its task: another task is another observation, however alike they sound.
     if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
-        same_title = normalise_title(one.title) == normalise_title(other.title)
+        same_title = one.plain_title == other.plain_title
     else:
         same_title = title >= thresholds.title
     evidence_agrees = one.files == other.files
     alike = same_title and body >= thresholds.body and evidence_agrees
-    reason = contradiction(_claims(one), _claims(other)) if alike else None
+    reason = contradiction(one.claims, other.claims) if alike else None
     return Similarity(title, body, evidence_agrees, reason, alike and reason is None)
-
-
-def exact_form(learning: Learning) -> tuple[str, str, str]:
-    """What two learnings have in common if and only if they are exact duplicates (white space does not count)."""
-    body = learning.body
-    marks = _BULLETS.match(body)
-    body = body[marks.end() :] if marks else body
-    return (
-        normalise_title(bare_title(learning.title)),
-        " ".join(body.split()),
-        " ".join((learning.evidence or "").split()),
-    )
 
 
 def exact_duplicate(one: Learning, other: Learning) -> bool:
     """Whether two learnings agree in title, evidence and every word of the body."""
-    return exact_form(one) == exact_form(other)
+    return sketch(one).exact_form == sketch(other).exact_form
 
 
 def bare_title(title: str) -> str:
@@ -146,10 +171,6 @@ def files_in(evidence: str | None) -> frozenset[str]:
     found |= {match[0] for match in _PATH.finditer(evidence)}
     paths = (_LINE_NUMBERS.sub("", path).replace("\\", "/").removeprefix("./").rstrip("/.,") for path in found)
     return frozenset(path for path in paths if path and path not in _NO_PATHS)
-
-
-def _claims(of: Sketch) -> Claims:
-    return claims(of.title, _without_type(of.learning.body))
 
 
 def _without_type(body: str) -> str:
