@@ -16,6 +16,7 @@ from echod.cli.upkeep import day_of, known_facts
 from echod.contract import ExplainReport, RuleInfo, TermsInfo, to_json
 from echod.daemon.wiring import Lookout, furnish, look_out
 from echod.errors import UsageError
+from echod.jobs.facts import note_entries
 from echod.jobs.proposal import local_day
 from echod.memory.document import Document, parse
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
@@ -43,7 +44,7 @@ def explain_entry(shell: Shell, entry: str, path: Path | None, *, as_of: str | N
         (found,) = _find(lookout, _stores(shell, lookout, path), [entry])
         care = lookout.care(found.role.store.project)
         today = day_of(as_of, shell.now())
-        facts = known_facts(lookout, found.role, care, today)
+        facts = known_facts(lookout, found.role, care, today, found.document)
         explained = explain(found.role.name, found.document, found.id, facts, care.policy, today)
     assert explained is not None  # noqa: S101  it was just found in this very document
     report = _report(found.role, explained)
@@ -61,6 +62,7 @@ def record_access(shell: Shell, entries: Sequence[str], path: Path | None, sessi
         new = 0
         for found in _find(house.lookout, _stores(shell, house.lookout, path), entries):
             store = found.role.store
+            note_entries(house.entries, found.role, found.document, local_day(now))
             workflow = house.entries.workflow_at(str(store.project), now)
             cause = f"session:{session}" if session else f"workflow:{workflow}" if workflow else f"access:{now}"
             new += house.entries.refer(store.key, [Reference(found.id, cause, workflow)], local_day(now))
@@ -75,7 +77,9 @@ def pin(shell: Shell, entry: str, path: Path | None) -> None:
     """
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
-        until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
+        today = local_day(shell.now())
+        until = today + timedelta(days=house.settings.policy.pin_days)
+        note_entries(house.entries, found.role, found.document, today)
         house.entries.pin(found.role.store.key, [found.id], until)
     typer.echo(f"{found.id} in {found.role.name} is pinned until {until}: no rule touches it.")
 
@@ -88,6 +92,7 @@ def unpin(shell: Shell, entry: str, path: Path | None) -> None:
     """
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
+        note_entries(house.entries, found.role, found.document, local_day(shell.now()))
         was = house.entries.unpin(found.role.store.key, found.id)
     typer.echo(f"{found.id} in {found.role.name} {'is not pinned any more' if was else 'was not pinned'}.")
 

@@ -114,8 +114,9 @@ def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
 
     def work(job: Job, gate: Gate) -> str:
         undone = house.engine.undo(plan.job, by=job.id, gate=gate)
-        until = local_day(shell.now()) + timedelta(days=house.settings.policy.pin_days)
-        pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, until)
+        today = local_day(shell.now())
+        until = today + timedelta(days=house.settings.policy.pin_days)
+        pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, today, until)
         return f"took back job {plan.job}: {plan.newest.summary}"
 
     asked = Asked(JobKind.UNDO, plan.newest.role, f"a person takes back job {plan.job}")

@@ -19,8 +19,9 @@ from echod.daemon.wiring import House, Lookout, furnish, look_out
 from echod.errors import UsageError
 from echod.jobs import compress, prune
 from echod.jobs.care import Care
+from echod.jobs.facts import facts_of
 from echod.jobs.proposal import local_day
-from echod.memory.document import Unreadable, parse_block
+from echod.memory.document import Document, Unreadable, parse, parse_block
 from echod.memory.policy import Action, Facts, Rule
 from echod.state.job import Job, JobKind
 from echod.store.layout import Role, Store, roles_of
@@ -94,9 +95,9 @@ def day_of(said: str | None, now: float) -> date:
         raise UsageError(f"{plain(said)} is not a date; write it like 2026-11-20.") from error
 
 
-def known_facts(lookout: Lookout, role: Role, care: Care, today: date) -> Facts:
-    """What is known about a role's entries; nothing where nothing was ever recorded."""
-    return Facts() if lookout.entries is None else prune.facts_of(role, lookout.entries, care.policy, today)
+def known_facts(lookout: Lookout, role: Role, care: Care, today: date, memory: Document | None = None) -> Facts:
+    """What is known about a role's entries, as `facts_of` tells it; nothing where nothing was ever recorded."""
+    return Facts() if lookout.entries is None else facts_of(role, lookout.entries, care.policy, today, memory)
 
 
 def _roles(shell: Shell, lookout: Lookout, path: Path | None, name: str | None) -> list[Role]:
@@ -116,8 +117,13 @@ def _planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> _Plann
     care = lookout.care(role.store.project)
     if (unwanted := care.opted_out(kind)) is not None:
         return _left(role, unwanted)
-    view, facts = lookout.engine.peek(role), known_facts(lookout, role, care, today)
-    return (_prune if kind is JobKind.PRUNE else _compress)(view, facts, care, today)
+    view = lookout.engine.peek(role)
+    if kind is JobKind.COMPRESS:
+        return _compress(view, known_facts(lookout, role, care, today), care, today)
+    memory = parse(view.memory.text)
+    if isinstance(memory, Unreadable):
+        return _left(role, memory.reason)
+    return _prune(role, memory, known_facts(lookout, role, care, today, memory), care, today)
 
 
 def _left(role: Role, reason: str) -> _Planned:
@@ -127,11 +133,8 @@ def _left(role: Role, reason: str) -> _Planned:
     )
 
 
-def _prune(view: RoleView, facts: Facts, care: Care, today: date) -> _Planned:
-    role = view.role
-    plan = prune.plan_for(view, facts, care.policy, today)
-    if isinstance(plan, Unreadable):
-        return _left(role, plan.reason)
+def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) -> _Planned:
+    plan = prune.plan_for(role, memory, facts, care.policy, today)
     entries = tuple(
         PlannedEntry(
             id=action.id,

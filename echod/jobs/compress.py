@@ -7,9 +7,9 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, pruned_sizes
+from echod.jobs.facts import facts_of
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
-from echod.jobs.prune import facts_of
 from echod.memory.document import Unreadable, parse
 from echod.memory.policy import CompressPlan, Facts, Policy, archive_name, archive_text, plan_compress
 from echod.state.entries import EntryLog

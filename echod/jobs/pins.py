@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 
+from echod.jobs.facts import note_entries
 from echod.memory.alignment import content
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import Document, parse
 from echod.memory.identity import entry_ids
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
@@ -18,7 +19,9 @@ from echod.store.layout import Role, Store
 from echod.store.undo import Undone
 
 
-def pin_what_came_back(entries: EntryLog, store: Store, kind: str, undone: Iterable[Undone], until: date) -> None:
+def pin_what_came_back(
+    entries: EntryLog, store: Store, kind: str, undone: Iterable[Undone], today: date, until: date
+) -> None:
     """Pin the entries that the undo of a job of this kind put into the memory files of a store again.
 
     Args:
@@ -26,22 +29,29 @@ def pin_what_came_back(entries: EntryLog, store: Store, kind: str, undone: Itera
         store: the store.
         kind: the kind of the job that was taken back.
         undone: what was taken back.
+        today: the local day.
         until: the last day of the pins.
     """
     for done in undone:
-        back = {content(block) for block in done.restored}
-        if back and (ids := _ids(Role(store, done.role), None if kind == JobKind.PRUNE else back)):
+        role, back = Role(store, done.role), {content(block) for block in done.restored}
+        memory = _memory(role) if back else None
+        if memory is None:
+            continue
+        note_entries(entries, role, memory, today)
+        if ids := _ids(role, memory, None if kind == JobKind.PRUNE else back):
             entries.pin(store.key, ids, until)
 
 
-def _ids(role: Role, contents: set[str] | None) -> list[str]:
-    """The ids of the entries with these contents; of all entries if there are none named."""
+def _memory(role: Role) -> Document | None:
     try:
         document = parse(role.memory.read_bytes())
     except FileNotFoundError:
-        return []
-    if isinstance(document, Unreadable):
-        return []
+        return None
+    return document if isinstance(document, Document) else None
+
+
+def _ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:
+    """The ids of the entries with these contents; of all entries if there are none named."""
     ids = entry_ids(role.name, document)
     pairs = zip(ids, document.blocks, strict=True)
     return [

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
+from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.jobs.prune import facts_of
 from echod.memory.document import Document, Unreadable, parse
-from echod.memory.identity import renumbered
 from echod.memory.policy import Policy, Promotion, plan_promotion
 from echod.state.entries import EntryLog
 from echod.store import layout
@@ -39,11 +38,12 @@ def run(
         document = parse(view.memory.text)
         if isinstance(document, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
-        facts = facts_of(view.role, entries, policy, today)
+        note_entries(entries, view.role, document, today)
+        facts = facts_of(view.role, entries, policy, today, document)
         promotion = plan_promotion(view.role.name, document, facts, policy, today)
         if promotion.memory is None:
             return Done(_in_words(promotion), changed=False)
-        return _proposal(view, document, promotion, promotion.memory, entries)
+        return _proposal(view, promotion, promotion.memory, entries, today)
 
     return carry_out(job, session, planner, gate, clock, writes=writes)
 
@@ -53,13 +53,12 @@ def _in_words(promotion: Promotion) -> str:
     return f"{promotion.summary}{held}"
 
 
-def _proposal(view: RoleView, before: Document, promotion: Promotion, data: bytes, entries: EntryLog) -> Proposal:
+def _proposal(view: RoleView, promotion: Promotion, data: bytes, entries: EntryLog, today: date) -> Proposal:
     after = parse(data)
 
     def note() -> None:
         if isinstance(after, Document):
-            changed = renumbered(view.role.name, before, after)
-            entries.renumber(view.role.store.key, view.role.name, changed)
+            note_entries(entries, view.role, after, today)
 
     path = PurePosixPath(view.role.name) / layout.MEMORY
     changes = ChangeSet(

@@ -6,15 +6,16 @@ What leaves is decided by `echod.memory.policy`; a dry run calls `plan_for`, the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
+from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
 from echod.memory.compose import ComposeError
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import Document, Unreadable, parse
 from echod.memory.knowledge import with_blocks
 from echod.memory.policy import Facts, Policy, PrunePlan, archive_name, archive_text, plan_prune
 from echod.state.entries import EntryLog
@@ -50,9 +51,11 @@ def run(
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
         if view.knowledge is None:
             return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
-        plan = plan_for(view, facts_of(view.role, entries, policy, today), policy, today)
-        if isinstance(plan, Unreadable):
-            return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
+        document = parse(view.memory.text)
+        if isinstance(document, Unreadable):
+            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        note_entries(entries, view.role, document, today)
+        plan = plan_for(view.role, document, facts_of(view.role, entries, policy, today, document), policy, today)
         if plan.memory is None:
             return Done(in_words(plan), changed=False)
         if writes and (held := _held(view.role, plan, entries, clock())) is not None:
@@ -62,33 +65,20 @@ def run(
     return carry_out(job, session, planner, gate, clock, writes=writes)
 
 
-def facts_of(role: Role, entries: EntryLog, policy: Policy, today: date) -> Facts:
-    """What is known about the entries of a role."""
-    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days)
-
-
-def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> PrunePlan | Unreadable:
-    """What prune would do to this memory file on the local day `today`."""
-    return _plan(view.role, view.memory.text, facts, policy, today, pruned_sizes(view.role))
+def plan_for(role: Role, memory: Document, facts: Facts, policy: Policy, today: date) -> PrunePlan:
+    """What prune would do to a role's memory file on the local day `today`."""
+    sizes = pruned_sizes(role)
+    plan = plan_prune(role.name, memory, facts, policy, today, archive=archive_name(today.year, sizes))
+    adding = len(archive_text(plan.archived, None)) if plan.archived else 0
+    roomy = archive_name(today.year, sizes, adding)
+    if roomy == plan.archive:
+        return plan
+    return plan_prune(role.name, memory, facts, policy, today, archive=roomy)
 
 
 def in_words(plan: PrunePlan) -> str:
     """The plan in a line, with the reason why the file stays too long if it does."""
     return plan.summary if plan.over_limit is None else f"{plan.summary}; still {plan.over_limit.sentence}"
-
-
-def _plan(
-    role: Role, data: bytes, facts: Facts, policy: Policy, today: date, sizes: Mapping[str, int]
-) -> PrunePlan | Unreadable:
-    document = parse(data)
-    if isinstance(document, Unreadable):
-        return document
-    plan = plan_prune(role.name, document, facts, policy, today, archive=archive_name(today.year, sizes))
-    adding = len(archive_text(plan.archived, None)) if plan.archived else 0
-    roomy = archive_name(today.year, sizes, adding)
-    if roomy == plan.archive:
-        return plan
-    return plan_prune(role.name, document, facts, policy, today, archive=roomy)
 
 
 def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
@@ -117,9 +107,10 @@ def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, toda
         writes.append(Write(role / name, None, memory.text))
 
     def note() -> None:
-        store = view.role.store.key
-        entries.renumber(store, view.role.name, plan.renumbered)
-        entries.note_pruned(store, view.role.name, today, plan.inscribed_archived)
+        entries.note_pruned(view.role.store.key, view.role.name, today, plan.inscribed_archived)
+        after = parse(plan.memory or b"")
+        if isinstance(after, Document):
+            note_entries(entries, view.role, after, today, plan.renumbered)
 
     changes = ChangeSet(
         kind="prune",

@@ -15,11 +15,10 @@ from pathlib import Path
 from stat import S_ISREG
 
 from echod.jobs.care import Care, only_on_request
+from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
-from echod.jobs.prune import facts_of
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
-from echod.memory.identity import entry_ids
 from echod.memory.policy import Policy, plan_compress, plan_prune
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need
@@ -114,14 +113,9 @@ class Upkeep:
         return reason
 
     def _memory(self, role: Role, document: Document, policy: Policy, today: date) -> str | None:
-        ids = entry_ids(role.name, document)
-        layers = {
-            identity: block.entry.layer
-            for identity, block in zip(ids, document.blocks, strict=True)
-            if identity is not None and block.entry is not None
-        }
-        self._entries.see(role.store.key, role.name, layers, today)
-        plan = plan_prune(role.name, document, facts_of(role, self._entries, policy, today), policy, today)
+        note_entries(self._entries, role, document, today)
+        facts = facts_of(role, self._entries, policy, today, document)
+        plan = plan_prune(role.name, document, facts, policy, today)
         return None if plan.memory is None else plan.summary
 
     def _knowledge(self, role: Role, document: Document, policy: Policy, today: date) -> str | None:

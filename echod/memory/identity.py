@@ -3,7 +3,7 @@
 An id is computed from what an entry is (role, title, date, source), never from where it stands. Moving it, editing
 other entries, and editing its body, layer, confidence or verified date leave it as it is. Entries that agree in all
 four are told apart by their bodies, and equal bodies by their order; then a change to one of them can change the id
-of another, and `renumbered` says which, so that references and pins move along.
+of another. `likeness` recognises them, so that references and pins move along.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from echod.memory.document import Block, Document, Entry
 
@@ -26,7 +26,6 @@ _INVISIBLE = re.compile(
 )
 _TRAILING = " .,;:\u2026\u3002"
 
-_Item = tuple[str, Block, Entry]
 _Key = tuple[str, str, str]
 
 
@@ -82,21 +81,6 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
     return tuple(ids)
 
 
-def renumbered(role: str, before: Document, after: Document) -> Mapping[str, str]:
-    """Old id -> new id of every entry that is in both documents under different ids.
-
-    All pairs hold at once: the mapping can exchange two ids, so apply it in one step. Entries with the same title,
-    date and source are paired by body first, then in file order. An entry whose title, date or source changed is
-    recognised by its body, where exactly one entry on each side has it.
-    """
-    old, new = _items(role, before), _items(role, after)
-    pairs: list[tuple[_Item, _Item]] = []
-    for same in (_key_and_body, _key_only):
-        old, new = _pair_in_order(old, new, same, pairs)
-    _pair_unique_bodies(old, new, pairs)
-    return {first[0]: second[0] for first, second in pairs if first[0] != second[0]}
-
-
 def resolve(prefix: str, ids: Iterable[str]) -> str:
     """The one id that begins with `prefix` (in any case).
 
@@ -127,52 +111,6 @@ def _body(block: Block, entry: Entry) -> str:
 def _digest(*parts: str | int) -> str:
     # JSON keeps the parts apart: no title can be mistaken for a title and a date.
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
-
-
-def _items(role: str, document: Document) -> list[_Item]:
-    ids = entry_ids(role, document)
-    return [
-        (identity, block, block.entry)
-        for identity, block in zip(ids, document.blocks, strict=True)
-        if identity is not None and block.entry is not None
-    ]
-
-
-def _key_and_body(item: _Item) -> Hashable:
-    return _key(item[2]), _body(item[1], item[2])
-
-
-def _key_only(item: _Item) -> Hashable:
-    return _key(item[2])
-
-
-def _pair_in_order(
-    old: Sequence[_Item],
-    new: Sequence[_Item],
-    same: Callable[[_Item], Hashable],
-    pairs: list[tuple[_Item, _Item]],
-) -> tuple[list[_Item], list[_Item]]:
-    """Pair the items that agree in `same`, first with first; what is left of both sides comes back."""
-    waiting: defaultdict[Hashable, list[_Item]] = defaultdict(list)
-    for item in reversed(old):
-        waiting[same(item)].append(item)
-    rest = []
-    for item in new:
-        partners = waiting.get(same(item))
-        if partners:
-            pairs.append((partners.pop(), item))
-        else:
-            rest.append(item)
-    left = {id(item) for partners in waiting.values() for item in partners}
-    return [item for item in old if id(item) in left], rest
-
-
-def _pair_unique_bodies(old: Sequence[_Item], new: Sequence[_Item], pairs: list[tuple[_Item, _Item]]) -> None:
-    by_body: defaultdict[str, tuple[list[_Item], list[_Item]]] = defaultdict(lambda: ([], []))
-    for side, items in enumerate((old, new)):
-        for item in items:
-            by_body[_body(item[1], item[2])][side].append(item)
-    pairs.extend((olds[0], news[0]) for body, (olds, news) in by_body.items() if body and len(olds) == len(news) == 1)
 
 
 def _either(candidates: tuple[str, ...]) -> str:

@@ -14,11 +14,27 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from echod.memory.document import Layer
+from echod.memory.likeness import NOTHING, Present
 from echod.memory.policy.facts import Facts, History
+from echod.state.carried import carried, move
 from echod.state.database import Database
 
 FORGOTTEN_DAYS = 180
 """How long an entry that is gone is known. Longer than anything is pinned, or an undo is possible."""
+
+# Of all entries of a store, under the ids that they have by now (id then: id now).
+_REFERENCES = (
+    "SELECT coalesce(moved.value, entry) AS entry, count(DISTINCT cause) AS number, max(day) AS last "
+    "FROM reference LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ? GROUP BY 1"
+)
+_WORKFLOWS = (
+    "SELECT DISTINCT coalesce(moved.value, entry) AS entry, workflow "
+    "FROM reference LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ? AND workflow IS NOT NULL"
+)
+_PINS = (
+    "SELECT coalesce(moved.value, entry) AS entry, max(until) AS until "
+    "FROM pin LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ? GROUP BY 1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +60,39 @@ class EntryLog:
 
     # Seen
 
-    def see(self, store: str, role: str, layers: Mapping[str, Layer | None], today: date) -> None:
-        """A role's memory file holds exactly these entries now. A look that shows nothing new writes nothing."""
+    def see(
+        self, store: str, role: str, present: Iterable[Present], today: date, told: Mapping[str, str] = NOTHING
+    ) -> None:
+        """A role's memory file holds exactly these entries now. A look that shows nothing new writes nothing.
+
+        What was known of an entry goes with it where its id changed since the last look.
+
+        Args:
+            store: the store's key.
+            role: the role's name.
+            present: the entries of the file.
+            today: the local day.
+            told: id before -> id now, for entries of which whoever changed the file knows it.
+        """
+        entries = tuple(present)
         with self._database.reading() as link:
-            if not _news(link, store, role, layers):
-                return
+            found = carried(link, store, role, entries, told)
+        if not (found.moves or found.gone or found.news):
+            return
         with self._database.writing() as link:
-            for identity in _news(link, store, role, layers):
-                if identity not in layers:
-                    link.execute(
-                        "UPDATE entry SET gone = ? WHERE store = ? AND role = ? AND id = ?",
-                        (today.isoformat(), store, role, identity),
-                    )
-                    continue
-                layer = layers[identity]
-                link.execute(
-                    "INSERT INTO entry (store, role, id, layer, first_seen) VALUES (?, ?, ?, ?, ?) "
-                    "ON CONFLICT (store, role, id) DO UPDATE SET layer = excluded.layer, gone = NULL",
-                    (store, role, identity, layer and layer.value, today.isoformat()),
-                )
+            found = carried(link, store, role, entries, told)
+            link.executemany(
+                "UPDATE entry SET gone = ? WHERE store = ? AND role = ? AND id = ?",
+                [(today.isoformat(), store, role, identity) for identity in found.gone],
+            )
+            move(link, store, role, found.moves)
+            link.executemany(
+                "INSERT INTO entry (store, role, id, layer, first_seen, title, day, source, body) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (store, role, id) DO UPDATE SET "
+                "layer = excluded.layer, gone = NULL, title = excluded.title, day = excluded.day, "
+                "source = excluded.source, body = excluded.body",
+                [(store, role, *_values(entry, today)) for entry in found.news],
+            )
 
     def mark_alive(self, project: str, days: Iterable[date]) -> None:
         """On these days something was done in the project."""
@@ -132,15 +162,6 @@ class EntryLog:
 
     # Changed
 
-    def renumber(self, store: str, role: str, renumbered: Mapping[str, str]) -> None:
-        """Entries have other ids now (old: new), all at once; what an id of the new ones stood for is done with."""
-        if not renumbered:
-            return
-        with self._database.writing() as link:
-            _move(link, "reference", "entry", {"store": store}, renumbered)
-            _move(link, "pin", "entry", {"store": store}, renumbered)
-            _move(link, "entry", "id", {"store": store, "role": role}, renumbered)
-
     def note_pruned(self, store: str, role: str, today: date, inscribed: int) -> None:
         """A memory file was pruned, and so many inscribed entries were archived for room. It is held no more."""
         with self._database.writing() as link:
@@ -182,29 +203,39 @@ class EntryLog:
 
     # Asked
 
-    def facts(self, store: str, role: str, project: str, today: date, relevance_days: int) -> Facts:
-        """What the policies are told about the entries of a role, all of one moment."""
+    def facts(
+        self,
+        store: str,
+        role: str,
+        project: str,
+        today: date,
+        relevance_days: int,
+        present: Iterable[Present] = (),
+    ) -> Facts:
+        """What the policies are told about the entries of a role, all of one moment.
+
+        `present` are the entries of the memory file that is to be judged. They are told under the ids that they have
+        there, also where these changed since the last look; without them under the ids of the last look.
+        """
+        entries = tuple(present)
         since = datetime.combine(today - timedelta(days=relevance_days), datetime.min.time()).timestamp()
         with self._database.reading() as link:
             recent = _recent_workflows(link, project, since)
+            moves = carried(link, store, role, entries).moves if entries else {}
             known = link.execute(
                 "SELECT id, first_seen FROM entry WHERE store = ? AND role = ?", (store, role)
             ).fetchall()
-            references = link.execute(
-                "SELECT entry, count(*) AS number, max(day) AS last FROM reference WHERE store = ? GROUP BY entry",
-                (store,),
-            ).fetchall()
-            pairs = link.execute(
-                "SELECT DISTINCT entry, workflow FROM reference WHERE store = ? AND workflow IS NOT NULL", (store,)
-            ).fetchall()
-            pins = link.execute("SELECT entry, until FROM pin WHERE store = ?", (store,)).fetchall()
+            where = (json.dumps(moves), store)
+            references = link.execute(_REFERENCES, where).fetchall()
+            pairs = link.execute(_WORKFLOWS, where).fetchall()
+            pins = link.execute(_PINS, where).fetchall()
             pruned = link.execute(
                 "SELECT inscribed FROM pruned WHERE store = ? AND role = ? AND day = ?",
                 (store, role, today.isoformat()),
             ).fetchone()
             alive = _alive_days(link, project, today)
         counted = Counter(row["entry"] for row in pairs if row["workflow"] in recent)
-        first_seen = {row["id"]: date.fromisoformat(row["first_seen"]) for row in known}
+        first_seen = {moves.get(row["id"], row["id"]): date.fromisoformat(row["first_seen"]) for row in known}
         referenced = {row["entry"]: row for row in references}
         return Facts(
             histories={
@@ -237,34 +268,10 @@ class EntryLog:
             return link.execute("DELETE FROM entry WHERE gone < ?", (before,)).rowcount
 
 
-def _news(link: sqlite3.Connection, store: str, role: str, layers: Mapping[str, Layer | None]) -> set[str]:
-    """The ids that are new, came back, went, or have another layer."""
-    rows = link.execute("SELECT id, layer, gone FROM entry WHERE store = ? AND role = ?", (store, role))
-    known = {row["id"]: row for row in rows}
-    here = {identity for identity, row in known.items() if row["gone"] is None}
-    changed = {identity for identity in here & layers.keys() if known[identity]["layer"] != (layers[identity] or None)}
-    return changed | (here ^ layers.keys())
-
-
-def _move(
-    link: sqlite3.Connection, table: str, column: str, where: Mapping[str, str], renumbered: Mapping[str, str]
-) -> None:
-    # Table and column names are those above, never data.
-    condition = " AND ".join(f"{name} = :{name}" for name in where)
-    ids = json.dumps(sorted(renumbered.keys() | set(renumbered.values())))
-    found = link.execute(
-        f"SELECT * FROM {table} WHERE {condition} AND {column} IN (SELECT value FROM json_each(:ids))",  # noqa: S608
-        {**where, "ids": ids},
-    ).fetchall()
-    link.execute(
-        f"DELETE FROM {table} WHERE {condition} AND {column} IN (SELECT value FROM json_each(:ids))",  # noqa: S608
-        {**where, "ids": ids},
-    )
-    for row in found:
-        if row[column] in renumbered:
-            values = {**dict(row), column: renumbered[row[column]]}
-            places = ", ".join("?" * len(values))
-            link.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", (*values.values(),))  # noqa: S608
+def _values(entry: Present, today: date) -> tuple[str | None, ...]:
+    like = entry.likeness
+    layer = entry.layer and entry.layer.value
+    return entry.id, layer, today.isoformat(), like.title, like.day, like.source, like.body
 
 
 def _recent_workflows(link: sqlite3.Connection, project: str, since: float) -> frozenset[str]:

@@ -17,7 +17,6 @@ from echod.memory.identity import (
     UnknownEntryError,
     entry_ids,
     normalise_title,
-    renumbered,
     resolve,
 )
 from tests.memory import strategies
@@ -146,75 +145,6 @@ def test_titles_that_read_differently_are_different(one: str, other: str) -> Non
     assert normalise_title(one) != normalise_title(other)
 
 
-class TestRenumbered:
-    """References and pins move along with the entry they belong to."""
-
-    def test_nothing_moves_where_no_id_changed(self) -> None:
-        read = document(entry(), entry("z"))
-
-        assert renumbered("planner", read, read) == {}
-
-    def test_the_next_repeat_takes_the_plain_id_when_the_first_goes(self) -> None:
-        before = document(entry(body="x"), entry(body="y"))
-        after = document(entry(body="y"))
-
-        assert renumbered("planner", before, after) == {_id(before, 1): _id(after, 0)}
-        assert _id(after, 0) == _id(before, 0)
-
-    def test_two_repeats_that_change_places_exchange_ids(self) -> None:
-        before = document(entry(body="x"), entry(body="y"))
-        after = document(entry(body="y"), entry(body="x"))
-
-        moved = renumbered("planner", before, after)
-
-        assert moved == {_id(before, 0): _id(after, 1), _id(before, 1): _id(after, 0)}
-
-    def test_a_repeat_whose_body_is_edited_is_still_that_entry(self) -> None:
-        before = document(entry(body="x"), entry(body="y"))
-        after = document(entry(body="x"), entry(body="y, edited"))
-
-        assert renumbered("planner", before, after) == {_id(before, 1): _id(after, 1)}
-
-    def test_a_corrected_title_is_still_that_entry(self) -> None:
-        before = document(entry("teh lock", body="x"), entry())
-        after = document(entry(), entry("the lock", body="x"))
-
-        assert renumbered("planner", before, after) == {_id(before, 0): _id(after, 1)}
-
-    def test_two_bodies_alike_prove_nothing(self) -> None:
-        before = document(entry("one", body="x"), entry("two", body="x"))
-        after = document(entry("three", body="x"))
-
-        assert renumbered("planner", before, after) == {}
-
-    def test_an_entry_that_comes_or_goes_moves_nothing(self) -> None:
-        assert renumbered("planner", document(entry()), document(entry(), entry("new"))) == {}
-        assert renumbered("planner", document(entry(), entry("old")), document(entry())) == {}
-
-    @law
-    @given(documents(), documents())
-    def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(self, before: Document, after: Document) -> None:
-        moved = renumbered("planner", before, after)
-
-        assert len(set(moved.values())) == len(moved)
-        assert set(moved) <= set(entry_ids("planner", before))
-        assert set(moved.values()) <= set(entry_ids("planner", after))
-
-    @law
-    @given(documents(), st.randoms(use_true_random=False))
-    def test_after_a_move_every_body_is_found_under_its_new_id(self, before: Document, random: Random) -> None:
-        blocks = list(before.blocks)
-        random.shuffle(blocks)
-        after = document(*blocks)
-        bodies = dict(zip(entry_ids("planner", after), after.blocks, strict=True))
-
-        moved = renumbered("planner", before, after)
-
-        for identity, block in zip(entry_ids("planner", before), before.blocks, strict=True):
-            assert identity
-            assert bodies[moved.get(identity, identity)] == block
-
-
 class TestResolve:
     """A person types the beginning of an id."""
 
@@ -237,12 +167,6 @@ class TestResolve:
             resolve("ab", ["ab3", "ab1", "c", "ab2"])
 
         assert caught.value.candidates == ("ab1", "ab2", "ab3")
-
-
-def _id(read: Document, place: int) -> str:
-    identity = entry_ids("planner", read)[place]
-    assert identity
-    return identity
 
 
 def _read(data: bytes) -> Document:

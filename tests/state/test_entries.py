@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 
 import pytest
 
 from echod.memory.document import Layer
+from echod.memory.likeness import NOTHING, Likeness, Present
 from echod.memory.policy import Facts
 from echod.state.database import Database
 from echod.state.entries import FORGOTTEN_DAYS, EntryLog, Reference
@@ -28,6 +30,18 @@ def facts(entries: EntryLog, today: date = TODAY) -> Facts:
     return entries.facts(STORE, ROLE, PROJECT, today, 90)
 
 
+def see(
+    entries: EntryLog,
+    layers: Mapping[str, Layer | None],
+    today: date,
+    told: Mapping[str, str] = NOTHING,
+    **said: str,
+) -> None:
+    """A look at a file with these entries; `said` is what they say where that is not their id."""
+    present = [Present(i, layer, Likeness(said.get(i, i), "", "", said.get(i, i))) for i, layer in layers.items()]
+    entries.see(STORE, ROLE, present, today, told)
+
+
 def runs(log: WorkflowLog, key: str, at: float, ended: float | None = None) -> None:
     log.record(PROJECT, [Sighting(key, "review", key, at, running=True, ended_at=None)], at)
     if ended is not None:
@@ -37,27 +51,27 @@ def runs(log: WorkflowLog, key: str, at: float, ended: float | None = None) -> N
 class TestSeen:
     def test_an_entry_is_known_since_the_first_look_that_showed_it(self, entries: EntryLog) -> None:
         for later in range(3):
-            entries.see(STORE, ROLE, {"a": I, "b": None}, TODAY + timedelta(days=later))
+            see(entries, {"a": I, "b": None}, TODAY + timedelta(days=later))
 
         assert {i: h.first_seen for i, h in facts(entries).histories.items()} == {"a": TODAY, "b": TODAY}
 
     def test_an_entry_that_comes_back_is_as_old_as_it_was(self, entries: EntryLog) -> None:
-        entries.see(STORE, ROLE, {"a": I}, TODAY)
-        entries.see(STORE, ROLE, {}, TODAY + timedelta(days=1))
-        entries.see(STORE, ROLE, {"a": I}, TODAY + timedelta(days=2))
+        see(entries, {"a": I}, TODAY)
+        see(entries, {}, TODAY + timedelta(days=1))
+        see(entries, {"a": I}, TODAY + timedelta(days=2))
 
         assert facts(entries).histories["a"].first_seen == TODAY
 
     def test_other_roles_and_stores_know_nothing_of_it(self, entries: EntryLog) -> None:
-        entries.see(STORE, ROLE, {"a": I}, TODAY)
+        see(entries, {"a": I}, TODAY)
 
         assert not entries.facts(STORE, "workers", PROJECT, TODAY, 90).histories
         assert not entries.facts("/elsewhere", ROLE, PROJECT, TODAY, 90).histories
 
     def test_what_is_long_gone_is_forgotten_and_what_is_there_is_not(self, entries: EntryLog) -> None:
-        entries.see(STORE, ROLE, {"a": I, "b": I}, TODAY)
+        see(entries, {"a": I, "b": I}, TODAY)
         entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:1")], TODAY)
-        entries.see(STORE, ROLE, {"b": I}, TODAY)
+        see(entries, {"b": I}, TODAY)
 
         assert entries.tidy(TODAY + timedelta(days=FORGOTTEN_DAYS)) == 0
         assert entries.tidy(TODAY + timedelta(days=FORGOTTEN_DAYS + 1)) == 1
@@ -103,16 +117,16 @@ class TestReferences:
         assert [entries.workflow_at(PROJECT, at) for at in moments] == [None, "review-1", "work-2", "work-2"]
 
     def test_only_entries_that_are_there_are_often_referenced(self, entries: EntryLog) -> None:
-        entries.see(STORE, ROLE, {"a": O, "b": I, "c": O}, TODAY)
+        see(entries, {"a": O, "b": I, "c": O}, TODAY)
         for cause in ("session:1", "session:2", "session:3"):
             entries.refer(STORE, [Reference(entry, cause) for entry in "abc"], TODAY)
-        entries.see(STORE, ROLE, {"a": O, "b": I}, TODAY)
+        see(entries, {"a": O, "b": I}, TODAY)
 
         assert entries.often_referenced(STORE, ROLE, O, 3, TODAY) == ("a",)
         assert entries.often_referenced(STORE, ROLE, O, 4, TODAY) == ()
 
     def test_a_pinned_entry_is_not_counted_until_its_pin_runs_out(self, entries: EntryLog) -> None:
-        entries.see(STORE, ROLE, {"a": O}, TODAY)
+        see(entries, {"a": O}, TODAY)
         entries.refer(STORE, [Reference("a", "session:1")], TODAY)
         entries.pin(STORE, ["a"], TODAY)
 
@@ -131,27 +145,90 @@ class TestPins:
         assert not facts(entries).pinned
 
 
-def test_references_pins_and_age_move_along_with_ids_that_are_exchanged(entries: EntryLog) -> None:
-    entries.see(STORE, ROLE, {"a": O}, TODAY - timedelta(days=9))
-    entries.see(STORE, ROLE, {"a": O, "b": O}, TODAY)
-    entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:1"), Reference("b", "session:2")], TODAY)
-    entries.pin(STORE, ["a"], TODAY)
+class TestCarried:
+    """What is known of an entry goes with it where its id changes."""
 
-    entries.renumber(STORE, ROLE, {"a": "b", "b": "a"})
+    def test_references_pins_and_age_move_along_with_ids_that_are_exchanged(self, entries: EntryLog) -> None:
+        see(entries, {"a": O}, TODAY - timedelta(days=9), a="one")
+        see(entries, {"a": O, "b": O}, TODAY, a="one", b="two")
+        causes = [("a", "session:1"), ("b", "session:1"), ("b", "session:2")]
+        entries.refer(STORE, [Reference(*cause) for cause in causes], TODAY)
+        entries.pin(STORE, ["a"], TODAY)
 
-    found = facts(entries)
-    assert {i: h.references for i, h in found.histories.items()} == {"a": 2, "b": 1}
-    assert found.histories["b"].first_seen == TODAY - timedelta(days=9)
-    assert found.pinned == {"b": TODAY}
+        see(entries, {"a": O, "b": O}, TODAY, a="two", b="one")
 
+        found = facts(entries)
+        assert {i: h.references for i, h in found.histories.items()} == {"a": 2, "b": 1}
+        assert found.histories["b"].first_seen == TODAY - timedelta(days=9)
+        assert found.pinned == {"b": TODAY}
 
-def test_an_entry_that_takes_the_id_of_one_that_went_brings_its_own_history(entries: EntryLog) -> None:
-    entries.see(STORE, ROLE, {"a": O, "b": O}, TODAY)
-    entries.refer(STORE, [Reference("a", "session:1"), Reference("b", "session:2"), Reference("b", "session:3")], TODAY)
+    def test_an_entry_that_takes_the_id_of_one_that_went_brings_its_own_history(self, entries: EntryLog) -> None:
+        see(entries, {"a": O, "b": O}, TODAY, a="one", b="two")
+        entries.refer(STORE, [Reference("a", "session:1"), *(Reference("b", f"session:{n}") for n in "23")], TODAY)
 
-    entries.renumber(STORE, ROLE, {"b": "a"})
+        see(entries, {"a": O}, TODAY, a="two")
 
-    assert {i: h.references for i, h in facts(entries).histories.items()} == {"a": 2}
+        assert facts(entries).histories["a"].references == 2
+
+    def test_what_went_under_an_id_that_another_one_has_now_is_known_when_it_comes_back(
+        self, entries: EntryLog
+    ) -> None:
+        see(entries, {"a": O, "b": O}, TODAY - timedelta(days=9), a="one", b="two")
+        entries.refer(STORE, [Reference("a", "session:1"), *(Reference("b", f"session:{n}") for n in "23")], TODAY)
+        entries.pin(STORE, ["a"], TODAY)
+        before = facts(entries)
+
+        see(entries, {"a": O}, TODAY, a="two")
+        assert not facts(entries).pinned.get("a")
+        see(entries, {"a": O, "b": O}, TODAY, a="one", b="two")
+
+        assert facts(entries) == before
+
+    def test_whoever_knows_better_is_believed(self, entries: EntryLog) -> None:
+        see(entries, {"a": O, "b": O}, TODAY, a="same", b="same")
+        entries.refer(STORE, [Reference("b", "session:1")], TODAY)
+
+        see(entries, {"a": O}, TODAY, told={"b": "a"}, a="same")
+
+        assert facts(entries).histories["a"].references == 1
+
+    def test_what_was_written_down_for_the_new_id_before_a_look_is_added(self, entries: EntryLog) -> None:
+        see(entries, {"a": O}, TODAY, a="one")
+        entries.refer(STORE, [Reference("a", "session:1"), Reference("a", "session:2")], TODAY - timedelta(days=3))
+        entries.refer(STORE, [Reference("b", "session:2"), Reference("b", "session:3")], TODAY)
+        entries.pin(STORE, ["a"], TODAY)
+        entries.pin(STORE, ["b"], TODAY + timedelta(days=5))
+
+        see(entries, {"b": O}, TODAY, b="one")
+
+        found = facts(entries)
+        assert (found.histories["b"].references, found.histories["b"].last_reference) == (3, TODAY)
+        assert found.pinned == {"b": TODAY + timedelta(days=5)}
+
+    def test_the_facts_of_a_file_that_nobody_looked_at_yet_are_those_after_the_look(self, entries: EntryLog) -> None:
+        see(entries, {"a": O, "b": O, "c": I}, TODAY, a="one", b="two")
+        causes = [("a", "session:1"), ("b", "session:1"), ("c", "session:2"), ("d", "session:1")]
+        entries.refer(STORE, [Reference(*cause, f"review-{cause[1]}") for cause in causes], TODAY)
+        entries.pin(STORE, ["b"], TODAY)
+        now = [Present("a", O, Likeness("two", "", "", "two")), Present("d", I, Likeness("c", "", "", "c"))]
+
+        told = entries.facts(STORE, ROLE, PROJECT, TODAY, 90, now)
+        entries.see(STORE, ROLE, now, TODAY)
+
+        assert facts(entries) == told
+        assert (told.pinned, told.histories["d"].references) == ({"a": TODAY}, 2)
+
+    def test_a_row_without_a_likeness_is_known_by_its_id(self, entries: EntryLog, database: Database) -> None:
+        with database.writing() as link:
+            link.execute(
+                "INSERT INTO entry (store, role, id, layer, first_seen) VALUES (?, ?, 'a', 'inscribed', '2026-01-02')",
+                (STORE, ROLE),
+            )
+
+        see(entries, {"a": I}, TODAY)
+        see(entries, {"b": I}, TODAY, b="a")
+
+        assert facts(entries).histories["b"].first_seen == date(2026, 1, 2)
 
 
 class TestPruned:

@@ -21,7 +21,7 @@ For the jobs and commands on top:
 - `read_archive(data) -> Archive`: for `restore`; an entry's `text` is what to put back.
 
 Ids of exact repeats can change when one of them goes. `PrunePlan.renumbered` says which, so that references and pins
-move along; `identity.renumbered` cannot always tell which of two equal entries went.
+move along; `likeness.recognise` cannot tell by itself which of two equal entries went.
 """
 
 from __future__ import annotations

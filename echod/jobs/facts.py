@@ -1,0 +1,33 @@
+"""What is known about the entries of a memory file: asked for by every plan, told by whoever looked at the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from echod.memory.document import Document
+from echod.memory.likeness import NOTHING, present_in
+from echod.memory.policy import Facts, Policy
+from echod.state.entries import EntryLog
+from echod.store.layout import Role
+
+
+def facts_of(role: Role, entries: EntryLog, policy: Policy, today: date, memory: Document | None = None) -> Facts:
+    """What is known about the entries of a role, under the ids that they have in `memory` (None: at the last look)."""
+    present = () if memory is None else present_in(role.name, memory)
+    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
+
+
+def note_entries(
+    entries: EntryLog, role: Role, memory: Document, today: date, told: Mapping[str, str] = NOTHING
+) -> None:
+    """Write down which entries there are. To be called before something is written down of one of them.
+
+    Args:
+        entries: where it is written down.
+        role: the role.
+        memory: its memory file as it is now.
+        today: the local day.
+        told: id before -> id now, for entries of which whoever changed the file knows it.
+    """
+    entries.see(role.store.key, role.name, present_in(role.name, memory), today, told)

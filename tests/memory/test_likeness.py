@@ -1,0 +1,255 @@
+"""An entry is recognised after its id changed, and never taken for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from echod.memory.document import Block, Document, parse, parse_block
+from echod.memory.exposed import strip
+from echod.memory.identity import entry_ids
+from echod.memory.likeness import Likeness, likeness_of, present_in, recognise
+from tests.memory import strategies
+
+law = settings(max_examples=60, deadline=None)
+
+ROLE = "planner"
+KEY = "g" + "hp_" + "aB3dE5gH7" * 4
+
+
+def entry(title: str = "a", body: str = "b", day: str = "2026-01-01", source: str = "c") -> Block:
+    return parse_block(f"## Inscribed \u2014 {title} ({day})\n\n**Source**: `{source}`\n\n{body}\n\n")
+
+
+def document(*blocks: Block) -> Document:
+    return Document("", blocks)
+
+
+def likenesses(read: Document) -> dict[str, Likeness]:
+    return {present.id: present.likeness for present in present_in(ROLE, read)}
+
+
+def known(before: Document, now: Document, told: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    return recognise(likenesses(before), {}, likenesses(now), told or {})
+
+
+def ids(read: Document) -> list[str]:
+    """The ids of a document without opaque blocks."""
+    return [identity for identity in entry_ids(ROLE, read) if identity]
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    """Documents in which exact repeats, and equal bodies below different headings, are frequent."""
+    titles, bodies = st.sampled_from("ab"), st.sampled_from("xyz")
+    days = st.sampled_from(["2026-01-01", "2026-01-02"])
+    return document(*draw(st.lists(st.builds(entry, titles, bodies, days), max_size=8)))
+
+
+@st.composite
+def distinct(draw: st.DrawFn) -> Document:
+    """Documents in which every entry has a title and a body of its own."""
+    names = draw(st.lists(st.integers(0, 99), min_size=1, max_size=8, unique=True))
+    return document(*(entry(f"title {n}", f"body {n}", source=draw(st.sampled_from("cd"))) for n in names))
+
+
+@law
+@given(documents(), documents(), documents())
+def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(before: Document, left: Document, now: Document) -> None:
+    there = likenesses(before)
+    gone = {f"{identity}-gone": likeness for identity, likeness in likenesses(left).items()}
+
+    pairs = recognise(there, gone, likenesses(now))
+
+    assert len(set(pairs.values())) == len(pairs)
+    assert pairs.keys() <= set(ids(now))
+    assert set(pairs.values()) <= there.keys() | gone.keys()
+
+
+@law
+@given(st.one_of(documents(), strategies.tidy_files().map(lambda text: _read(text.encode()))))
+def test_a_file_that_nobody_changed_holds_the_same_entries(read: Document) -> None:
+    assert known(read, read) == {identity: identity for identity in ids(read)}
+
+
+@law
+@given(documents(), st.data())
+def test_entries_that_stay_while_others_go_come_and_move_are_recognised(before: Document, data: st.DataObject) -> None:
+    staying = data.draw(st.lists(st.sampled_from(before.blocks), unique_by=id) if before.blocks else st.just([]))
+    new = data.draw(st.lists(st.builds(entry, st.sampled_from(["new", "other"]), st.sampled_from("pq")), max_size=3))
+    now = document(*data.draw(st.permutations([*staying, *new])))
+
+    pairs = known(before, now)
+
+    then = likenesses(before)
+    told = {identity: then[pairs[identity]] for identity in pairs}
+    assert told == {i: x for i, x in likenesses(now).items() if i in told}
+    assert len(told) == len(staying)
+
+
+CORRECTIONS: dict[str, Callable[[Block], Block]] = {
+    "title": lambda block: parse_block(block.text.replace("title", "the right title")),
+    "date": lambda block: parse_block(block.text.replace("2026-01-01", "2026-01-03")),
+    "source": lambda block: parse_block(block.text.replace("**Source**: `", "**Source**: `rune:")),
+    "body": lambda block: parse_block(block.text.replace("body", "better words:")),
+    "a secret": lambda block: parse_block(block.text.replace("title", f"title {KEY}").replace("body", f"body {KEY}")),
+}
+
+
+@law
+@given(distinct(), st.data(), st.sampled_from(sorted(CORRECTIONS)))
+def test_one_corrected_entry_among_others_that_move_is_recognised(
+    before: Document, data: st.DataObject, what: str
+) -> None:
+    place = data.draw(st.integers(0, len(before.blocks) - 1))
+    blocks = [CORRECTIONS[what](b) if i == place else b for i, b in enumerate(before.blocks)]
+    if what == "a secret":  # it stood there before, and is taken out
+        before, blocks = document(*blocks), list(_read(strip(document(*blocks).render(), confirmed=True)).blocks)
+    order = data.draw(st.permutations(range(len(blocks))))
+    now = document(*(blocks[i] for i in order))
+
+    pairs = known(before, now)
+
+    then = ids(before)
+    assert pairs == {identity: then[i] for i, identity in zip(order, ids(now), strict=True)}
+
+
+@law
+@given(documents(), documents())
+def test_entries_with_nothing_in_common_are_never_taken_for_each_other(before: Document, other: Document) -> None:
+    now = document(*(parse_block(b.text.replace("\u2014 ", "\u2014 new ").replace("`c`", "`d`")) for b in other.blocks))
+
+    assert not known(before, now)
+
+
+@law
+@given(strategies.tidy_files(), st.sampled_from(["", KEY]), st.randoms(use_true_random=False))
+def test_entries_are_the_same_with_and_without_their_secrets(text: str, secret: str, random: Random) -> None:
+    words = text.split(" ")
+    words.insert(random.randrange(len(words) + 1), secret)
+    before = parse(" ".join(words).encode())
+    now = parse(strip(before.render(), confirmed=True))
+    assume(isinstance(before, Document) and isinstance(now, Document))
+    assert isinstance(before, Document)
+    assert isinstance(now, Document)
+    assume(len(ids(now)) == len(ids(before)))
+
+    pairs = known(before, now)
+
+    assert len(pairs) == len(ids(now))
+    assert list(map(pairs.get, ids(now))) == ids(before) or _repeats(before)
+
+
+class TestRepeats:
+    """Entries of one title, date and source."""
+
+    def test_the_next_one_takes_the_plain_id_when_the_first_goes(self) -> None:
+        before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"))
+
+        assert known(before, now) == {ids(now)[0]: ids(before)[1]}
+        assert ids(now)[0] == ids(before)[0]
+
+    def test_two_that_change_places_exchange_ids(self) -> None:
+        before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"), entry(body="x"))
+
+        assert known(before, now) == {ids(now)[1]: ids(before)[0], ids(now)[0]: ids(before)[1]}
+
+    def test_one_whose_body_is_edited_is_still_that_entry(self) -> None:
+        before, now = document(entry(body="x"), entry(body="y")), document(entry(body="x"), entry(body="y, edited"))
+
+        assert known(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
+
+    def test_of_two_that_say_the_same_whoever_took_one_out_knows_which(self) -> None:
+        before, now = document(entry(body="x"), entry(body="x")), document(entry(body="x"))
+
+        assert known(before, now) == {ids(now)[0]: ids(before)[0]}
+        assert known(before, now, {ids(before)[1]: ids(now)[0]}) == {ids(now)[0]: ids(before)[1]}
+
+
+class TestDoubt:
+    """Where it cannot be told, nothing is: a wrong guess is worse than none."""
+
+    def test_the_same_words_below_two_headings_prove_nothing(self) -> None:
+        before = document(entry("one", body="x"), entry("two", body="x"))
+
+        assert not known(before, document(entry("three", body="x")))
+
+    def test_nor_do_they_where_one_of_the_two_is_still_there(self) -> None:
+        before = document(entry("one", body="x"), entry("two", body="x"))
+        now = document(entry("one", body="x"), entry("three", body="x"))
+
+        assert known(before, now) == {ids(now)[0]: ids(before)[0]}
+
+    def test_an_empty_body_proves_nothing(self) -> None:
+        assert not known(document(entry("one", body="")), document(entry("two", body="")))
+
+    @pytest.mark.parametrize(
+        "later",
+        [
+            entry("z", day="2026-01-02"),
+            entry(day="2026-01-02", source="z"),
+            entry("z", source="z"),
+        ],
+        ids=["title and date", "date and source", "title and source"],
+    )
+    def test_an_entry_of_which_two_things_changed_is_another_one(self, later: Block) -> None:
+        assert not known(document(entry()), document(later))
+
+    def test_the_same_task_reported_again_by_another_workflow_is_another_one(self) -> None:
+        told = "## Observations \u2014 Task: Review (2026-11-0{0})\n**Source**: `rune-{0}/ward`\n- Task completed: Review\n"
+        first, second = (parse_block(told.format(number)) for number in (1, 2))
+
+        assert not known(document(first), document(second))
+
+
+class TestGone:
+    """An entry that comes back is the one that left."""
+
+    def test_it_is_recognised_by_what_it_says_under_whatever_name_it_is_kept(self) -> None:
+        x, y = entry(body="x"), entry(body="y")
+        now = likenesses(document(x, y))
+        plain, repeat = ids(document(x, y))
+
+        pairs = recognise({plain: likeness_of(y)}, {f"{plain}-x": likeness_of(x)}, now)
+
+        assert pairs == {plain: f"{plain}-x", repeat: plain}
+
+    def test_it_may_come_back_without_the_secret_that_it_had(self) -> None:
+        left = entry(f"the token {KEY}", body="x")
+        back = _read(strip(document(left).render(), confirmed=True))
+        (then,), (identity,) = ids(document(left)), ids(back)
+        assert then != identity
+
+        assert recognise({}, {then: likeness_of(left)}, likenesses(back)) == {identity: then}
+
+    def test_one_that_is_there_comes_first(self) -> None:
+        now = likenesses(document(entry()))
+        (identity,) = now
+
+        assert recognise({"b": now[identity]}, {"a": now[identity]}, now) == {identity: "b"}
+
+
+def test_a_likeness_tells_nothing_of_what_the_entry_says() -> None:
+    like = likeness_of(entry(f"the token {KEY}", body="x"))
+
+    assert all(part == "" or (len(part) == 16 and int(part, 16) >= 0) for part in (*like.heading, like.body))
+
+
+def test_an_opaque_block_has_no_likeness() -> None:
+    with pytest.raises(ValueError, match="opaque"):
+        likeness_of(Block("## My own section\n", None))
+
+
+def _repeats(read: Document) -> bool:
+    headings = [likeness.heading for likeness in likenesses(read).values()]
+    return len(set(headings)) < len(headings)
+
+
+def _read(data: bytes) -> Document:
+    read = parse(data)
+    assert isinstance(read, Document)
+    return read
