@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from pathlib import Path
@@ -16,6 +17,10 @@ BUSY_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.02
 _NEEDS_SQLITE: Final = (3, 37)  # STRICT tables
 _LOG_BYTES_KEPT: Final = 1 << 20
+# Two bytes of a database's header say that it has a write-ahead log (2). There is none in memory (1).
+_WRITE_VERSION: Final = 18
+_READ_VERSION: Final = 19
+_ROLLBACK_JOURNAL: Final = 1
 
 
 def connect(uri: str) -> sqlite3.Connection:
@@ -64,6 +69,26 @@ def migrate(link: sqlite3.Connection, path: Path) -> None:
             raise
     if applied > VERSION:
         raise faults.newer(path, applied, VERSION)
+
+
+def brought_up_to_date(link: sqlite3.Connection, path: Path, uri: str) -> sqlite3.Connection:
+    """A copy in memory, at `uri`, of an older database, with the migrations applied that are missing.
+
+    For readers, who may not change the file: they find what stands in it as if it had been brought up to date. The
+    copy is there for every connection to `uri` until the one that is returned is closed.
+    """
+    copy = connect(uri)
+    try:
+        pages = bytearray(link.serialize())
+        pages[_READ_VERSION] = pages[_WRITE_VERSION] = _ROLLBACK_JOURNAL
+        with contextlib.closing(sqlite3.connect(":memory:")) as plain:
+            plain.deserialize(bytes(pages))
+            plain.backup(copy)
+        migrate(copy, path)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def version(link: sqlite3.Connection) -> int:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from typing import Final, Self
 from echod.errors import StateError
 from echod.paths import PRIVATE_DIR
 from echod.state import faults
-from echod.state.connection import connect, migrate, prepare, rollback, version
+from echod.state.connection import brought_up_to_date, connect, migrate, prepare, rollback, version
 from echod.state.schema import VERSION
 
 _IDLE_CONNECTIONS: Final = 4
@@ -69,8 +70,10 @@ class Database:
     def open_reading(cls, path: Path) -> Database | None:
         """Open for reading while others may write. None if nothing was ever recorded. Creates no database or log.
 
+        What an older echod wrote is read from a copy, as of now, until a newer one has brought the file up to date.
+
         Raises:
-            StateError: as `open`, or an older echod wrote it and no newer one has run since.
+            StateError: as `open`.
         """
         try:
             if _stat(path) is None:
@@ -81,10 +84,13 @@ class Database:
                 if found == 0:
                     keeper.close()
                     return None
-                if found < VERSION:
-                    raise faults.older(path, found, VERSION)
                 if found > VERSION:
                     raise faults.newer(path, found, VERSION)
+                if found < VERSION:
+                    memory = f"file:/{uuid.uuid4()}?vfs=memdb"
+                    copy = brought_up_to_date(keeper, path, memory)
+                    keeper.close()
+                    return cls(path, f"{memory}&mode=ro", copy)
                 return cls(path, uri, keeper)
         except sqlite3.Error as error:
             raise faults.translate(error, path) from error

@@ -67,14 +67,6 @@ def newer(path: Path, found: int, known: int) -> DatabaseNewerError:
     )
 
 
-def older(path: Path, found: int, known: int) -> StateError:
-    """The error of a reader, who may not migrate, for a schema version below ours."""
-    return StateError(
-        f"The state database {path} was written by an older echod (schema {found}, this one has {known}); "
-        "start echod, which brings it up to date."
-    )
-
-
 def translate(error: sqlite3.Error, path: Path) -> StateError:
     """The sentence for what SQLite said about the database at `path`; raise it `from error`."""
     # Extended codes carry the primary one in their low byte; errors of the driver itself carry none.

@@ -10,15 +10,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from echod.errors import StateError
+from echod.memory.document import Layer
 from echod.state import connection
 from echod.state.database import Database
+from echod.state.entries import EntryLog
 from echod.state.faults import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
-from echod.state.job import JobState
+from echod.state.job import JobKind, JobState
+from echod.state.observed import ObservedLog
 from echod.state.queue_view import QueueView
 from echod.state.rescue import damaged_copies, open_checked
 from echod.state.schema import MIGRATIONS, VERSION
@@ -26,6 +30,7 @@ from tests.state.examples import NOW, need, queue_of
 
 A_ROW = "INSERT INTO served VALUES (hex(randomblob(8)), 1)"
 AS_ROOT = os.geteuid() == 0
+TODAY = date(2026, 11, 28)
 
 
 def fill(path: Path, jobs: int = 80) -> None:
@@ -34,6 +39,26 @@ def fill(path: Path, jobs: int = 80) -> None:
         queue = queue_of(database)
         for number in range(jobs):
             queue.put(need(role=f"role-{number}" + "x" * 200), NOW)
+
+
+@contextmanager
+def older(path: Path, applied: int) -> Iterator[sqlite3.Connection]:
+    """A database as an echod left it that knew so many migrations, with one job; held open."""
+    path.parent.mkdir(parents=True)
+    link = sqlite3.connect(path, isolation_level=None)
+    link.execute("PRAGMA journal_mode = WAL")
+    for statement in (statement for migration in MIGRATIONS[:applied] for statement in migration):
+        link.execute(statement)
+    link.execute(f"PRAGMA user_version = {applied}")
+    link.execute(
+        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
+        "finished_at, result) "
+        "VALUES ('consolidate', '/p/.rune/echoes', 'reviewer', 'done', 'findings', 'f', 1, 0, 0, 1, 2, '1 added')"
+    )
+    try:
+        yield link
+    finally:
+        link.close()
 
 
 def files(path: Path) -> set[str]:
@@ -460,12 +485,33 @@ class TestReading:
             with pytest.raises(DatabaseBusyError):
                 QueueView(database).jobs(limit=1000)
 
-    def test_an_older_schema_is_named_not_guessed(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        fill(path, 1)
-        monkeypatch.setattr("echod.state.database.VERSION", VERSION + 1)
+    @pytest.mark.parametrize("applied", range(1, VERSION))
+    def test_what_an_older_echod_wrote_can_be_read_and_stays_as_it_is(self, path: Path, applied: int) -> None:
+        with older(path, applied):
+            pass
+        before = path.read_bytes()
 
-        with pytest.raises(StateError, match="older echod"):
-            Database.open_reading(path)
+        database = Database.open_reading(path)
+
+        assert database is not None
+        with database:
+            (job,) = QueueView(database).jobs()
+            assert (job.kind, job.state, job.role) == (JobKind.CONSOLIDATE, JobState.DONE, "reviewer")
+            assert ObservedLog(database).heard() == ()
+            assert EntryLog(database).often_referenced("/p/.rune/echoes", "reviewer", Layer.TRACED, 1, TODAY) == ()
+            with pytest.raises(StateError), database.writing() as link:
+                link.execute(A_ROW)
+        assert path.read_bytes() == before
+        assert files(path) == {path.name}
+
+    def test_what_an_older_echod_left_in_its_log_can_be_read_too(self, path: Path) -> None:
+        with older(path, VERSION - 1) as writer:
+            writer.execute("UPDATE job SET role = 'planner'")
+            database = Database.open_reading(path)
+
+            assert database is not None
+            with database:
+                assert [job.role for job in QueueView(database).jobs()] == ["planner"]
 
     @pytest.mark.skipif(AS_ROOT, reason="root may write everything")
     def test_a_read_only_directory_can_still_be_read(self, path: Path) -> None:
