@@ -9,7 +9,9 @@ import typer
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
 from echod.contract import JobReport, JobsReport, to_json
-from echod.state.job import Job
+from echod.state.job import Job, JobState
+
+_INTERRUPTED = "interrupted"
 
 
 def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
@@ -23,10 +25,11 @@ def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
     else:
         with database:
             jobs = QueueView(database).jobs(limit=limit)
+    shown = tuple(map(_report, jobs))
     if as_json:
-        typer.echo(to_json(JobsReport(tuple(map(_report, jobs)))))
-    elif jobs:
-        typer.echo("\n".join(line for job in jobs for line in _lines(job, shell.now())))
+        typer.echo(to_json(JobsReport(shown)))
+    elif shown:
+        typer.echo("\n".join(line for job in shown for line in _lines(job, shell.now())))
     else:
         typer.echo("There are no jobs yet.")
 
@@ -49,7 +52,7 @@ def _report(job: Job) -> JobReport:
         kind=job.kind.value,
         store=job.store,
         role=job.role,
-        state=job.state.value,
+        state=_INTERRUPTED if _interrupted(job) else job.state.value,
         attempts=job.attempts,
         reason=job.reason,
         result=job.result,
@@ -60,9 +63,18 @@ def _report(job: Job) -> JobReport:
     )
 
 
-def _lines(job: Job, now: float) -> Iterator[str]:
+def _interrupted(job: Job) -> bool:
+    """Whether the process that did it is gone without a word, and no other has taken it back yet."""
+    if job.state is not JobState.RUNNING or job.worker is None:
+        return False
+    from echod.daemon.wiring import still_runs
+
+    return not still_runs(job.worker)
+
+
+def _lines(job: JobReport, now: float) -> Iterator[str]:
     at = moment(job.finished_at or job.started_at or job.queued_at, now)
-    yield f"{job.id:>5}  {job.state.value:<9}{at:<17} {job.kind.value} {job.role}".rstrip()
+    yield f"{job.job:>5}  {job.state:<12}{at:<17} {job.kind} {job.role}".rstrip()
     yield f"       {fitted(job.store, WIDTH - 7)}"
     if said := job.result or job.reason:
         yield paragraph(said, indent=" " * 7)

@@ -111,6 +111,8 @@ def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Pa
     assert (report["queue"]["running"], report["queue"]["queued"]) == (0, 1)
     assert report["waiting"][0]["state"] == "queued"
     assert "interrupted" in report["waiting"][0]["reason"]
+    assert [job["state"] for job in home.json("jobs")["jobs"]] == ["interrupted"]
+    assert " interrupted " in home.done("jobs")
 
 
 def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_path: Path) -> None:
@@ -122,6 +124,7 @@ def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_p
 
     assert (report["queue"]["running"], report["queue"]["queued"]) == (1, 0)
     assert report["waiting"][0]["state"] == "running"
+    assert [job["state"] for job in home.json("jobs")["jobs"]] == ["running"]
 
 
 def test_a_persons_command_that_was_interrupted_is_not_waited_for(home: Home, tmp_path: Path) -> None:
