@@ -36,6 +36,16 @@ def stores_meant(shell: Shell, path: Path | None) -> tuple[Store, ...] | None:
         return None
 
 
+def may_write(shell: Shell) -> None:
+    """Whether a command may change memory at all.
+
+    Raises:
+        HeldError: the settings forbid it.
+    """
+    if shell.settings.mode != "maintain":
+        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+
+
 def agree(question: str) -> None:
     """Ask; who does not say yes has refused.
 

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
 import typer
 
-from echod.cli.by_hand import stores_meant
+from echod.cli.find import in_memory
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
 from echod.contract import ExplainReport, RuleInfo, TermsInfo, to_json
-from echod.daemon.wiring import Lookout, furnish, look_out
-from echod.errors import UsageError
+from echod.daemon.wiring import furnish, look_out
 from echod.jobs.facts import note_entries
 from echod.jobs.proposal import local_day
-from echod.memory.document import Document, parse
-from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
 from echod.memory.policy import Explanation, explain
 from echod.state.entries import Reference
-from echod.store.layout import Role, Store, roles_of
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """An entry and where it stands."""
-
-    role: Role
-    document: Document
-    id: str
+from echod.store.layout import Role
 
 
 def explain_entry(shell: Shell, entry: str, path: Path | None, *, as_of: str | None, as_json: bool) -> None:
@@ -41,7 +28,7 @@ def explain_entry(shell: Shell, entry: str, path: Path | None, *, as_of: str | N
         UsageError: there is no such entry, or the day is no date.
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        (found,) = _find(lookout, _stores(shell, lookout, path), [entry])
+        (found,) = in_memory(shell, lookout, path, [entry])
         care = lookout.care(found.role.store.project)
         today = day_of(as_of, shell.now())
         facts = known_facts(lookout, found.role, care, today, found.document)
@@ -60,7 +47,7 @@ def record_access(shell: Shell, entries: Sequence[str], path: Path | None, sessi
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         now = shell.now()
         new = 0
-        for found in _find(house.lookout, _stores(shell, house.lookout, path), entries):
+        for found in in_memory(shell, house.lookout, path, entries):
             store = found.role.store
             note_entries(house.entries, found.role, found.document, local_day(now))
             workflow = house.entries.workflow_at(str(store.project), now)
@@ -76,7 +63,7 @@ def pin(shell: Shell, entry: str, path: Path | None) -> None:
         UsageError: there is no such entry.
     """
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
+        (found,) = in_memory(shell, house.lookout, path, [entry])
         today = local_day(shell.now())
         until = today + timedelta(days=house.settings.policy.pin_days)
         note_entries(house.entries, found.role, found.document, today)
@@ -91,39 +78,10 @@ def unpin(shell: Shell, entry: str, path: Path | None) -> None:
         UsageError: there is no such entry.
     """
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        (found,) = _find(house.lookout, _stores(shell, house.lookout, path), [entry])
+        (found,) = in_memory(shell, house.lookout, path, [entry])
         note_entries(house.entries, found.role, found.document, local_day(shell.now()))
         was = house.entries.unpin(found.role.store.key, found.id)
     typer.echo(f"{found.id} in {found.role.name} {'is not pinned any more' if was else 'was not pinned'}.")
-
-
-def _stores(shell: Shell, lookout: Lookout, path: Path | None) -> Sequence[Store]:
-    return stores_meant(shell, path) or lookout.roster().stores
-
-
-def _find(lookout: Lookout, stores: Sequence[Store], wanted: Sequence[str]) -> list[_Found]:
-    """The entries that these ids, or beginnings of ids, mean; in the memory files of these stores.
-
-    Raises:
-        UsageError: there is none, or there are several.
-        EchodError: a memory file cannot be read.
-    """
-    there: dict[str, list[_Found]] = {}
-    for role in (role for store in stores for role in roles_of(store)):
-        document = parse(lookout.engine.peek(role).memory.text)
-        if isinstance(document, Document):
-            for identity in filter(None, entry_ids(role.name, document)):
-                there.setdefault(identity, []).append(_Found(role, document, identity))
-    found = []
-    for prefix in wanted:
-        try:
-            homes = there[resolve(prefix, there)]
-        except (UnknownEntryError, AmbiguousEntryError) as error:
-            raise UsageError(plain(str(error))) from error
-        if len(homes) > 1:
-            raise UsageError(f"{plain(prefix)} stands in {len(homes)} projects or stores; name the project.")
-        found += homes
-    return found
 
 
 def _report(role: Role, said: Explanation) -> ExplainReport:

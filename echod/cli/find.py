@@ -21,7 +21,7 @@ from echod.daemon.wiring import Lookout
 from echod.errors import UsageError
 from echod.jobs.archives import Kept, archived_entries
 from echod.memory.document import Block, Document, parse, parse_block
-from echod.memory.identity import entry_ids
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
 from echod.store.layout import Role, Store, roles_of
 
 _MOST_CANDIDATES = 20
@@ -145,10 +145,17 @@ def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str) -
 
 
 def _matching(wanted: str, hits: Iterable[Hit]) -> list[Hit]:
-    """What has this id, or else what begins with it."""
-    prefix = wanted.strip().lower()
-    found = [hit for hit in hits if prefix and hit.id.startswith(prefix)]
-    return [hit for hit in found if hit.id == prefix] or found
+    """What may be meant: nothing, one, or several."""
+    named: dict[str, list[Hit]] = {}
+    for hit in hits:
+        named.setdefault(hit.id, []).append(hit)
+    try:
+        ids: tuple[str, ...] = (resolve(wanted, named),)
+    except UnknownEntryError:
+        return []
+    except AmbiguousEntryError as error:
+        ids = error.candidates
+    return [hit for identity in ids for hit in named[identity]]
 
 
 def _chosen(wanted: str, hits: Sequence[Hit]) -> Hit:
@@ -178,6 +185,4 @@ def _title(block: Block) -> str:
 
 
 def _unknown(wanted: str) -> UsageError:
-    return UsageError(
-        f"No entry here has an id that begins with {plain(wanted)!r}; `echod show` lists the entries of a role."
-    )
+    return UsageError(f"No entry has an id that begins with {plain(wanted)!r}; `echod show` lists the entries.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from echod.cli.asked import Asked, carry_out
-from echod.cli.by_hand import HeldError, agree, gate_of, held, stores_meant
+from echod.cli.by_hand import agree, gate_of, held, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
@@ -72,8 +72,7 @@ def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes
         if reason is not None:
             typer.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
         return
-    if shell.settings.mode != "maintain":
-        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+    may_write(shell)
     if reason is not None:
         raise held(plan.project, reason)
     if not yes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from echod.cli.asked import Asked, carry_out, done
-from echod.cli.by_hand import HeldError, agree, stores_meant
+from echod.cli.by_hand import agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
@@ -71,8 +71,7 @@ def maintain(
     typer.echo("\n".join(line for plan in plans for line in _shown(plan, every=dry_run)))
     if dry_run or not todo:
         return
-    if shell.settings.mode != "maintain":
-        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+    may_write(shell)
     if not yes:
         agree(f"{kind.value.capitalize()} {count(len(todo), 'file')}? `echod undo` takes it back.")
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:

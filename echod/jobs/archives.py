@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
 from echod.memory.policy.archive_text import REMOVED
+from echod.memory.redact import redact_entry
 from echod.store.changeset import Append
 from echod.store.faults import told
 from echod.store.layout import Role
@@ -33,10 +34,19 @@ def pruned_sizes(role: Role) -> Mapping[str, int]:
     return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, "pruned-")}
 
 
-def removed_name(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> str:
-    """The file of a role's archive, relative to the role, that takes what a person takes out today."""
-    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, f"{REMOVED}-")}
-    return archive_name(today.year, sizes, len(archive_text(entries, job)), stem=REMOVED)
+def removed(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
+    """What a change set adds to the archive of a role for entries that a person takes out; nothing for none."""
+    text = archive_text(entries, job)
+    return (Append(PurePosixPath(role.name) / _removed_name(role, today, len(text)), text),) if text else ()
+
+
+def gave_way(role: Role, text: str | None, today: date) -> tuple[Append, ...]:
+    """What a change set adds to the archive of a role for the short form of an entry whose full text comes back."""
+    if text is None:
+        return ()
+    data = f"\n<!-- echod: gave way to its full text, {today.isoformat()} -->\n{redact_entry(text).text.rstrip()}\n"
+    name = _removed_name(role, today, len(data.encode()))
+    return (Append(PurePosixPath(role.name) / name, data.encode()),)
 
 
 def archived_entries(role: Role) -> tuple[Kept, ...]:
@@ -74,6 +84,11 @@ def backup_of(role: Role, data: bytes, today: date) -> str | None:
         number += 1
         name = f"MEMORY-{today.isoformat()}-{number}.md"
     return f"{_DIRECTORY}/{name}"
+
+
+def _removed_name(role: Role, today: date, adding: int) -> str:
+    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, f"{REMOVED}-")}
+    return archive_name(today.year, sizes, adding, stem=REMOVED)
 
 
 def _files(role: Role, prefix: str) -> Iterator[os.DirEntry[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.archives import append_to, removed_name
+from echod.jobs.archives import removed
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out
 from echod.memory.document import Unreadable, parse
@@ -51,13 +51,12 @@ def run(
             return Blocked(f"{layout.MEMORY} stays as it is: {out.reason}")
         if not out.archived:
             return Done("there was nothing to take out", changed=False)
-        role = PurePosixPath(view.role.name)
         changes = ChangeSet(
             kind=JobKind.FORGET.value,
             role=view.role.name,
             summary=_in_words(entries),
-            writes=(Write(role / layout.MEMORY, view.memory.digest, out.document.render()),),
-            appends=append_to(role / removed_name(view.role, today, out.archived, job), out.archived, job),
+            writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, out.document.render()),),
+            appends=removed(view.role, today, out.archived, job),
             origin=Origin.PERSON,
         )
         return Proposal(changes, lambda: None)

@@ -92,7 +92,7 @@ def tidied(finding: Finding) -> Finding:
         evidence=one_line(finding.evidence or "") or None,
         supersedes=one_line(finding.supersedes or "") or None,
         fields=tuple((name, one_line(value)) for name, value in finding.fields if value.strip()),
-        text=_closed(finding.text),
+        text=closed_text(finding.text),
     )
 
 
@@ -129,7 +129,7 @@ def newline_of(document: Document) -> str:
 
 def _ways(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
     """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
-    bodies = list(_bodies(finding.text, indent))
+    bodies = list(learning_lines(finding.text, indent))
     return ((head, body) for head in _heads(finding, form) for body in bodies)
 
 
@@ -169,7 +169,13 @@ def _number(confidence: float) -> str:
     return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
 
 
-def _bodies(text: str, indent: int) -> Iterator[list[str]]:
+def learning_lines(text: str, indent: int) -> Iterator[list[str]]:
+    """Ways to write a learning as the last bullet of an entry, the one that reads best first.
+
+    Args:
+        text: the learning; no fence or comment in it is open (`closed_text`).
+        indent: spaces before its lines.
+    """
     if not text:
         yield []
         return
@@ -183,7 +189,8 @@ def _bodies(text: str, indent: int) -> Iterator[list[str]]:
     yield ["-", margin + first, *nested]
 
 
-def _closed(text: str) -> str:
+def closed_text(text: str) -> str:
+    """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
     closing = scan.structure(text).closing
     lines = [*text.split("\n"), *([closing] if closing else [])]

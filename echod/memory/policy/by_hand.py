@@ -11,10 +11,11 @@ from datetime import date
 
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries
-from echod.memory.document import Document, Layer, Unreadable, parse
+from echod.memory.document import Block, Document, Layer, parse, parse_block
 from echod.memory.edit import with_layer
 from echod.memory.identity import entry_ids
 from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
+from echod.memory.policy.condense import is_condensed
 from echod.memory.policy.rereading import reads_as_written
 from echod.memory.policy.rules import Rule
 
@@ -34,6 +35,21 @@ class TakenOut:
 
     document: Document
     archived: tuple[ArchivedEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtBack:
+    """A file with an entry of the archive in it again.
+
+    Attributes:
+        document: the file.
+        id: the entry's id there.
+        short: the condensed text that gave way to it; None where there was none.
+    """
+
+    document: Document
+    id: str
+    short: str | None
 
 
 def raised(role: str, document: Document, identity: str, layer: Layer) -> Document | Impossible:
@@ -80,13 +96,48 @@ def taken_out(
     return TakenOut(after, gone)
 
 
-def brought_back(document: Document, text: str) -> Document | Impossible:
-    """The file with a block of the archive at its end, verbatim."""
-    after = parse(append_entries(document, [text]))
-    if isinstance(after, Unreadable):
-        return Impossible(after.reason.rstrip("."))
-    wanted = [*map(content, document.blocks), text.replace("\r\n", "\n").rstrip()]
-    return after if [content(block) for block in after.blocks] == wanted else Impossible(_OPEN)
+def brought_back(role: str, document: Document, kept: ArchivedEntry) -> BroughtBack | Impossible:
+    """The file with an entry of the archive in it, verbatim: at its end, or in the place of what it was condensed to.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the file in which the entry stood.
+        kept: the entry, as the archive has it.
+    """
+    wanted = content(parse_block(kept.text))
+    if any(content(block) == wanted for block in document.blocks):
+        return Impossible(f"{kept.id} stands in {kept.file} already")
+    place = _condensed_to(role, document, kept.id)
+    if place is None:
+        after, at, before = _reread(append_entries(document, [kept.text])), len(document.blocks), None
+    else:
+        before = document.blocks[place].text
+        full = Block(_in_place_of(before, kept.text), None)
+        blocks = (*document.blocks[:place], full, *document.blocks[place + 1 :])
+        after, at = _reread(replace(document, blocks=blocks).render()), place
+    contents = [content(block) for block in document.blocks]
+    contents[at : at + (place is not None)] = [wanted]
+    if after is None or [content(block) for block in after.blocks] != contents:
+        return Impossible(_OPEN)
+    return BroughtBack(after, entry_ids(role, after)[at] or kept.id, before)
+
+
+def _condensed_to(role: str, document: Document, identity: str) -> int | None:
+    """Where the entry of that id stands, if what stands there is a short form of it."""
+    for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
+        if own == identity and block.entry and is_condensed(block, block.entry):
+            return position
+    return None
+
+
+def _in_place_of(short: str, text: str) -> str:
+    """The text with the blank lines behind it that the short form had."""
+    return text.rstrip() + short[len(short.rstrip()) :]
+
+
+def _reread(data: bytes) -> Document | None:
+    document = parse(data)
+    return document if isinstance(document, Document) else None
 
 
 def _missing(role: str, document: Document, identities: Collection[str]) -> Impossible | None:
