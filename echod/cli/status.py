@@ -56,7 +56,7 @@ def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None
         return None
     info = DaemonInfo(live.heartbeat.pid, live.heartbeat.version, now - live.heartbeat.started_at)
     report = replace(report, daemon=info)
-    return report if live.state is State.RUNNING else _with(report, Health.DEGRADED, _speaking(live, now))
+    return report if live.state is State.RUNNING else _with(report, Health.DEGRADED, _speaking(shell, live, now))
 
 
 def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
@@ -76,32 +76,30 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
         warning = Warn("database-unreadable", Severity.ERROR, now, str(error), "")
         report = StatusReport(Health.DOWN if daemon is None else Health.DEGRADED, (warning,), daemon)
     if live.state is State.UPGRADED:
-        return _with(report, Health.DEGRADED, _speaking(live, now))
+        return _with(report, Health.DEGRADED, _speaking(shell, live, now))
     if live.state is State.STOPPED:
-        return _with(report, Health.DOWN, _stopped(shell, report, now))
-    return report if live.answers else _with(report, Health.DOWN, _speaking(live, now))
+        return _with(report, Health.DOWN, _since_when(shell, _speaking(shell, live, now), report, now))
+    return report if live.answers else _with(report, Health.DOWN, _speaking(shell, live, now))
 
 
 def _with(report: StatusReport, health: Health, warning: Warn) -> StatusReport:
     return replace(report, health=health, warnings=(warning, *report.warnings))
 
 
-def _speaking(live: Liveness, now: float) -> Warn:
+def _speaking(shell: Shell, live: Liveness, now: float) -> Warn:
     """What is wrong with the daemon, as a warning."""
-    text, _, fix = live.text.partition("; ")
+    from echod.service.choose import how_to_help
+
     since = live.heartbeat.beat_at if live.heartbeat is not None else now
     severity = Severity.WARNING if live.state is State.UPGRADED else Severity.ERROR
-    return Warn(f"daemon-{live.state.value}", severity, since, f"{text.rstrip('.')}.", fix)
+    fix = how_to_help(live, sys.platform, shell.environ)
+    return Warn(f"daemon-{live.state.value}", severity, min(since, now), live.text, fix)
 
 
-def _stopped(shell: Shell, report: StatusReport, now: float) -> Warn:
+def _since_when(shell: Shell, warning: Warn, report: StatusReport, now: float) -> Warn:
     """That no daemon runs, since its last sign of life; since now where it never gave one."""
-    from echod.service.choose import how_to_start
-
     since = _last_sign(shell.paths, report)
-    fix = f"Start it with: {how_to_start(sys.platform, shell.environ)}"
-    text = "The daemon is not running."
-    return Warn("daemon-stopped", Severity.ERROR, now if since is None else min(since, now), text, fix)
+    return replace(warning, since=now if since is None else min(since, now))
 
 
 def _last_sign(paths: Paths, report: StatusReport) -> float | None:

@@ -226,7 +226,7 @@ def _warnings(
             Severity.ERROR,
             now - queue.oldest_due_seconds,
             "A job has been due for too long and nothing has run it.",
-            "Restart the service: echod service restart",
+            "Let echod start anew: echod service restart, or echod run.",
         )
     yield from _store_warnings(stores, now)
 

@@ -130,7 +130,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """The state, a sentence about it, and the heartbeat if it is the running daemon's own.
+    """The state, a sentence about it, the heartbeat if it is the running daemon's own, and its process, if it has one.
 
     `RUNNING` and `UPGRADED` answer; the latter runs as another version than the one asking (`heartbeat.version`).
     `SUSPENDED` was stopped by a signal: everything about it looks alive, and nothing happens.
@@ -139,6 +139,7 @@ class Liveness:
     state: State
     text: str
     heartbeat: Heartbeat | None
+    pid: int | None = None
 
     @property
     def answers(self) -> bool:
@@ -169,27 +170,24 @@ def liveness(
     if holder is None or process is None or process.started != holder.started:
         # The text is written a moment after the lock is taken.
         return Liveness(State.STARTING, "A daemon is just starting.", None)
-    if process.suspended:
-        text = f"The daemon (process {holder.pid}) was stopped by a signal; wake it with: kill -CONT {holder.pid}"
-        return Liveness(State.SUSPENDED, text, _own(heartbeat, process))
+    pid = holder.pid
     own = _own(heartbeat, process)
+    if process.suspended:
+        return Liveness(State.SUSPENDED, f"The daemon (process {pid}) was stopped by a signal.", own, pid)
     if own is None:
         if monotonic - holder.since_monotonic <= START_SECONDS:
-            return Liveness(State.STARTING, f"The daemon (process {holder.pid}) is starting.", None)
-        return Liveness(State.HUNG, f"The daemon (process {holder.pid}) never came up; {_RESTART}", None)
+            return Liveness(State.STARTING, f"The daemon (process {pid}) is starting.", None, pid)
+        return Liveness(State.HUNG, f"The daemon (process {pid}) never came up.", None, pid)
     age = monotonic - own.beat_monotonic
     if own.stalled:
-        return Liveness(State.HUNG, f"The daemon (process {own.pid}) hangs: {own.stalled}; {_RESTART}", own)
+        return Liveness(State.HUNG, f"The daemon (process {pid}) hangs: {own.stalled}.", own, pid)
     if age > FRESH_SECONDS:
-        text = f"The daemon (process {own.pid}) has given no sign of life for {age:.0f} s; {_RESTART}"
-        return Liveness(State.HUNG, text, own)
+        text = f"The daemon (process {pid}) has given no sign of life for {age:.0f} s."
+        return Liveness(State.HUNG, text, own, pid)
     if own.version != version:
-        text = f"The daemon runs version {own.version}, this is {version}; {_RESTART}"
-        return Liveness(State.UPGRADED, text, own)
-    return Liveness(State.RUNNING, own.health, own)
-
-
-_RESTART = "restart it with: echod service restart"
+        text = f"The daemon runs version {own.version}, this is {version}."
+        return Liveness(State.UPGRADED, text, own, pid)
+    return Liveness(State.RUNNING, own.health, own, pid)
 
 
 def _own(heartbeat: Heartbeat | None, process: Process) -> Heartbeat | None:

@@ -14,9 +14,10 @@ from echod.daemon.alive import observe
 from echod.daemon.heartbeat import State
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.errors import ConfigurationError, StateError
-from echod.service.choose import how_to_start
+from echod.service.choose import how_to_help, how_to_restart
 from echod.state import rescue
 from echod.state.database import Database
+from echod.state.faults import DatabaseDamagedError
 from echod.store.layout import Store
 from echod.workflows import marker_directories
 
@@ -51,8 +52,10 @@ def check_database(case: Case) -> Iterator[Check]:
             with database:
                 rescue.check(database)
             yield fine("database", "The state database is sound.", case.paths.database)
+    except DatabaseDamagedError as error:
+        yield problem("database", str(error), _start_anew(case), case.paths.database)
     except StateError as error:
-        yield problem("database", str(error), "The service mends damage by itself: echod service restart")
+        yield problem("database", str(error), "", case.paths.database)
     for copy in rescue.damaged_copies(case.paths.database):
         yield note(
             "database-copies",
@@ -62,6 +65,14 @@ def check_database(case: Case) -> Iterator[Check]:
         )
 
 
+def _start_anew(case: Case) -> str:
+    try:
+        live = observe(case.paths, case.version, case.monotonic)
+    except OSError:
+        return ""  # told by `check_daemon`
+    return how_to_restart(live, case.platform, case.environ)
+
+
 def check_daemon(case: Case) -> Iterator[Check]:
     """Whether the daemon answers."""
     try:
@@ -69,15 +80,12 @@ def check_daemon(case: Case) -> Iterator[Check]:
     except OSError as error:
         yield problem("daemon", f"{error.filename} cannot be read: {error.strerror}.", "Make it yours, or delete it.")
         return
-    text, _, fix = live.text.partition("; ")
     if live.state is State.RUNNING:
-        pid = live.heartbeat.pid if live.heartbeat else 0
-        yield fine("daemon", f"The daemon runs as process {pid} and makes progress.")
+        yield fine("daemon", f"The daemon runs as process {live.pid} and makes progress.")
     elif live.state is State.STARTING:
-        yield note("daemon", text, "Ask again in a moment.")
+        yield note("daemon", live.text, how_to_help(live, case.platform, case.environ))
     else:
-        default = f"Start it with: {how_to_start(case.platform, case.environ)}"
-        yield problem("daemon", f"{text.rstrip('.')}.", fix or default)
+        yield problem("daemon", live.text, how_to_help(live, case.platform, case.environ))
 
 
 def check_watching(case: Case, stores: Iterable[Store]) -> Iterator[Check]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from echod.daemon.alive import observe
-from echod.daemon.heartbeat import Liveness
+from echod.daemon.heartbeat import Liveness, State
 from echod.paths import Paths
 from echod.service.errors import ServiceError
 from echod.service.launchd import FILE, LaunchdService
@@ -63,6 +63,29 @@ def how_to_start(platform: str, environ: Mapping[str, str]) -> str:
     if file is None:
         return "echod run"
     return f"echod service {'start' if file.exists() else 'install'}, or echod run"
+
+
+def how_to_help(live: Liveness, platform: str, environ: Mapping[str, str]) -> str:
+    """What to do about a daemon that is not as it should be, as a sentence; arguments as above."""
+    match live.state:
+        case State.STOPPED | State.HUNG | State.UPGRADED:
+            return how_to_restart(live, platform, environ)
+        case State.STARTING:
+            return "Ask again in a moment."
+        case State.SUSPENDED:
+            return f"Wake it with: kill -CONT {live.pid}"
+        case State.RUNNING:
+            return ""
+
+
+def how_to_restart(live: Liveness, platform: str, environ: Mapping[str, str]) -> str:
+    """How a daemon begins anew, as a sentence, whether it runs or not; arguments as above."""
+    if live.state is State.STOPPED:
+        return f"Start it with: {how_to_start(platform, environ)}"
+    file = _service_file(platform, environ)
+    if file is not None and file.exists():
+        return "Restart it with: echod service restart"
+    return f"No service is installed, so restart it as it was started: kill {live.pid}, then echod run"
 
 
 def _service_file(platform: str, environ: Mapping[str, str]) -> Path | None:

@@ -154,7 +154,7 @@ def _wrong_line(case: Case) -> None:
     [
         (_others_may_look, "state-directory", "chmod 700"),
         (_no_directory, "runtime-directory", "ECHOD_RUNTIME_DIR"),
-        (_damage, "database", "echod service restart"),
+        (_damage, "database", "echod service install, or echod run"),
         (_wrong_line, "projects", ""),
     ],
 )

@@ -186,7 +186,7 @@ def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, Sick]) -> None
     assert said.code == 4
     assert said.report["health"] == "down"
     assert "the worker has not moved (consolidate reviewer in" in said.warnings["daemon-hung"]
-    assert "echod service restart" in said.warnings["daemon-hung"]
+    assert "kill " in said.warnings["daemon-hung"], "there is no service to restart"
 
 
 def test_events_that_do_not_arrive_any_more_are_told(slow: dict[str, Sick]) -> None:
@@ -274,7 +274,7 @@ def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
 
     assert said.code == 1
     assert "0.0.9" in said.warnings["daemon-upgraded"]
-    assert "echod service restart" in said.warnings["daemon-upgraded"]
+    assert "kill " in said.warnings["daemon-upgraded"], "there is no service to restart"
 
 
 def test_a_locked_database_stops_nothing_and_is_told(home: Home, tmp_path: Path) -> None:

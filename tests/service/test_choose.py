@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from echod.daemon.heartbeat import Liveness, State
 from echod.paths import Paths
-from echod.service.choose import how_to_start, service_for
+from echod.service.choose import how_to_help, how_to_start, service_for
 from echod.service.errors import ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.recorded import Recorded
@@ -90,3 +91,28 @@ def test_a_service_is_started_only_where_it_is_installed(
 
 def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
     assert how_to_start("win32", {}) == "echod run"
+
+
+@pytest.mark.parametrize(
+    ("state", "without", "installed"),
+    [
+        (State.STOPPED, "Start it with: echod service install, or echod run", "Start it with: echod service start,"),
+        (State.HUNG, "No service is installed, so restart it as it was started: kill 42,", "echod service restart"),
+        (State.UPGRADED, "No service is installed, so restart it as it was started: kill 42,", "echod service restart"),
+        (State.SUSPENDED, "Wake it with: kill -CONT 42", "Wake it with: kill -CONT 42"),
+        (State.STARTING, "Ask again in a moment.", "Ask again in a moment."),
+        (State.RUNNING, "", ""),
+    ],
+)
+def test_what_to_do_about_a_daemon_names_the_service_only_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, without: str, installed: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    live = Liveness(state, "It is as it is.", None, 42)
+    unit = tmp_path / ".config/systemd/user/echod.service"
+
+    assert how_to_help(live, "linux", {}).startswith(without)
+
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    assert installed in how_to_help(live, "linux", {})
