@@ -42,6 +42,7 @@ class Reception:
         new: the findings that no entry holds, in order.
         duplicates: the findings that an entry, or a finding before them, holds already; with its place.
         replacements: the findings that say what they replace, in order.
+        replaced: the normalised titles that entries of the file say they replaced.
         changed: how many entries are new or refreshed.
     """
 
@@ -50,6 +51,7 @@ class Reception:
         self.new: list[Finding] = []
         self.duplicates: list[tuple[Finding, int]] = []
         self.replacements: list[Replacement] = []
+        self.replaced: set[str] = set()
         self.changed = 0
         self._today = today
         self._finder = Finder()
@@ -57,10 +59,11 @@ class Reception:
         for place, block in enumerate(self.blocks):
             if block.entry:
                 self._add(place, sketch(learning_of(block, block.entry)))
+                self.replaced.add(as_target(block.entry.supersedes))
 
     def receive(self, finding: Finding) -> None:
         """Take a finding: as a new entry, or as a duplicate of the entry or finding that says the same."""
-        learning, target = sketch(_learning(finding)), _target(finding)
+        learning, target = sketch(_learning(finding)), as_target(finding.supersedes)
         # What replaces an entry is not the same as it, however alike the two sound.
         place = self._finder.find(learning, unlike=self.titled(target))
         is_new = place is None
@@ -122,6 +125,6 @@ def _learning(finding: Finding) -> Learning:
     return Learning(title, tidy.text, tidy.evidence, tidy.layer)
 
 
-def _target(finding: Finding) -> str:
-    """The normalised title of what a finding replaces; empty if it does not say so."""
-    return normalise_title(bare_title((finding.supersedes or "").strip().strip(_QUOTES)))
+def as_target(supersedes: str | None) -> str:
+    """The normalised title that is meant by what stands behind `supersedes`; empty for nothing."""
+    return normalise_title(bare_title(supersedes.strip().strip(_QUOTES))) if supersedes else ""

@@ -6,7 +6,7 @@ decides: a title that fits nothing, or several, or something newer is more likel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
@@ -46,7 +46,7 @@ class Doubtful:
 
 
 def decide(reception: Reception, today: date, is_pinned: Callable[[int], bool]) -> tuple[list[Going], list[Doubtful]]:
-    """What gives way to the findings received, the earliest of them first, and what is left to a person.
+    """What gives way to the findings received, in the order of their days, and what is left to a person.
 
     Args:
         reception: all that was received.
@@ -56,50 +56,57 @@ def decide(reception: Reception, today: date, is_pinned: Callable[[int], bool]) 
     going: dict[int, Going] = {}
     doubtful: list[Doubtful] = []
     for replacement in sorted(reception.replacements, key=lambda r: (r.finding.heading_date, r.place)):
-        places = [place for place in reception.titled(replacement.target) if place not in going]
-        places = [place for place in places if _came_before(place, replacement, reception)]
-        doubt = _doubt(places, replacement.finding, reception, today, is_pinned)
+        titled = reception.titled(replacement.target)
+        standing = [place for place in titled if place not in going and place != _survivor(replacement.place, going)]
+        older = [place for place in standing if not _is_newer(place, replacement.finding, reception, today)]
+        doubt = _doubt(standing, older, reception, is_pinned)
         if doubt is None:
-            going[places[0]] = Going(places[0], replacement)
-        elif replacement.is_new or doubt is not Doubt.NONE:
-            # What is found again may have replaced the other one long ago.
+            going[older[0]] = Going(older[0], replacement)
+        elif doubt is not Doubt.NONE or not _gave_way_before(replacement, going, reception):
             doubtful.append(Doubtful(replacement, doubt))
     return [going[place] for place in sorted(going)], doubtful
 
 
-def _came_before(place: int, replacement: Replacement, reception: Reception) -> bool:
-    """Whether something was there before a finding that would replace it. No finding can replace a later one."""
-    if place == replacement.place:
-        return False
-    number = place - len(reception.blocks)
-    if number < 0:
-        return True
-    other = reception.new[number]
-    return (other.heading_date, place) < (replacement.finding.heading_date, replacement.place)
+def _survivor(place: int, going: Mapping[int, Going]) -> int:
+    """What stands in the end for what stood at a place. Were it to give way too, all of a circle would be gone."""
+    while place in going:
+        place = going[place].replacement.place
+    return place
 
 
 def _doubt(
-    places: Sequence[int], finding: Finding, reception: Reception, today: date, is_pinned: Callable[[int], bool]
+    standing: Sequence[int], older: Sequence[int], reception: Reception, is_pinned: Callable[[int], bool]
 ) -> Doubt | None:
-    if not places:
-        return Doubt.NONE
-    if len(places) > 1:
+    if not older:
+        return Doubt.NEWER if standing else Doubt.NONE
+    if len(older) > 1:
         return Doubt.SEVERAL
-    (place,) = places
-    if place >= len(reception.blocks):
-        return None
-    entry = reception.blocks[place].entry
-    if entry is None or entry.layer not in _REPLACEABLE:
+    (place,) = older
+    entry = _entry(place, reception)
+    if entry is not None and entry.layer not in _REPLACEABLE:
         return Doubt.PROTECTED
-    if is_newer(entry, finding, today):
-        return Doubt.NEWER
-    return Doubt.PINNED if is_pinned(place) else None
+    return Doubt.PINNED if entry is not None and is_pinned(place) else None
 
 
-def is_newer(entry: Entry, finding: Finding, today: date) -> bool:
-    """Whether an entry was learned, or found to be true again, after a finding. One without a day is older."""
-    latest = today + timedelta(days=1)
-    learned, verified = (day if day and day <= latest else None for day in (entry.heading_date, entry.verified))
-    if learned is not None and learned > finding.heading_date:
+def _gave_way_before(replacement: Replacement, going: Mapping[int, Going], reception: Reception) -> bool:
+    """Whether what a finding replaces is known to be gone: the same was said before, by itself or another one."""
+    if not replacement.is_new or any(place in going for place in reception.titled(replacement.target)):
         return True
-    return verified is not None and verified > max(finding.heading_date, finding.verified)
+    return replacement.target in reception.replaced
+
+
+def _is_newer(place: int, finding: Finding, reception: Reception, today: date) -> bool:
+    """Whether something was learned, or found to be true again, after a finding. What has no day is older."""
+    entry = _entry(place, reception)
+    if entry is None:
+        other = reception.new[place - len(reception.blocks)]
+        learned, verified = other.heading_date, other.verified
+        return learned > finding.heading_date or verified > max(finding.heading_date, finding.verified)
+    latest = today + timedelta(days=1)
+    days = [day if day and day <= latest else date.min for day in (entry.heading_date, entry.verified)]
+    return days[0] > finding.heading_date or days[1] > max(finding.heading_date, finding.verified)
+
+
+def _entry(place: int, reception: Reception) -> Entry | None:
+    """The entry at a place of the file; None for a finding."""
+    return reception.blocks[place].entry if place < len(reception.blocks) else None

@@ -171,10 +171,54 @@ def test_the_same_learning_in_another_form_is_a_duplicate() -> None:
     assert len(plan.duplicates) == 1
 
 
-def test_almost_the_same_is_new() -> None:
-    plan = decide(MEMORY, file(CLOSE.replace("in teardown", "in setup")))
+@pytest.mark.parametrize("layer", ["inscribed", "traced", "observations", "etched", "notes", "sacred"])
+def test_the_same_in_a_few_other_words_is_a_duplicate_of_an_entry_in_any_layer(layer: str) -> None:
+    memory = MEMORY.replace(b"inscribed", layer.encode())
+    finding = CLOSE.replace("traced", "observations") if layer == "observations" else CLOSE
+    again = finding.replace("Close it in teardown.", "Close it in the teardown, too.").replace("db.py:3", "db.py:88")
+
+    plan = decide(memory, file(again))
+
+    assert plan.added == ()
+    assert [one.id for one in plan.duplicates] == [entry_ids("reviewer", document(memory))[0]]
+    refreshed = memory.replace(b"**confidence**: 0.6", b"**confidence**: 0.9").replace(
+        b"**verified**: 2026-02-01", b"**verified**: 2026-02-20"
+    )
+    assert plan.memory == (None if layer in {"etched", "notes", "sacred"} else refreshed)
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("in teardown", "in setup"),
+        ("Close it in", "Never close it in"),
+        ("Close it in teardown", "Open it in teardown"),
+        ("Close it in teardown", "Close it in teardown after 3 s"),
+        ("src/db.py:3", "src/pool.py:3"),
+        ("Close the pool", "Close the cache"),
+    ],
+    ids=["another word", "a negation", "an opposite", "a number", "another file", "another title"],
+)
+def test_almost_the_same_is_new(said: str, instead: str) -> None:
+    plan = decide(MEMORY, file(CLOSE.replace(said, instead)))
 
     assert len(plan.added) == 1
+
+
+def test_observations_of_different_tasks_are_two_however_alike_they_sound() -> None:
+    task = "## Observations \u2014 Task: Review the retry logic of the upload worker {} (2026-02-20)\n- Done: reviewed it.\n"
+    plan = decide(None, file(task.format("again"), "a"), file(task.format("once"), "b"))
+
+    assert len(plan.added) == 2
+
+
+def test_the_same_in_other_words_within_a_batch_becomes_one_entry_with_the_text_that_came_first() -> None:
+    other = CLOSE.replace("Close it in teardown", "Close it in the teardown")
+    plan = decide(None, file(other, "b"), file(CLOSE, "a"))
+
+    assert (len(plan.added), len(plan.duplicates)) == (1, 1)
+    assert plan.memory is not None
+    assert b"- Close it in teardown.\n" in plan.memory
 
 
 def test_findings_in_the_ledger_are_passed_over() -> None:
@@ -288,27 +332,41 @@ def test_new_entries_take_the_files_form_and_line_endings() -> None:
     assert plan.memory.count(b"\n") == plan.memory.count(b"\r\n")
 
 
-LEARNINGS = st.sampled_from(
-    [
-        CLOSE,
-        CLOSE.replace("2026-02-20", "2026-02-27"),
-        CLOSE.replace("0.9", "0.2"),
-        CLOSE.replace("teardown", "setup"),
-        "## One\nFirst.\n",
-        "## One\nFirst.\n\n---\n",
-        "## One\nFirst, and more.\n",
-        "### Decision: Two (2026-02-11)\n- layer: etched\n- tags: a\n- Second.\n",
-        "## Three\n```sh\n# make\nmake\n",
-        "## Four\n<!-- open\n",
-        "- bare learning\n- another\n",
-        "# Findings\n\nText of its own.\n\n## Five\nFifth.\n",
-        "Here are my findings:\n",
-        "",
-    ]
-)
-FILES = st.lists(st.lists(LEARNINGS, min_size=1, max_size=3).map("\n".join), max_size=4).map(
-    lambda texts: [file(text, f"agent{number}") for number, text in enumerate(texts)]
-)
+SAID = [
+    CLOSE,
+    CLOSE.replace("2026-02-20", "2026-02-27"),
+    CLOSE.replace("0.9", "0.2"),
+    CLOSE.replace("teardown", "setup"),
+    "## One\nFirst.\n",
+    "## One\nFirst.\n\n---\n",
+    "## One\nFirst, and more.\n",
+    "### Decision: Two (2026-02-11)\n- layer: etched\n- tags: a\n- Second.\n",
+    "## Three\n```sh\n# make\nmake\n",
+    "## Four\n<!-- open\n",
+    "- bare learning\n- another\n",
+    "# Findings\n\nText of its own.\n\n## Five\nFifth.\n",
+    "Here are my findings:\n",
+    "",
+    CLOSE.replace("Close it in teardown", "Close it in the teardown"),
+    CLOSE.replace("Close it in teardown", "Never close it in teardown"),
+    "## One\nFirst of all.\n",
+]
+REPLACING = [
+    "### [2026-02-22] Pattern: Close it late\n- **supersedes**: Close the pool\n- After the last test.\n",
+    "### [2026-02-27] Pattern: Close the pool\n- **supersedes**: Pattern: Close the pool\n- **layer**: notes\n- Never.\n",
+    "### [2026-01-01] Pattern: Old news\n- **supersedes**: Close the pool\n- It was open.\n",
+    "## Uno\n- supersedes: One\n- Primero.\n",
+    "## Neither\n- supersedes: what nobody knows\n- Nor this.\n",
+]
+
+
+def files_of(learnings: list[str]) -> st.SearchStrategy[list[FindingsFile]]:
+    texts = st.lists(st.lists(st.sampled_from(learnings), min_size=1, max_size=3).map("\n".join), max_size=4)
+    return texts.map(lambda texts: [file(text, f"agent{number}") for number, text in enumerate(texts)])
+
+
+FILES = files_of(SAID)
+REPLACING_FILES = files_of([*SAID, *REPLACING, *REPLACING])
 MEMORIES = st.sampled_from(
     [
         None,
@@ -325,19 +383,21 @@ MEMORIES = st.sampled_from(
 
 
 @settings(max_examples=60, deadline=None)
-@given(MEMORIES, FILES)
+@given(MEMORIES, REPLACING_FILES)
 def test_every_finding_is_accounted_for(memory: bytes | None, files: list[FindingsFile]) -> None:
     plan = decide(memory, *files)
 
     keys = sorted(key for used in plan.consumed for key in used.keys)
-    assert keys == sorted([*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.known])
+    never_stood = [one.own_key for one in plan.superseded if one.own_key]
+    told = [*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.known, *never_stood]
+    assert keys == sorted(told)
     assert sorted(one.name for one in files) == sorted(
         [*(one.name for one in plan.consumed), *(one.name for one in plan.quarantined)]
     )
 
 
 @settings(max_examples=60, deadline=None)
-@given(MEMORIES, FILES)
+@given(MEMORIES, REPLACING_FILES)
 def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, files: list[FindingsFile]) -> None:
     first = decide(memory, *files)
     after = memory if first.memory is None else first.memory
@@ -350,18 +410,22 @@ def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, fi
 
 
 @settings(max_examples=60, deadline=None)
-@given(MEMORIES, FILES)
-def test_every_old_block_stays_but_for_a_refreshed_date_and_confidence(
+@given(MEMORIES, REPLACING_FILES)
+def test_every_old_block_stays_but_for_a_refreshed_date_and_confidence_or_stands_in_the_archive_verbatim(
     memory: bytes | None, files: list[FindingsFile]
 ) -> None:
     plan = decide(memory, *files)
     if plan.memory is None or memory is None:
         return
     before, after = document(memory), document(plan.memory)
+    gone = {one.archived.id: one.archived.text for one in plan.superseded if one.own_key is None}
+    named = dict(zip(entry_ids("reviewer", before), before.blocks, strict=True))
 
     assert after.preamble.startswith(before.preamble)
-    assert len(after.blocks) == len(before.blocks) + len(plan.added)
-    for old, new in zip(before.blocks, after.blocks, strict=False):
+    assert gone == {identity: named[identity].text for identity in gone}
+    assert len(after.blocks) == len(before.blocks) + len(plan.added) - len(gone)
+    stayed = [block for identity, block in named.items() if identity not in gone]
+    for old, new in zip(stayed, after.blocks, strict=False):
         if old.entry is None or old.entry.layer not in {Layer.INSCRIBED, Layer.TRACED}:
             assert new.text.startswith(old.text)
         assert _without_refreshed(new.text) == _without_refreshed(old.text)
@@ -373,7 +437,7 @@ def _without_refreshed(text: str) -> list[str]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(MEMORIES, FILES, st.randoms(use_true_random=False))
+@given(MEMORIES, REPLACING_FILES, st.randoms(use_true_random=False))
 def test_the_order_of_files_makes_no_difference(
     memory: bytes | None, files: list[FindingsFile], chance: random.Random
 ) -> None:

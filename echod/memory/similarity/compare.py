@@ -141,15 +141,18 @@ def compare_sketches(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAUL
     """`compare` for learnings that were made ready."""
     title = jaccard(one.title_terms, other.title_terms)
     body = jaccard(one.body_terms, other.body_terms)
-    # The title of an observation is its task: another task is another observation, however alike they sound.
-    if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
-        same_title = one.plain_title == other.plain_title
-    else:
-        same_title = title >= thresholds.title
     evidence_agrees = one.files == other.files
-    alike = same_title and body >= thresholds.body and evidence_agrees
+    alike = titles_agree(one, other, thresholds) and body >= thresholds.body and evidence_agrees
     reason = contradiction(one.claims, other.claims) if alike else None
     return Similarity(title, body, evidence_agrees, reason, alike and reason is None)
+
+
+def titles_agree(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
+    """Whether two titles are of one learning."""
+    # The title of an observation is its task: another task is another observation, however alike they sound.
+    if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
+        return one.plain_title == other.plain_title
+    return jaccard(one.title_terms, other.title_terms) >= thresholds.title
 
 
 def exact_duplicate(one: Learning, other: Learning) -> bool:

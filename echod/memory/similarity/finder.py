@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from math import ceil
 
-from echod.memory.similarity.compare import DEFAULT_THRESHOLDS, Sketch, Thresholds, compare_sketches
+from echod.memory.similarity.compare import DEFAULT_THRESHOLDS, Sketch, Thresholds, compare_sketches, titles_agree
 
 _CROWD = 128
 """So many are compared with one learning at most. Where thousands differ in a number alone, more would take for ever;
@@ -47,10 +47,12 @@ class Finder:
             return exact[0]
         found: list[tuple[float, float, int]] = []
         for place in self._candidates(learning):
-            if place not in unlike:
-                alike = compare_sketches(learning, self._sketches[place], self._thresholds)
-                if alike.duplicate:
-                    found.append((-alike.title, -alike.body, place))
+            other = self._sketches[place]
+            if place in unlike or not titles_agree(learning, other, self._thresholds):
+                continue
+            alike = compare_sketches(learning, other, self._thresholds)
+            if alike.duplicate:
+                found.append((-alike.title, -alike.body, place))
         return min(found)[2] if found else None
 
     def _candidates(self, learning: Sketch) -> Iterator[int]:

@@ -1,0 +1,64 @@
+"""The duplicate that is found among many is the one that comparing with each of them would find."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echod.memory.document import Layer
+from echod.memory.similarity import Finder, Learning, compare_sketches, sketch
+
+WORDS = ("close", "pool", "teardown", "retry", "upload", "3", "5", "never", "worker", "cache", "sockets", "idle")
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+LEARNINGS = st.builds(
+    Learning,
+    SENTENCES | st.sampled_from(["", "\U0001f389", "Task: close the pool"]),
+    SENTENCES,
+    st.sampled_from([None, "`src/db.py:3`", "`src/cache.py`"]),
+    st.sampled_from([Layer.INSCRIBED, Layer.OBSERVATIONS, None]),
+)
+LONG = "close the upload pool of each worker in teardown when its sockets are idle"
+
+
+def finder_of(learnings: list[Learning]) -> Finder:
+    finder = Finder()
+    for place, learning in enumerate(learnings):
+        finder.add(place, sketch(learning))
+    return finder
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(LEARNINGS, max_size=12), LEARNINGS)
+def test_what_is_found_is_what_comparing_with_each_finds(known: list[Learning], new: Learning) -> None:
+    alike = [(compare_sketches(sketch(new), sketch(one)), place) for place, one in enumerate(known)]
+    exact = [place for place, one in enumerate(known) if sketch(one).exact_form == sketch(new).exact_form]
+    best = min(((-a.title, -a.body, place) for a, place in alike if a.duplicate), default=None)
+
+    found = finder_of(known).find(sketch(new))
+
+    assert found == (exact[0] if exact else best and best[2])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(LEARNINGS, min_size=1, max_size=12), LEARNINGS)
+def test_what_is_said_to_be_unlike_is_found_only_if_it_says_exactly_the_same(
+    known: list[Learning], new: Learning
+) -> None:
+    found = finder_of(known).find(sketch(new), unlike=range(len(known)))
+
+    assert found is None or sketch(known[found]).exact_form == sketch(new).exact_form
+
+
+def test_the_most_similar_is_found_before_an_earlier_one() -> None:
+    said = Learning(LONG, f"{LONG} or rows are lost", None, Layer.TRACED)
+    further = Learning(f"{LONG} again", f"{LONG} or all the rows are lost", None, Layer.TRACED)
+    nearer = Learning(LONG, f"{LONG} or some rows are lost", None, Layer.TRACED)
+
+    assert finder_of([further, nearer]).find(sketch(said)) == 1
+
+
+def test_among_thousands_that_differ_in_a_number_the_one_with_the_same_number_is_found() -> None:
+    known = [Learning(f"unit {n}: {LONG}", f"unit {n} leaks: {LONG}", None, None) for n in range(600)]
+    again = Learning(f"unit 500: {LONG}", f"unit 500 leaks memory: {LONG}", None, None)
+
+    assert finder_of(known).find(sketch(again)) == 500
