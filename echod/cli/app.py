@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
-from echod.cli.tree import claude, config, entries, projects, review, running, service, upkeep, workflow
+from echod.cli.tree import (
+    claude,
+    completion,
+    config,
+    entries,
+    projects,
+    review,
+    running,
+    service,
+    upkeep,
+    workflow,
+)
 from echod.cli.tree.base import app
 
-__all__ = ["app", "claude", "config", "entries", "projects", "review", "running", "service", "upkeep", "workflow"]
+__all__ = [
+    "app",
+    "claude",
+    "completion",
+    "config",
+    "entries",
+    "projects",
+    "review",
+    "running",
+    "service",
+    "upkeep",
+    "workflow",
+]

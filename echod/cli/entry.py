@@ -26,6 +26,7 @@ def main() -> NoReturn:
     try:
         from echod.cli.app import app
 
+        _complete_if_asked()
         app(prog_name="echod", standalone_mode=True)
     except EchodError as error:
         _say(str(error))
@@ -40,6 +41,15 @@ def main() -> NoReturn:
         _say(f"an unexpected {type(error).__name__}: this is a bug in echod. {_report(error)}")
         sys.exit(Exit.FAILED)
     sys.exit(Exit.OK)
+
+
+def _complete_if_asked() -> None:
+    import os
+
+    if "_ECHOD_COMPLETE" in os.environ:
+        from echod.cli.completion import know_the_shells
+
+        know_the_shells()
 
 
 def _say(sentences: str) -> None:

@@ -11,7 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from echod import paths
+from echod.cli.progress import Progress
 from echod.errors import UsageError
 from echod.store import layout
 
@@ -22,10 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shell:
-    """The process environment and the working directory, read once at the door."""
+    """The process environment, the working directory and how much is said, read once at the door."""
 
     environ: Mapping[str, str]
     cwd: Path
+    quiet: bool = False
 
     @cached_property
     def paths(self) -> paths.Paths:
@@ -40,7 +44,8 @@ class Shell:
         self._log_to_file()
         file = self.paths.config_file
         for warning in (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid())):
-            sys.stderr.write(f"echod: {warning}\n")
+            if not self.quiet:
+                sys.stderr.write(f"echod: {warning}\n")
         return config.load(file, self.environ)
 
     def _log_to_file(self) -> None:
@@ -48,6 +53,16 @@ class Shell:
         from echod import log
 
         log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
+
+    def say(self, text: str) -> None:
+        """Print what was done, for a person; what was asked for (a list, a plan) is printed by `typer.echo`."""
+        if not self.quiet:
+            typer.echo(text)
+
+    def progress(self) -> Progress:
+        """Where long work says how far it is: on a terminal, unless the person wants it quiet."""
+        told = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
+        return Progress(sys.stderr if told else None)
 
     def now(self) -> float:
         """Unix seconds."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from echod.cli.app import app
+from echod.cli.tree.root import SECTIONS
 from tests.cli.reference import PAGE, every_command, help_of, page
 
 LISTING = {"status", "gate", "jobs", "projects", "log", "review"}
@@ -25,3 +30,17 @@ def test_every_listing_offers_json(path: tuple[str, ...]) -> None:
 
 def test_the_command_reference_is_what_the_commands_say() -> None:
     assert PAGE.read_text() == page(), "renew it: python -m tests.cli.reference > docs/commands.md"
+
+
+def test_help_shows_every_command_once_in_the_order_in_which_a_person_meets_them() -> None:
+    shown = [name for _, names in SECTIONS for name in names]
+
+    assert len(shown) == len(set(shown))
+    assert {path[0] for path in every_command()} <= set(shown)
+
+
+@pytest.mark.parametrize("words", [["--quiet", "projects"], ["projects", "--quiet"], ["projects", "--no-color"]])
+def test_options_of_echod_itself_are_understood_anywhere(words: list[str], tmp_path: Path) -> None:
+    environ = {"ECHOD_STATE_DIR": str(tmp_path / "state"), "ECHOD_RUNTIME_DIR": str(tmp_path / "run")}
+
+    assert CliRunner().invoke(app, words, prog_name="echod", env=environ).exit_code == 0

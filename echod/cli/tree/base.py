@@ -10,11 +10,14 @@ import typer
 
 from echod import __version__
 from echod.cli.shell import Shell
+from echod.cli.tree.root import Root
 
 app = typer.Typer(
     name="echod",
+    cls=Root,
     help="Keeps the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
@@ -45,6 +48,8 @@ def _root(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Read the settings from FILE.", show_default=False)
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors, and what was asked for.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print no colours; NO_COLOR does the same.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -54,4 +59,6 @@ def _root(
     environ = dict(os.environ)
     if config is not None:
         environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
-    context.obj = Shell(environ, cwd)
+    if no_color or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+        context.color = False
+    context.obj = Shell(environ, cwd, quiet=quiet)

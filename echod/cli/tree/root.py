@@ -1,0 +1,40 @@
+"""How the command line as a whole behaves: the order in which help shows the commands, and options that go anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from typer.core import TyperGroup
+
+SECTIONS: Final = (
+    ("To begin", ("init", "add", "service", "config", "doctor", "claude", "completion")),
+    ("To know", ("status", "show", "explain", "gate", "jobs", "log", "projects", "review", "audit")),
+    ("To decide", ("remember", "pin", "unpin", "raise", "forget", "restore", "undo", "reset", "elevate", "packs")),
+    ("To maintain", ("run", "consolidate", "prune", "compress", "scrub", "pause", "resume", "remove")),
+    ("For tools", ("hook", "record-access", "workflow")),
+)
+"""Every command, in the order in which a person meets them."""
+
+ANYWHERE: Final = frozenset({"--quiet", "--no-color"})
+"""Options of echod itself that are understood after a command, too."""
+
+
+class Root(TyperGroup):
+    """The root of the command line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what a person wrote behind the command, but means echod, goes before it."""
+        end = args.index("--") if "--" in args else len(args)
+        options, rest = args[:end], args[end:]
+        moved = [word for word in options if word in ANYWHERE]
+        kept = [word for word in options if word not in ANYWHERE]
+        return super().parse_args(ctx, [*moved, *kept, *rest])
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the signature is given
+        """Write the commands into the help, by what a person wants."""
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, names in SECTIONS:
+            rows = [(name, self.commands[name].get_short_help_str(width)) for name in names if name in self.commands]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)

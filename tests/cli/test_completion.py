@@ -1,0 +1,64 @@
+"""What a real shell completes once it has read what `echod completion` prints."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import Home
+
+ASK = """
+. {script}
+COMP_WORDS=({words}) COMP_CWORD={at} COMP_LINE='{words}'
+"$(complete -p echod | sed 's/.*-F \\([^ ]*\\).*/\\1/')" echod
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+def completed(tmp_path: Path, *words: str) -> list[str]:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    home = Home(tmp_path)
+    script = tmp_path / "completion.sh"
+    script.write_text(home.done("completion", "bash"))
+    program = tmp_path / "echod"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m echod "$@"\n')
+    program.chmod(0o755)
+    quoted = " ".join(f"'{word}'" for word in ("echod", *words))
+    asked = ASK.format(script=script, words=quoted.replace("'", ""), at=len(words))
+    done = subprocess.run(
+        [bash, "--norc", "-c", asked],
+        env={**home.environ, "PATH": f"{tmp_path}:{home.environ['PATH']}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
+    assert completed(tmp_path, "unp") == ["unpin"]
+    assert completed(tmp_path, "config", "") == ["show", "path", "check"]
+    assert "--dry-run" in completed(tmp_path, "prune", "--d")
+
+
+@pytest.mark.parametrize(("shell", "word"), [("bash", "complete -o default"), ("zsh", "compdef"), ("fish", "complete")])
+def test_each_shell_gets_a_script_of_its_own_and_no_file_changes(home: Home, shell: str, word: str) -> None:
+    script = home.done("completion", shell)
+
+    assert word in script
+    assert "_ECHOD_COMPLETE" in script
+    assert list(home.root.iterdir()) == []
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
