@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from echod.jobs.gatekeeper import Gatekeeper
     from echod.store.layout import Store
     from echod.store.plan import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a command that changes memory was called: only to say what it would do, unasked, although a workflow runs."""
+
+    dry_run: bool
+    yes: bool
+    force: bool
 
 
 class HeldError(EchodError):
@@ -53,13 +63,30 @@ def agree(question: str) -> None:
         UsageError: there is no terminal to ask at.
         typer.Exit: the person said no.
     """
+    _ask_at_a_terminal()
+    if not typer.confirm(question):
+        typer.echo("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def agree_by_typing(name: str, question: str) -> None:
+    """Ask for a word to be typed, where a yes is too quickly said; who types another has refused.
+
+    Raises:
+        UsageError: there is no terminal to ask at.
+        typer.Exit: something else was typed.
+    """
+    _ask_at_a_terminal()
+    if typer.prompt(question).strip() != name:
+        typer.echo("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def _ask_at_a_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "There is no terminal to ask at, so nothing was changed; say --yes to go on without a question."
         )
-    if not typer.confirm(question):
-        typer.echo("Nothing was changed.")
-        raise typer.Exit(1)
 
 
 def gate_of(shell: Shell, gatekeeper: Gatekeeper, project: Path) -> Gate:

@@ -20,7 +20,7 @@ from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.fsops import make_dir, open_dir
 from echod.store.ground import DIR_MODE, Ground, stand_on
 from echod.store.heal import healed_memory
-from echod.store.history import Done, history, records_of
+from echod.store.history import Done, Rewrite, history, records_of, rewrites
 from echod.store.journal import Journal
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
@@ -124,6 +124,14 @@ class Engine:
         """Commits that are still known, newest first; of every store with a journal if none is named."""
         with told("read the journal in", self._journal.root):
             return history(self._journal, self._journal.stores() if stores is None else stores)
+
+    def rewrites(self, role: Role) -> tuple[Rewrite, ...]:
+        """The known commits of a role that wrote its memory file, oldest first, with the file before and after each.
+
+        A commit whose contents the journal does not keep any more is left out.
+        """
+        with told("read the journal in", self._journal.root):
+            return rewrites(self._journal, role, self._readings)
 
     def highest_job(self) -> int:
         """The highest job number the journal knows (a rebuilt database must count on from there); 0 for none."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from echod.memory.document import Document
+from echod.store.desk import Readings
 from echod.store.journal import Journal
-from echod.store.layout import Role, Store
-from echod.store.records import Record
+from echod.store.layout import MEMORY, Role, Store
+from echod.store.records import Record, RecordState
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ class Done:
     undone_by: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One commit that wrote the memory file, and the file before and after it."""
+
+    done: Done
+    before: Document
+    after: Document
+
+
 def history(journal: Journal, stores: Iterable[Store]) -> tuple[Done, ...]:
     """Every commit that is still known, newest first."""
     found = [done for store in stores for role in journal.roles(store) for done in _of_role(journal, role)]
@@ -43,6 +54,22 @@ def records_of(journal: Journal, role: Role) -> tuple[Record, ...]:
     open_records = own.open_records()
     known = {record.seq: record for record in (*open_records, *own.closed_records())}
     return tuple(known[seq] for seq in sorted(known))
+
+
+def rewrites(journal: Journal, role: Role, readings: Readings) -> tuple[Rewrite, ...]:
+    """The commits of a role that wrote its memory file, oldest first; without those whose contents are gone."""
+    done = {commit.seq: commit for commit in _of_role(journal, role)}
+    own, path = journal.of(role), f"{role.name}/{MEMORY}"
+    found = []
+    for record in records_of(journal, role):
+        for write in record.writes:
+            if write.path != path or record.state is RecordState.INTENT:
+                continue
+            before = Document("", ()) if write.pre is None else readings.document(own, write.pre)
+            after = readings.document(own, write.post)
+            if before is not None and after is not None:
+                found.append(Rewrite(done[record.seq], before, after))
+    return tuple(found)
 
 
 def _of_role(journal: Journal, role: Role) -> list[Done]:

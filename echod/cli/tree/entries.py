@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import AsOf, EntryId, Json, Where
+from echod.cli.tree.options import AsOf, DryRun, EntryId, Force, Json, Where, Yes
+
+
+class OwnLayer(StrEnum):
+    """The layers that a person gives and takes."""
+
+    ETCHED = "etched"
+    NOTES = "notes"
+    INSCRIBED = "inscribed"
 
 
 @app.command(epilog=example("echod explain 4f1c ~/src/my-project --as-of 2027-03-01"))
@@ -54,3 +63,51 @@ def unpin(context: typer.Context, entry: EntryId, path: Where = None) -> None:
     from echod.cli.entries import unpin
 
     unpin(shell_of(context), entry, path)
+
+
+@app.command("raise", epilog=example("echod raise 4f1c etched"))
+def raise_(
+    context: typer.Context,
+    entry: EntryId,
+    layer: Annotated[OwnLayer, typer.Argument(case_sensitive=False, help="The layer that it is to have.")],
+    path: Where = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    force: Force = False,
+) -> None:
+    """Put an entry into another layer; nothing else of it changes.
+
+    No rule touches what is etched or a note. Only a person gives these layers, and takes them away again.
+    """
+    from echod.cli.by_hand import Wish
+    from echod.cli.one_entry import raise_entry
+    from echod.memory.document import Layer
+
+    raise_entry(shell_of(context), entry, Layer(layer.value), path, Wish(dry_run, yes, force))
+
+
+@app.command(epilog=example("echod forget 4f1c ~/src/my-project"))
+def forget(
+    context: typer.Context,
+    entry: EntryId,
+    path: Where = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    force: Force = False,
+) -> None:
+    """Take an entry out of the memory for good, whatever its layer. Its text stays in the archive."""
+    from echod.cli.by_hand import Wish
+    from echod.cli.one_entry import forget
+
+    forget(shell_of(context), entry, path, Wish(dry_run, yes, force))
+
+
+@app.command(epilog=example("echod restore 4f1c ~/src/my-project"))
+def restore(
+    context: typer.Context, entry: EntryId, path: Where = None, dry_run: DryRun = False, force: Force = False
+) -> None:
+    """Bring an entry back from the archive, word for word. It is pinned then (`policy.pin_days`)."""
+    from echod.cli.by_hand import Wish
+    from echod.cli.one_entry import restore
+
+    restore(shell_of(context), entry, path, Wish(dry_run, yes=True, force=force))

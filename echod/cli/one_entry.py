@@ -1,0 +1,188 @@
+"""`echod raise`, `echod forget` and `echod restore`: what a person decides about one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import ndiff
+from pathlib import Path
+
+import typer
+
+from echod.cli.asked import Asked, NotDoneError, carry_out, done
+from echod.cli.by_hand import Wish, agree, may_write
+from echod.cli.find import Archived, Found, anywhere, archived_of, in_memory
+from echod.cli.shell import Shell
+from echod.cli.text import count, paragraph, plain, short_path
+from echod.cli.wake import wake_daemon
+from echod.daemon.wiring import House, furnish, look_out
+from echod.jobs import forgetting, raising, restoring
+from echod.jobs.archives import Kept
+from echod.jobs.outcome import Outcome
+from echod.jobs.proposal import local_day
+from echod.memory.document import Layer
+from echod.memory.policy import Rule
+from echod.memory.policy.by_hand import Impossible, raised, taken_out
+from echod.memory.policy.lines import entry_lines
+from echod.memory.suspicion import speaks_to_agents
+from echod.state.job import Job, JobKind
+from echod.store.layout import Role
+from echod.store.plan import Gate
+from echod.store.session import RoleSession
+
+_OWN = (Layer.ETCHED, Layer.NOTES)
+"""The layers that only a person gives and takes."""
+
+
+def raise_entry(shell: Shell, entry: str, layer: Layer, path: Path | None, wish: Wish) -> None:
+    """Put an entry into another layer.
+
+    Raises:
+        UsageError: there is no such entry, or a question cannot be asked.
+        HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
+        EchodError: it cannot be done, the sentence says why.
+    """
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        (found,) = in_memory(shell, lookout, path, [entry])
+    before = found.block.entry.layer if found.block.entry else None
+    after = raised(found.role.name, found.document, found.id, layer)
+    if isinstance(after, Impossible):
+        raise NotDoneError(f"{found.id} stays as it is: {after.reason}.")
+    _show(found.id, found.title, found.role)
+    if after is found.document:
+        typer.echo(f"It is {layer.value} already; nothing was changed.")
+        return
+    position = found.document.blocks.index(found.block)
+    typer.echo("\n".join(_difference(found.block.text, after.blocks[position].text)))
+    if wish.dry_run:
+        return
+    may_write(shell)
+    if not wish.yes:
+        _doubts(found, before, layer)
+
+    def run(_: House, session: RoleSession, job: Job, gate: Gate) -> Outcome:
+        return raising.run(job.id, session, found.id, layer, gate, shell.now)
+
+    _carry_out(shell, JobKind.RAISE, found.role, run, wish)
+
+
+def forget(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
+    """Take an entry out of the memory, for the archive.
+
+    Raises:
+        UsageError, HeldError, EchodError: as `raise_entry`.
+    """
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        (found,) = in_memory(shell, lookout, path, [entry])
+    out = taken_out(found.role.name, found.document, [found.id], Rule.FORGOTTEN, local_day(shell.now()))
+    if isinstance(out, Impossible):
+        raise NotDoneError(f"{found.id} stays where it is: {out.reason}.")
+    _show(found.id, found.title, found.role)
+    layer = found.block.entry.layer if found.block.entry else None
+    size = count(entry_lines(found.block.text), "line")
+    typer.echo(f"  {layer.value if layer else 'unknown layer'}, {size}; its text goes to the archive of the role")
+    if any(kept.redacted for kept in out.archived):
+        typer.echo(paragraph("It holds a secret, which the archive will not have.", indent="  "))
+    if wish.dry_run:
+        return
+    may_write(shell)
+    if not wish.yes:
+        agree("Forget it?")
+
+    def run(_: House, session: RoleSession, job: Job, gate: Gate) -> Outcome:
+        return forgetting.run(job.id, session, [found.id], gate, shell.now, rule=Rule.FORGOTTEN)
+
+    _carry_out(shell, JobKind.FORGET, found.role, run, wish)
+
+
+def restore(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
+    """Bring an entry back from the archive, the newest text of several.
+
+    Raises:
+        UsageError, HeldError, EchodError: as `raise_entry`.
+    """
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        found = anywhere(shell, lookout, path, entry)
+        kept = _newest(found)
+        view = lookout.engine.peek(found.role)
+        file = restoring.file_of(view, kept.entry)
+        back = None if file is None else restoring.with_it(view, file, kept.entry)
+    if isinstance(back, Impossible):
+        raise NotDoneError(f"Nothing was changed: {back.reason}.")
+    _show(found.id, found.title, found.role)
+    typer.echo("\n".join(_told(found, kept, short=back is not None and back.short is not None)))
+    if wish.dry_run:
+        return
+    may_write(shell)
+
+    def run(house: House, session: RoleSession, job: Job, gate: Gate) -> Outcome:
+        pins = restoring.Pins(house.entries, house.settings.policy.pin_days)
+        return restoring.run(job.id, session, kept.entry, pins, gate, shell.now)
+
+    _carry_out(shell, JobKind.RESTORE, found.role, run, wish)
+
+
+def _newest(found: Found | Archived) -> Kept:
+    """The newest archived text of an entry.
+
+    Raises:
+        NotDoneError: there is none.
+    """
+    copies = archived_of(found.role) if isinstance(found, Found) else (found,)
+    mine = next((one for one in copies if one.id == found.id), None)
+    if mine is None:
+        raise NotDoneError(f"{found.id} stands in the memory of {found.role.name}; there is nothing to bring back.")
+    return mine.copies[-1]
+
+
+def _told(found: Found | Archived, kept: Kept, *, short: bool) -> Iterator[str]:
+    entry = kept.entry
+    job = f", by job {entry.job}" if entry.job is not None else ""
+    yield paragraph(f"archived on {entry.day} ({entry.rule}{job}), in {kept.file}", indent="  ")
+    if isinstance(found, Archived) and len(found.copies) > 1:
+        yield f"  the newest of {len(found.copies)} archived texts; echod show {found.id} prints them all"
+    if short:
+        yield "  it takes the place of its short form"
+    if entry.redacted:
+        yield paragraph("Secrets were taken out when it was archived; it comes back without them.", indent="  ")
+    if entry.file != "MEMORY.md":
+        yield f"  it goes back to {entry.file}, where it stood"
+
+
+def _show(identity: str, title: str, role: Role) -> None:
+    typer.echo(paragraph(plain(title) or "(untitled)", indent=f"{identity}  "))
+    typer.echo(f"  in {role.name}  {short_path(role.store.key)}")
+
+
+def _difference(before: str, after: str) -> Iterator[str]:
+    for line in ndiff(before.splitlines(), after.splitlines()):
+        if line.startswith(("- ", "+ ")):
+            yield f"  {plain(line)}"
+
+
+def _doubts(found: Found, before: Layer | None, after: Layer) -> None:
+    """Ask where protection goes, or where what is protected could be meant to steer agents."""
+    if after in _OWN and (phrase := speaks_to_agents(found.block.text)) is not None:
+        agree(f"It reads like an instruction to agents ({phrase}). Make it {after.value} all the same?")
+    elif after not in _OWN and (before is None or before in _OWN):
+        agree("Then the rules may take it out one day. Go on?")
+
+
+def _carry_out(
+    shell: Shell,
+    kind: JobKind,
+    role: Role,
+    run: Callable[[House, RoleSession, Job, Gate], Outcome],
+    wish: Wish,
+) -> None:
+    """Do it, as a job of its own, and say what was done."""
+    said: list[str] = []
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+
+        def work(job: Job, gate: Gate) -> str:
+            with house.engine.open_role(role) as session:
+                said.append(done(run(house, session, job, gate)))
+            return said[-1]
+
+        job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=wish.force)
+    wake_daemon(shell)
+    typer.echo(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
