@@ -34,6 +34,13 @@ def pruned_sizes(role: Role) -> Mapping[str, int]:
     return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, "pruned-")}
 
 
+def pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
+    """What a change set adds to the archive of a role for entries that a rule takes out; nothing for none."""
+    text = archive_text(entries, job)
+    name = archive_name(today.year, pruned_sizes(role), len(text))
+    return (Append(PurePosixPath(role.name) / name, text),) if text else ()
+
+
 def removed(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
     """What a change set adds to the archive of a role for entries that a person takes out; nothing for none."""
     text = archive_text(entries, job)

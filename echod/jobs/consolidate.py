@@ -5,18 +5,21 @@ What becomes of each finding is decided by `echod.memory.consolidate`; this modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
+from echod.jobs.archives import backup_of, pruned
+from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
-from echod.memory.document import Unreadable
+from echod.memory.document import Document, Unreadable, parse
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout
 from echod.store.changeset import Append, ChangeSet, Consume, Write
 from echod.store.plan import Committed, Gate
+from echod.store.reviews import CLAIM, SUPERSEDES, Question
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 
@@ -51,12 +54,22 @@ def run(
         ready = _at_once(found for found in wanted if _still(found, terms.quiet_seconds, now))
         if not ready:
             return _nothing_ready(view, wanted, terms.quiet_seconds, now)
-        plan = consolidate(view.role.name, view.memory.data, _files(ready), _day(now), known_keys=view.known_keys)
+        pinned_now = entries.pinned(view.role.store.key, _day(now))
+        plan = consolidate(
+            view.role.name,
+            view.memory.data,
+            _files(ready),
+            _day(now),
+            known_keys=view.known_keys,
+            pinned=pinned_now,
+        )
         if isinstance(plan, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
         if not terms.writes:
             return Done(f"report only: would do: {plan.summary}", changed=False)
-        if isinstance(session.commit(job, _changes(view, ready, plan, _day(now)), gate=gate), Committed):
+        session.ask(_questions(view.role.name, plan, now))
+        if isinstance(session.commit(job, _changes(job, view, ready, plan, _day(now)), gate=gate), Committed):
+            _note_entries(entries, view, plan, _day(now))
             _count_references(entries, view, ready, plan, _day(now))
             return Done(plan.summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
@@ -102,7 +115,7 @@ def _files(ready: Iterable[Snapshot]) -> tuple[FindingsFile, ...]:
     )
 
 
-def _changes(view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, today: date) -> ChangeSet:
+def _changes(job: int, view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, today: date) -> ChangeSet:
     role = PurePosixPath(view.role.name)
     before = {found.path.name: found.digest or "" for found in ready}
     consumed = tuple(
@@ -124,15 +137,39 @@ def _changes(view: RoleView, ready: Iterable[Snapshot], plan: Consolidation, tod
         )
         for file in plan.quarantined
     )
+    writes = [] if plan.memory is None else [Write(role / layout.MEMORY, view.memory.digest, plan.memory)]
+    archived = [one.archived for one in plan.superseded]
+    if archived and (name := backup_of(view.role, view.memory.text, today)) is not None:
+        writes.append(Write(role / name, None, view.memory.text))
     reasons = "".join(f"- {today:%Y-%m-%d} `{file.name}`: {file.reason}\n" for file in plan.quarantined)
     return ChangeSet(
         kind="consolidate",
         role=view.role.name,
         summary=plan.summary,
-        writes=() if plan.memory is None else (Write(role / layout.MEMORY, view.memory.digest, plan.memory),),
-        appends=(Append(role / layout.QUARANTINE / layout.REASONS, reasons.encode()),) if reasons else (),
+        writes=tuple(writes),
+        appends=(
+            *pruned(view.role, today, archived, job),
+            *((Append(role / layout.QUARANTINE / layout.REASONS, reasons.encode()),) if reasons else ()),
+        ),
         consumes=consumed + set_aside,
     )
+
+
+def _questions(role: str, plan: Consolidation, now: float) -> Iterator[Question]:
+    """What of it only a person may do."""
+    claims = [(one.key, one.id, one.claimed) for one in plan.added]
+    claims += [(one.key, one.id, one.claimed) for one in plan.duplicates]
+    for key, entry, layer in claims:
+        if layer is not None:
+            yield Question(now, CLAIM, role, key, entry, layer.value, "")
+    for one in plan.undecided:
+        yield Question(now, SUPERSEDES, role, one.key, one.id, one.target, one.doubt.value)
+
+
+def _note_entries(entries: EntryLog, view: RoleView, plan: Consolidation, today: date) -> None:
+    document = None if plan.memory is None else parse(plan.memory)
+    if isinstance(document, Document):
+        note_entries(entries, view.role, document, today, plan.renumbered)
 
 
 def _count_references(

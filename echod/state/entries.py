@@ -160,6 +160,12 @@ class EntryLog:
         with self._database.writing() as link:
             return link.execute("DELETE FROM pin WHERE store = ? AND entry = ?", (store, entry)).rowcount > 0
 
+    def pinned(self, store: str, today: date) -> frozenset[str]:
+        """The ids of a store's entries that no rule touches today."""
+        with self._database.reading() as link:
+            rows = link.execute("SELECT entry FROM pin WHERE store = ? AND until >= ?", (store, today.isoformat()))
+            return frozenset(row["entry"] for row in rows)
+
     # Changed
 
     def note_pruned(self, store: str, role: str, today: date, inscribed: int) -> None:
@@ -186,6 +192,15 @@ class EntryLog:
                 "SELECT held_since, released FROM pruned WHERE store = ? AND role = ?", (store, role)
             ).fetchone()
         return None if row["released"] else float(row["held_since"])
+
+    def held(self, store: str) -> Mapping[str, float]:
+        """The roles whose first prune is held, and since when (Unix seconds)."""
+        with self._database.reading() as link:
+            rows = link.execute(
+                "SELECT role, held_since FROM pruned WHERE store = ? AND NOT released AND held_since IS NOT NULL",
+                (store,),
+            )
+            return {row["role"]: float(row["held_since"]) for row in rows}
 
     def let_go(self, store: str, roles: Iterable[str]) -> None:
         """A person wants these memory files to be pruned, also for the first time."""

@@ -28,7 +28,7 @@ from echod.store.plan import Gate, open_gate
 from echod.store.records import RecordState
 from echod.store.recover import Parked, Recovery, recover_role
 from echod.store.retention import retain
-from echod.store.reviews import Review, noted
+from echod.store.reviews import Question, Review, asked, noted
 from echod.store.rolelock import RoleLock, acquire, release, release_left_behind
 from echod.store.session import RoleSession, RoleView, plain_memory
 from echod.store.steps import Tracer, untraced
@@ -186,6 +186,15 @@ class Engine:
         """What a person should look at in a store, oldest first."""
         roots = (self._journal.of(role).root for role in self._roles(store))
         return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
+
+    def questions(self, store: Store) -> tuple[Question, ...]:
+        """What findings that were folded in ask a person for, oldest first."""
+        found: list[Question] = []
+        for journal in map(self._journal.of, self._roles(store)):
+            if questions := asked(journal.root):
+                consumed = journal.known_keys()
+                found += [question for question in questions if question.key in consumed]
+        return tuple(sorted(found, key=lambda question: question.at))
 
     def own_writes(self, store: Store) -> Mapping[Path, int]:
         """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""

@@ -1,12 +1,21 @@
-"""What a person should look at: the engine notes it in the journal and goes on; nothing waits for the answer."""
+"""What a person should look at: it is noted in the journal, and the work goes on; nothing waits for the answer.
+
+What the engine did itself is a `Review`. What a job was told and may not do is a `Question`: it is noted before the
+job's commit, and counts only once the ledger says that the commit was done. So no kill can lose it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from echod.store.private import append_line
+from echod.store.private import append_line, lines_of
+
+CLAIM, SUPERSEDES = "claim", "supersedes"
+"""The kinds of questions: a finding claims a layer that only a person gives; what it replaces is in doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +44,58 @@ def note(root: Path, review: Review) -> None:
 
 def noted(root: Path) -> tuple[Review, ...]:
     """The review items of a role's journal, oldest first."""
-    try:
-        lines = (root / "reviews").read_text().splitlines()
-    except FileNotFoundError:
-        return ()
-    found = []
-    for line in lines:
+    return tuple(
+        Review(**{**raw, "titles": tuple(raw["titles"])}) for raw in _lines(root / "reviews", Review.__slots__)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a finding asks for and only a person may do.
+
+    Attributes:
+        at: Unix seconds.
+        kind: `CLAIM` or `SUPERSEDES`.
+        role: the role's name.
+        key: the finding's, in the ledger.
+        entry: the id of the entry that holds what the finding says.
+        wanted: the layer, or the normalised title of what gives way.
+        doubt: why nothing gave way; empty for a claim.
+    """
+
+    at: float
+    kind: str
+    role: str
+    key: str
+    entry: str
+    wanted: str
+    doubt: str
+
+
+def ask(root: Path, questions: Iterable[Question]) -> None:
+    """Add questions to a role's journal, durably, unless they are there."""
+    known = {_identity(question) for question in asked(root)}
+    new = [question for question in questions if _identity(question) not in known]
+    if new:
+        append_line(root / "questions", "\n".join(json.dumps(asdict(question)) for question in new))
+
+
+def asked(root: Path) -> tuple[Question, ...]:
+    """The questions of a role's journal, oldest first, also those of findings that were never folded in."""
+    return tuple(Question(**raw) for raw in _lines(root / "questions", Question.__slots__))
+
+
+def _identity(question: Question) -> tuple[str, ...]:
+    return question.kind, question.key, question.entry, question.wanted, question.doubt
+
+
+def _lines(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The objects in a file, one a line, that have these fields and no others; what a power cut tore has not."""
+    wanted = set(names)
+    for line in lines_of(path):
         try:
             raw = json.loads(line)
-            found.append(Review(**{**raw, "titles": tuple(raw["titles"])}))
-        except (ValueError, TypeError, KeyError):
-            continue  # torn by a power cut
-    return tuple(found)
+        except ValueError:
+            continue
+        if isinstance(raw, dict) and raw.keys() == wanted:
+            yield raw

@@ -6,7 +6,7 @@ else was faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -21,6 +21,7 @@ from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.heal import head_of, healed_memory
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, findings_of
 from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
+from echod.store.reviews import Question, ask
 from echod.store.snapshot import Snapshot, Unsettled
 
 log = structlog.get_logger(__name__)
@@ -117,6 +118,15 @@ class RoleSession:
         found = self.desk.read(self.desk.ground.path_of(name))
         self._remember(found)
         return found
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Note what a person has to decide about findings. To be called before the commit that takes them in.
+
+        Raises:
+            StoreFault: the journal cannot be written.
+        """
+        with told("write the journal of", self.role.path):
+            ask(self.desk.journal.root, questions)
 
     def commit(self, job: int, changes: ChangeSet, *, gate: Gate = open_gate) -> Committed | Overtaken:
         """Carry out a job's change set, or say that the plan is out of date.
