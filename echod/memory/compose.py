@@ -40,15 +40,20 @@ def form_for(document: Document) -> Form:
     return Form.WRITER if forms == {Form.WRITER} else Form.BULLET
 
 
-def with_entries(document: Document, findings: Sequence[Finding]) -> Document | Unreadable:
+def with_entries(document: Document, findings: Sequence[Finding], form: Form | None = None) -> Document | Unreadable:
     """The document with an entry for each finding at its end; all that was in it reads as before.
 
     `Unreadable` is returned where the file would grow too large to be read again.
 
+    Args:
+        document: the file.
+        findings: what to write.
+        form: how; None: as `form_for` finds.
+
     Raises:
         ComposeError: the file cannot take one of them.
     """
-    form, newline = form_for(document), newline_of(document)
+    form, newline = form or form_for(document), newline_of(document)
     for indent in (_INDENT, _DEEP_INDENT):
         texts = [compose_entry(finding, form, newline, indent) for finding in findings]
         after = parse(append_entries(document, texts))

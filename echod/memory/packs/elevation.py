@@ -1,0 +1,134 @@
+"""An entry of a project, written again for all projects of the user.
+
+    ## Inscribed — title (2026-11-20)
+
+    **Source**: `elevated:my-project@reviewer`
+    **Domain**: backend
+
+    - What was learnt.
+
+Whatever layer it had, it is inscribed there, as other writers of the global memory have it. Secrets are taken out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import date
+
+from echod.memory.compose import ComposeError, with_entries
+from echod.memory.document import Block, Document, Entry, Form, Layer, Unreadable, parse_block
+from echod.memory.findings import Finding
+from echod.memory.identity import entry_ids, normalise_title
+from echod.memory.packs.provenance import elevated_source, field_of, provenance
+from echod.memory.redact import redact_entry
+
+GLOBAL_ROLE = ""
+"""The role of the global memory file in ids: it lies in no role's directory."""
+
+_HEAD = "# Global Memory\n"
+_DEFAULT_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Elevation:
+    """What is to be elevated: an entry, where it stands, the domain it is for, and the local day."""
+
+    block: Block
+    project: str
+    role: str
+    domain: str
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why an entry is not elevated: a sentence without its full stop."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elevated:
+    """The global memory with the entry at its end. `redacted`: a secret was taken out of it."""
+
+    document: Document
+    id: str
+    redacted: bool
+
+
+def new_global_file() -> bytes:
+    """What the global memory holds before its first entry."""
+    return f"<!-- echo-schema: v1 -->\n{_HEAD}".encode()
+
+
+def unfit(block: Block) -> Unfit | None:
+    """Why an entry may not be elevated, wherever to; None if it may."""
+    if block.entry is None:
+        return Unfit("it is no entry")
+    if provenance(block.entry) is not None:
+        return Unfit("it came from the global memory itself")
+    if block.entry.layer is Layer.OBSERVATIONS:
+        return Unfit("it is an observation, which nobody has confirmed; echod raise makes it more than that")
+    if block.entry.layer is None:
+        return Unfit("its layer is not known")
+    return None
+
+
+def elevated(memory: Document, elevation: Elevation) -> Elevated | Unfit:
+    """Write the entry at the end of the global memory; all that was in it reads as before."""
+    if (reason := unfit(elevation.block)) is not None:
+        return reason
+    cleaned = redact_entry(elevation.block.text)
+    block = parse_block(cleaned.text)
+    if block.entry is None:
+        return Unfit("without its secrets it no longer reads as an entry")
+    finding = _finding(block, block.entry, elevation)
+    if (twin := _standing(memory, block, finding)) is not None:
+        return Unfit(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[twin]}")
+    try:
+        after = with_entries(memory, [finding], Form.LAYER_HEADING)
+    except ComposeError:
+        return Unfit("a code block or comment that is never closed in the global memory would swallow it")
+    if isinstance(after, Unreadable):
+        return Unfit(after.reason.rstrip("."))
+    return Elevated(after, entry_ids(GLOBAL_ROLE, after)[-1] or "", bool(cleaned.spans))
+
+
+def _finding(block: Block, entry: Entry, elevation: Elevation) -> Finding:
+    category = field_of(entry, "category")
+    return Finding(
+        key=_fingerprint(block),
+        title=entry.title,
+        kind=entry.kind,
+        heading_date=elevation.day,
+        layer=Layer.INSCRIBED,
+        claimed=None,
+        confidence=_DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
+        source=elevated_source(elevation.project, elevation.role),
+        evidence=entry.evidence,
+        verified=entry.verified or entry.heading_date or elevation.day,
+        supersedes=None,
+        fields=(*((("category", category),) if category else ()), ("domain", elevation.domain)),
+        text=block.text[entry.body.start : entry.body.end],
+    )
+
+
+def _standing(memory: Document, block: Block, finding: Finding) -> int | None:
+    """Where the same words stand already, or an entry of the same title from the same role of the same project."""
+    same = (normalise_title(finding.title), finding.source)
+    for position, there in enumerate(memory.blocks):
+        if there.entry is None:
+            continue
+        named = (normalise_title(there.entry.title), there.entry.source)
+        if named == same or _fingerprint(there) == _fingerprint(block):
+            return position
+    return None
+
+
+def _fingerprint(block: Block) -> str:
+    """Names what an entry says, whatever its case, blanks and bullets."""
+    entry = block.entry
+    body = block.text[entry.body.start : entry.body.end] if entry else block.text
+    words = "".join(body.casefold().split()).lstrip("-*+")
+    return hashlib.sha256(words.encode()).hexdigest()
