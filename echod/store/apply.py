@@ -12,6 +12,7 @@ import structlog
 from echod.store import archive, consume, publish
 from echod.store.desk import Desk
 from echod.store.faults import fault
+from echod.store.layout import MEMORY
 from echod.store.prepare import drop_stages
 from echod.store.records import Absorption, Record, RecordState, WriteRecord
 from echod.store.signal import mark_dirty
@@ -34,7 +35,7 @@ def apply(desk: Desk, record: Record) -> Record:
     done = replace(record, state=RecordState.APPLIED)
     desk.journal.save(done)
     desk.journal.note_own({w.path: w.mtime_ns for w in done.writes if w.mtime_ns})
-    if done.writes:
+    if done.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in done.consumes):
         mark_dirty(desk.ground.role.store)
     desk.trace(Step.APPLIED)
     return done

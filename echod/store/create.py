@@ -46,11 +46,16 @@ def create(roles: Sequence[Role], pid: int) -> None:
         StoreFault: something cannot be made; what was made stays, and doing it again makes the rest.
     """
     for role in roles:
-        with told("make", role.path), _made(role.store.project, role.path) as home:
+        with told("make", role.path), made(role.store.project, role.path) as home:
             _file(home, MEMORY, new_memory_file(role.name), f".{MEMORY}.echod-init-{pid}")
 
 
-def _made(project: Path, directory: Path) -> Dir:
+def made(project: Path, directory: Path) -> Dir:
+    """A directory below a project, open; it and those on the way are made where they are missing.
+
+    Raises:
+        OSError: one of them cannot be made, or is a symlink or no directory.
+    """
     here = open_dir(project, ())
     for name in directory.relative_to(project).parts:
         with here:

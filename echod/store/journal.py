@@ -25,7 +25,7 @@ from typing import Any
 from echod.paths import PRIVATE_DIR
 from echod.store.changeset import digest
 from echod.store.images import Images
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, store_at
 from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily, sync_dir
 from echod.store.records import Record, RecordState, RecordUnreadable, decode
 
@@ -254,8 +254,7 @@ class Journal:
             named = sorted(self.root.glob("*/project"))
         except FileNotFoundError:
             return ()
-        roots = [Path(p.read_text()) for p in named]
-        return tuple(Store(root.parents[1], root) for root in roots)
+        return tuple(store_at(Path(p.read_text())) for p in named)
 
     def _store_dir(self, store: Store) -> Path:
         return self.root / digest(store.key.encode())[:16]

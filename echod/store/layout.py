@@ -20,6 +20,8 @@ KNOWLEDGE = "knowledge.md"
 FINDINGS_ARCHIVE = "archive/findings"
 QUARANTINE = "quarantine"
 REASONS = "REASONS.md"
+PACKS = "doc-packs"
+"""The store of the global doc packs; it lies one level deeper below its root than a project's store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def stores_of(project: Path) -> tuple[Store, ...]:
 
 def store_at(root: Path) -> Store:
     """The store whose directory is `root` (the inverse of `Store.key`)."""
-    return Store(root.parents[1], root)
+    return Store(root.parents[2 if root.name == PACKS else 1], root)
 
 
 def roles_of(store: Store) -> tuple[Role, ...]:

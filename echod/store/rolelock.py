@@ -1,5 +1,7 @@
 """The lock that upstream writers take around a role: an empty directory `tmp/.rune-echo-lock-{role}` in the project.
 
+The global store has one lock for everything in it, `.lock`, beside its memory file.
+
 They wait for it a few seconds and give up; they call it stale after 30 s. So we hold it shortly, keep it empty,
 never wait for it (the job is deferred instead), and break only one that is older than that.
 """
@@ -12,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from echod.store.commons import LOCK, commons_of
 from echod.store.faults import Busy, told
 from echod.store.fsops import Dir, UnsupportedError, open_dir, rename_new
 from echod.store.journal import RoleJournal
@@ -21,13 +24,18 @@ STALE_SECONDS = 30.0
 
 
 def lock_name(role: Role) -> str:
-    """The directory's name in the project's `tmp`."""
-    return f".rune-echo-lock-{role.name}"
+    """The directory's name, in the project's `tmp` or in the global store."""
+    return LOCK if commons_of(role.store) else f".rune-echo-lock-{role.name}"
+
+
+def _place(role: Role) -> tuple[str, ...]:
+    """Where the lock is made, below the project."""
+    return commons_of(role.store) or ("tmp",)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleLock:
-    """A lock we hold; `mark` tells it from others', and is None where the project has no `tmp`, and so nobody locks."""
+    """A lock we hold; `mark` tells it from others', and is None where nobody locks, as in a project without `tmp`."""
 
     role: Role
     mark: str | None
@@ -46,7 +54,7 @@ def acquire(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
         StoreFault: it cannot be made.
     """
     try:
-        tmp = open_dir(role.store.project, ("tmp",))
+        tmp = open_dir(role.store.project, _place(role))
     except (FileNotFoundError, NotADirectoryError):
         return RoleLock(role, None, now)
     except OSError as error:
@@ -79,7 +87,7 @@ def release_left_behind(role: Role, journal: RoleJournal) -> None:
 
 def _remove_own(role: Role, mark: str) -> None:
     try:
-        with open_dir(role.store.project, ("tmp",)) as tmp:
+        with open_dir(role.store.project, _place(role)) as tmp:
             if _mark(tmp, lock_name(role)) == mark:
                 os.rmdir(lock_name(role), dir_fd=tmp.fd)
     except OSError:

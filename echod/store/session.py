@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 import structlog
 
+from echod.store.absence import remember_absence
 from echod.store.absorb import follow
 from echod.store.changeset import ChangeSet, Origin, digest
 from echod.store.commit import commit
@@ -155,6 +156,7 @@ class RoleSession:
         paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
         outcome = commit(self.desk, plan, gate=gate, head=head_of(self.desk), go_on=paths if insist else frozenset())
         if isinstance(outcome, Committed):
+            remember_absence(self.desk, plan)
             self._follow(outcome)
         return self._count(outcome)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from echod.store.fsops import make_dir, open_dir
+from echod.store.commons import DIRTY, commons_of
+from echod.store.fsops import Dir, make_dir, open_dir
 from echod.store.layout import Store
 
 _INDEX = ".search-index.db"
@@ -16,8 +18,13 @@ _DIRTY = ".echo-dirty"
 def mark_dirty(store: Store) -> None:
     """Touch `tmp/.rune-signals/.echo-dirty` where somebody listens: an index in the store, or a signal directory.
 
-    Best effort: without it the index is merely older than the memory.
+    The global store has a signal of its own, which is always given. Best effort: without it the index is merely
+    older than the memory.
     """
+    if (commons := commons_of(store)) is not None:
+        with suppress(OSError), open_dir(store.project, commons) as home:
+            _touch(home, DIRTY)
+        return
     listened_to = (store.root / _INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNALS)
     if not listened_to:
         return
@@ -25,11 +32,15 @@ def mark_dirty(store: Store) -> None:
         with open_dir(store.project, ("tmp",)) as tmp:
             make_dir(tmp, _SIGNALS, 0o777)
             with tmp.below(_SIGNALS) as signals:
-                fd = signals.open(_DIRTY, os.O_WRONLY | os.O_CREAT)
-                os.utime(fd)
-                os.close(fd)
+                _touch(signals, _DIRTY)
     except OSError:
         return  # no `tmp`, or something odd in its place: then nobody listens there
+
+
+def _touch(directory: Dir, name: str) -> None:
+    fd = directory.open(name, os.O_WRONLY | os.O_CREAT)
+    os.utime(fd)
+    os.close(fd)
 
 
 def _is_dir(path: Path) -> bool:

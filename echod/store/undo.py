@@ -14,13 +14,13 @@ from echod.memory.alignment import content
 from echod.memory.document import Block, Document, Unreadable, parse
 from echod.memory.merge import Unmergeable, merge
 from echod.memory.redact import redact_entry
+from echod.store.absence import remember_absence
 from echod.store.absorb import follow
 from echod.store.commit import commit
 from echod.store.conserve import hold
 from echod.store.desk import Desk
 from echod.store.faults import Busy, Refused
 from echod.store.heal import head_of, healed_memory
-from echod.store.journal import KnownState
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
 from echod.store.records import ConsumeRecord, Record, WriteRecord
@@ -108,7 +108,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             for made in desk.journal.open_records():
                 if made.seq == done.seq:
                     follow(desk, made)
-            _remember_absence(desk, plan)
+            remember_absence(desk, plan)
             return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), _thinned(record))
     raise Busy("Other programs keep writing the same files; try again in a moment.")
 
@@ -129,13 +129,6 @@ def preview_record(desk: Desk, record: Record) -> Preview:
         exact=not reverse.merged,
         redacted=_thinned(record),
     )
-
-
-def _remember_absence(desk: Desk, plan: Plan) -> None:
-    """That there is no memory file is our doing: the next look must not take it for a person's."""
-    if any(consume.path == desk.ground.path_of(MEMORY) for consume in plan.consumes):
-        absent = KnownState(desk.journal.images.put(b""), desk.moment(), head_of(desk))
-        desk.journal.note_states([absent])
 
 
 def _thinned(record: Record) -> bool:

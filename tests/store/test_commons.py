@@ -1,0 +1,124 @@
+"""The global store is a store: the same engine, with the lock and the signal of those who write there besides."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from echod.store.changeset import ChangeSet, Consume, Origin, Write
+from echod.store.commons import DIRTY, LOCK, global_role, global_store, make, packs_store
+from echod.store.engine import Engine
+from echod.store.faults import Busy, StoreFault
+from echod.store.layout import Role, store_at
+from echod.store.limits import EngineLimits
+from echod.store.session import RoleSession
+from tests.store.conftest import entry
+
+TEXT = b"# Pack\n\n" + entry("First", layer="Etched")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "claude"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(tmp_path / "journal", limits=EngineLimits(), clock=time.time)
+
+
+@pytest.fixture
+def pack(home: Path) -> Role:
+    role = Role(packs_store(home), "fastapi")
+    make(role)
+    return role
+
+
+def write(session: RoleSession, job: int, text: bytes) -> None:
+    path = PurePosixPath(session.role.name) / "MEMORY.md"
+    before = session.read().memory.digest
+    session.commit(job, ChangeSet("pack", session.role.name, "", (Write(path, before, text),), origin=Origin.PERSON))
+
+
+def take_away(session: RoleSession, job: int) -> None:
+    found = session.read().memory
+    path = PurePosixPath(session.role.name) / "MEMORY.md"
+    assert found.digest is not None
+    consume = Consume(path, found.digest, path.with_name("archive") / "taken.md", found.text)
+    session.commit(job, ChangeSet("pack", session.role.name, "", consumes=(consume,), origin=Origin.PERSON))
+
+
+def test_a_pack_and_the_global_memory_are_written_and_taken_back_like_any_other(
+    home: Path, engine: Engine, pack: Role
+) -> None:
+    for number, role in enumerate((pack, global_role(home)), 1):
+        with engine.open_role(role) as session:
+            write(session, number, TEXT)
+        assert role.memory.read_bytes() == TEXT
+
+        engine.undo(number, by=number + 10)
+
+        assert not role.memory.exists()
+
+
+def test_the_journal_knows_the_very_same_stores(home: Path, engine: Engine, pack: Role) -> None:
+    for number, role in enumerate((pack, global_role(home)), 1):
+        with engine.open_role(role) as session:
+            write(session, number, TEXT)
+
+    assert {done.store for done in engine.history()} == {packs_store(home), global_store(home)}
+    assert store_at(packs_store(home).root) == packs_store(home)
+
+
+def test_the_lock_of_the_other_writers_is_held_and_respected(home: Path, engine: Engine, pack: Role) -> None:
+    lock = global_store(home).root / LOCK
+    with engine.open_role(pack):
+        assert list(lock.iterdir()) == []
+        with pytest.raises(Busy, match="Another writer"), engine.open_role(global_role(home)):
+            pass
+    assert not lock.exists()
+
+    lock.mkdir()
+    os.utime(lock, (old := time.time() - 31, old))
+    with engine.open_role(pack):
+        assert lock.exists()
+
+
+def test_whoever_searches_is_told_of_what_came_and_of_what_went(home: Path, engine: Engine, pack: Role) -> None:
+    signal = global_store(home).root / DIRTY
+    with engine.open_role(pack) as session:
+        write(session, 1, TEXT)
+        assert signal.exists()
+        signal.unlink()
+
+        take_away(session, 2)
+
+    assert signal.exists()
+
+
+def test_what_we_took_away_is_not_taken_for_a_persons_deletion(engine: Engine, pack: Role) -> None:
+    with engine.open_role(pack) as session:
+        write(session, 1, TEXT)
+        take_away(session, 2)
+
+    with engine.open_role(pack) as session:
+        assert session.read().memory.data is None
+
+    assert engine.reviews(pack.store) == ()
+    engine.undo(2, by=3)
+    assert pack.memory.read_bytes() == TEXT
+
+
+def test_no_symlink_is_followed_below_the_home(home: Path, engine: Engine, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    home.mkdir()
+    (home / "echoes").symlink_to(outside)
+
+    with pytest.raises(StoreFault, match=r"symbolic link|not a directory"):
+        make(Role(packs_store(home), "fastapi"))
+
+    assert list(outside.iterdir()) == []
