@@ -5,7 +5,7 @@ What becomes of each finding is decided by `echod.memory.consolidate`; this modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -13,11 +13,12 @@ from pathlib import PurePosixPath
 from echod.jobs.archives import backup_of, pruned
 from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.jobs.reading import Reading
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
 from echod.memory.document import Document, Unreadable, parse
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout
-from echod.store.changeset import Append, ChangeSet, Consume, Write
+from echod.store.changeset import Append, Begin, ChangeSet, Consume, Write
 from echod.store.plan import Committed, Gate
 from echod.store.reviews import CLAIM, SUPERSEDES, Question
 from echod.store.session import RoleSession, RoleView
@@ -30,6 +31,9 @@ _PLANS = 5
 _MOST_FILES, _MOST_BYTES = 200, 256 << 10
 """What is folded in at once. Planning more would hold the writers' lock so long that others come first, for ever."""
 
+_MOST_CHANGES = 1_000
+"""Entries that are added or refreshed at once, for the same reason: a small file may hold very many small findings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -39,30 +43,39 @@ class Terms:
     writes: bool
 
 
+def read_ahead(session: RoleSession, reading: Reading, terms: Terms, clock: Callable[[], float]) -> None:
+    """Understand the files that `run` will fold in; to be called before the writers' lock is taken.
+
+    Raises:
+        Busy, StoreFault: as `RoleSession.read` says.
+    """
+    view = session.read(still_seconds=terms.quiet_seconds)
+    reading.ahead(_files(view, _at_once(view)), _day(clock()))
+
+
 def run(
-    job: int, session: RoleSession, entries: EntryLog, terms: Terms, gate: Gate, clock: Callable[[], float]
+    job: int,
+    session: RoleSession,
+    entries: EntryLog,
+    terms: Terms,
+    reading: Reading,
+    gate: Gate,
+    clock: Callable[[], float],
 ) -> Outcome:
     """Consolidate the role of `session`. A finding that an entry holds already is counted as a reference to it.
+
+    What is more than can be folded in at once is left to the next job: it is found by the next look at the store.
 
     Raises:
         Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
     """
     for _ in range(_PLANS):
-        view = session.read()
+        view = session.read(still_seconds=terms.quiet_seconds)
         now = clock()
-        wanted = tuple(found for found in view.findings if found.digest not in view.undone)
-        ready = _at_once(found for found in wanted if _still(found, terms.quiet_seconds, now))
+        ready = _at_once(view)
         if not ready:
-            return _nothing_ready(view, wanted, terms.quiet_seconds, now)
-        pinned_now = entries.pinned(view.role.store.key, _day(now))
-        plan = consolidate(
-            view.role.name,
-            view.memory.data,
-            _files(ready),
-            _day(now),
-            known_keys=view.known_keys,
-            pinned=pinned_now,
-        )
+            return _nothing_ready(view, now)
+        plan = plan_for(view, ready, entries.pinned(view.role.store.key, _day(now)), reading, _day(now))
         if isinstance(plan, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
         if not terms.writes:
@@ -75,11 +88,37 @@ def run(
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
 
 
-def _at_once(findings: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+def plan_for(
+    view: RoleView, ready: Iterable[Snapshot], pinned: Container[str], reading: Reading, today: date
+) -> Consolidation | Unreadable:
+    """What becomes of these findings, as far as they are folded in at once.
+
+    Args:
+        view: the role.
+        ready: findings files of it.
+        pinned: ids of entries that no rule touches.
+        reading: what the files say.
+        today: the local day.
+    """
+    return consolidate(
+        view.role.name,
+        view.memory.data,
+        _files(view, ready),
+        today,
+        known_keys=view.known_keys,
+        pinned=pinned,
+        most=_MOST_CHANGES,
+        read=reading.take_in,
+    )
+
+
+def _at_once(view: RoleView) -> tuple[Snapshot, ...]:
     """The first of the findings, one at least; the next look at the store finds the rest."""
     chosen: list[Snapshot] = []
     size = 0
-    for found in findings:
+    for found in view.findings:
+        if found.digest in view.undone:
+            continue
         size += len(found.text)
         if chosen and (size > _MOST_BYTES or len(chosen) == _MOST_FILES):
             break
@@ -87,15 +126,9 @@ def _at_once(findings: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
     return tuple(chosen)
 
 
-def _still(found: Snapshot, quiet_seconds: float, now: float) -> bool:
-    touched = found.mtime_ns / 1e9
-    return now - touched >= quiet_seconds or touched > now
-
-
-def _nothing_ready(view: RoleView, wanted: Collection[Snapshot], quiet_seconds: float, now: float) -> Outcome:
-    if wanted:
-        first = min(found.mtime_ns for found in wanted) / 1e9 + quiet_seconds
-        return Deferred("the findings are still being written", max(first, now + 0.1))
+def _nothing_ready(view: RoleView, now: float) -> Outcome:
+    if young := [busy.until for busy in view.busy if busy.until is not None]:
+        return Deferred("the findings are still being written", max(min(young), now + 0.1))
     if view.busy:
         return Deferred(view.busy[0].reason, now + RETRY_SECONDS)
     if view.findings:
@@ -103,13 +136,14 @@ def _nothing_ready(view: RoleView, wanted: Collection[Snapshot], quiet_seconds: 
     return Done("nothing to do: the findings are gone", changed=False)
 
 
-def _files(ready: Iterable[Snapshot]) -> tuple[FindingsFile, ...]:
+def _files(view: RoleView, ready: Iterable[Snapshot]) -> tuple[FindingsFile, ...]:
     return tuple(
         FindingsFile(
             name=found.path.name,
             agent=layout.agent_of(found.path),
             data=found.text,
             date=_day(found.mtime_ns / 1e9),
+            begun=found.digest in view.begun,
         )
         for found in ready
     )
@@ -152,6 +186,7 @@ def _changes(job: int, view: RoleView, ready: Iterable[Snapshot], plan: Consolid
             *((Append(role / layout.QUARANTINE / layout.REASONS, reasons.encode()),) if reasons else ()),
         ),
         consumes=consumed + set_aside,
+        begins=tuple(Begin(before[file.name], file.keys) for file in plan.begun),
     )
 
 
@@ -179,6 +214,7 @@ def _count_references(
     store = view.role.store
     written = {found.path.name: found.mtime_ns / 1e9 for found in ready}
     found_at = {key: written[file.name] for file in plan.consumed for key in file.keys}
+    found_at |= {key: written[file.name] for file in plan.begun for key in file.keys}
     references = []
     for duplicate in plan.duplicates:
         at = found_at.get(duplicate.key)

@@ -49,7 +49,7 @@ def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:
     """
     found: list[KeptBack] = []
     try:
-        roles = [role for role in layout.roles_of(store) if layout.findings_of(role)]
+        roles = layout.roles_of(store)
     except OSError:
         return ()
     for role in roles:
@@ -61,6 +61,8 @@ def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:
 
 
 def _of_role(engine: Engine, role: Role) -> list[KeptBack]:
+    if not engine.gave_back(role):
+        return []
     view = engine.peek(role)
     left = [findings for findings in view.findings if findings.digest in view.undone]
     if not left:

@@ -84,6 +84,9 @@ def _consolidation(role: Role, rules: NeedRules, now: float) -> Need | None:
     findings = [(path, status) for path in layout.findings_of(role) if (status := _stat(path)) is not None]
     if not findings:
         return None
+    # Of more than are looked at here, others may come and go: that shows in the directory.
+    looked_at = [*findings, (role.memory, _stat(role.memory))]
+    looked_at += [(role.path, _stat(role.path))] if len(findings) == layout.MANY else []
     due = min(still_since(status, now) for _, status in findings) + rules.quiet_seconds
     agents = ", ".join(layout.agent_of(path) for path, _ in findings[:_NAMED])
     agents += ", ..." if len(findings) > _NAMED else ""
@@ -91,10 +94,14 @@ def _consolidation(role: Role, rules: NeedRules, now: float) -> Need | None:
         kind=JobKind.CONSOLIDATE,
         store=role.store.key,
         role=role.name,
-        fingerprint=_fingerprint(rules.mode, [*findings, (role.memory, _stat(role.memory))]),
-        reason=f"{len(findings)} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
+        fingerprint=_fingerprint(rules.mode, looked_at),
+        reason=f"{_number(len(findings))} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
         due=due,
     )
+
+
+def _number(files: int) -> str:
+    return f"{files} or more" if files == layout.MANY else str(files)
 
 
 def _observation(store: Store, role: str, names: Sequence[str], rules: NeedRules, now: float) -> Need:

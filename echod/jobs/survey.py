@@ -13,6 +13,9 @@ from echod.memory.document import SIZE_LIMIT, Unreadable, parse
 from echod.store import layout
 from echod.store.layout import Role, Store
 
+_COUNTED = 10_000
+"""Findings files are counted up to here; nobody needs the number of more, and counting takes time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Count:
@@ -40,7 +43,7 @@ class Survey:
     def _role(self, role: Role, limit: int) -> RoleInfo:
         count = self._count(role.memory)
         try:
-            findings, problem = len(layout.findings_of(role)), count.problem
+            findings, problem = len(layout.findings_of(role, _COUNTED)), count.problem
         except OSError as error:
             findings, problem = 0, f"{role.path} cannot be listed: {error.strerror}."
         return RoleInfo(

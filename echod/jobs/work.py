@@ -17,6 +17,7 @@ from echod.jobs.care import Care, only_on_request
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
 from echod.jobs.proposal import local_day
+from echod.jobs.reading import Reading
 from echod.state.entries import EntryLog
 from echod.state.faults import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
@@ -81,6 +82,7 @@ class Worker:
         self._entries = entries
         self._still_runs = still_runs
         self._clock = clock
+        self._reading = Reading()
         self._doing: Job | None = None
         self._unwritten: Finished | None = None
 
@@ -191,6 +193,9 @@ class Worker:
             return in_words(again)
 
         try:
+            if job.kind is JobKind.CONSOLIDATE:
+                with self._engine.only_look(role) as session:
+                    consolidate.read_ahead(session, self._reading, _rules(terms), self._clock)
             with self._engine.open_role(role) as session:
                 return Finished(job, self._outcome(job, session, terms, gate))
         except Busy:
@@ -202,8 +207,7 @@ class Worker:
         entries, policy, clock, writes = self._entries, terms.care.policy, self._clock, terms.writes
         match job.kind:
             case JobKind.CONSOLIDATE:
-                rules = consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=writes)
-                return consolidate.run(job.id, session, entries, rules, gate, clock)
+                return consolidate.run(job.id, session, entries, _rules(terms), self._reading, gate, clock)
             case JobKind.OBSERVE:
                 return observe.run(job.id, session, self._hooks, gate, clock, writes=writes)
             case JobKind.PRUNE:
@@ -231,3 +235,7 @@ class Worker:
                 self._queue.give_up(job, reason, now)
             case Failed(error):
                 self._queue.fail(job, error, now)
+
+
+def _rules(terms: Terms) -> consolidate.Terms:
+    return consolidate.Terms(quiet_seconds=terms.quiet_seconds, writes=terms.writes)

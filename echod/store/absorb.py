@@ -45,7 +45,7 @@ def settle(desk: Desk) -> tuple[int, ...]:
     """
     made: list[int] = []
     for record in desk.journal.open_records():
-        if record.state is RecordState.APPLIED:
+        if record.state is RecordState.APPLIED and has_late(desk, record):
             made += follow(desk, record)
     for record in desk.journal.open_records():
         if record.state is RecordState.APPLIED and is_over(desk, record):
@@ -65,9 +65,11 @@ def due(desk: Desk) -> bool:
     records = desk.journal.open_records()
     if any(r.state is RecordState.INTENT or is_over(desk, r) or has_late(desk, r) for r in records):
         return True
-    newest = desk.journal.states()[-1:]
+    newest = desk.journal.newest_state()
+    if newest is None or not records:
+        return False
     try:
-        return bool(records) and any(s.image != digest(desk.read(desk.ground.path_of(MEMORY)).text) for s in newest)
+        return newest.image != digest(desk.read(desk.ground.path_of(MEMORY)).text)
     except Busy:
         return False
 

@@ -49,6 +49,17 @@ class Consume:
     keys: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Take findings from a file that stays, since it holds more than can be taken up at once.
+
+    `before` is its content's digest, `keys` name the findings for the ledger: they are passed over from then on.
+    """
+
+    before: str
+    keys: tuple[str, ...]
+
+
 class Origin(StrEnum):
     """Who wants a change. Only a person may touch etched, notes and opaque blocks, or empty a file."""
 
@@ -66,9 +77,10 @@ class ChangeSet:
     writes: tuple[Write, ...] = ()
     appends: tuple[Append, ...] = ()
     consumes: tuple[Consume, ...] = ()
+    begins: tuple[Begin, ...] = ()
     origin: Origin = Origin.SERVICE
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do; an unchanged result writes nothing."""
-        return not (self.writes or self.appends or self.consumes)
+        return not (self.writes or self.appends or self.consumes or self.begins)

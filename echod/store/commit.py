@@ -101,3 +101,4 @@ def _intend(desk: Desk, record: Record) -> None:
             desk.journal.forget(record)
             drop_stages(desk, record)
         raise fault("write the journal of", desk.ground.role.path, error) from error
+    desk.journal.clear_staging()

@@ -93,6 +93,6 @@ class Desk:
 
     def moment(self) -> float:
         """Now, but later than anything this role has recorded: the clock may go back, history may not."""
-        states, records = self.journal.states(), self.journal.open_records()
-        last = max([s.since for s in states[-1:]] + [r.at for r in records[-1:]], default=0.0)
+        state, records = self.journal.newest_state(), self.journal.open_records()
+        last = max(0.0 if state is None else state.since, *(record.at for record in records[-1:]), 0.0)
         return max(self.clock(), last + 1e-4)

@@ -101,6 +101,11 @@ class Engine:
         with told("look into", role.path), stand_on(role) as ground:
             yield RoleSession(self._at(ground, RoleLock(role, None, self._clock())), plain_memory)
 
+    def gave_back(self, role: Role) -> frozenset[str]:
+        """Digests of findings files that undos gave back to a role, and that are not folded in again unasked."""
+        with told("read the journal in", self._journal.root):
+            return self._journal.of(role).undone()
+
     def owes(self, store: Store) -> bool:
         """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
         return any(self._journal.of(role).open_records() for role in self._roles(store))
@@ -260,7 +265,8 @@ class Engine:
         release_left_behind(role, journal)
         lock = acquire(role, journal, now=self._clock())
         try:
-            yield self._at(ground, lock)
+            with journal.alone():
+                yield self._at(ground, lock)
         finally:
             release(lock, journal)
 

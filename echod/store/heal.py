@@ -11,13 +11,15 @@ from collections.abc import Iterable
 import structlog
 
 from echod.memory.alignment import Key, content, heading
-from echod.memory.document import Document
+from echod.memory.document import Block, Document
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.policy.rereading import reads_as_written
 from echod.store.changeset import digest
 from echod.store.commit import commit
 from echod.store.desk import Desk
 from echod.store.faults import Busy
+from echod.store.forgotten import still_forgotten
 from echod.store.journal import KnownState
 from echod.store.known import KnownDocument, known_document, known_documents
 from echod.store.layout import MEMORY
@@ -77,9 +79,56 @@ def _repair(desk: Desk, found: Snapshot) -> Plan | None:
     document = desk.readings.remember(found.text)
     if document is None:
         return None  # unreadable: left alone, and never a known state
-    image = digest(found.text)
-    states = desk.journal.states()
-    newest = known_document(desk, states[-1]) if states else None
+    back = _forgotten_again(desk, found, document)
+    if not back:
+        return _repair_lineage(desk, found, document)
+    # Where the file comes from is judged without what is not to be in it.
+    kept = without(document, back)
+    plan = _repair_lineage(desk, found, kept)
+    return _without_forgotten(desk, found, kept, back, plan)
+
+
+def _forgotten_again(desk: Desk, found: Snapshot, document: Document) -> set[Key]:
+    """Entries that a person forgot and somebody put into the memory again, and that are to leave it once more."""
+    state = desk.journal.newest_state()
+    newest = known_document(desk, state) if state else None
+    if newest is None or newest.known.image == digest(found.text):
+        return set()
+    there = {content(block) for block in newest.document.blocks}
+    back = {key: block for key, block in named(document) if block.entry is not None and content(block) not in there}
+    keys = still_forgotten(desk, back)
+    if not keys:
+        return set()
+    if _moved_by_git(_tracking(desk), newest, found) or not reads_as_written(without(document, keys)):
+        _tell(desk, [back[key] for key in keys], "stands in the memory again although it was forgotten")
+        return set()
+    worn = worn_out(desk, keys)
+    if worn:
+        _tell(desk, [back[key] for key in worn], "was forgotten, and came back each time it was taken out")
+    if keys - worn:
+        again = [back[key] for key in keys - worn]
+        _tell(desk, again, "came back and was taken out again, since it was forgotten (echod restore brings it back)")
+    return keys - worn
+
+
+def _without_forgotten(desk: Desk, found: Snapshot, kept: Document, back: set[Key], plan: Plan | None) -> Plan:
+    """The repair of the rest, if there is one, and the forgotten entries taken out with it."""
+    writes = plan.writes if plan else ()
+    return Plan(
+        None,
+        "heal",
+        "; ".join(["took out again what a person had forgotten", *([plan.summary] if plan else [])]),
+        writes or (PlannedWrite(desk.ground.path_of(MEMORY), found.data, kept.render()),),
+        plan.appends if plan else (),
+        reapplied=(*(plan.reapplied if plan else ()), *map(reapplied_name, sorted(back))),
+    )
+
+
+def _repair_lineage(desk: Desk, found: Snapshot, document: Document) -> Plan | None:
+    """The commit that repairs what a stale writer did; `document` is what counts of the file that was found."""
+    image = digest(document.render())
+    state = desk.journal.newest_state()
+    newest = known_document(desk, state) if state else None
     if newest is not None and (image == newest.known.image or _only_grew(desk, image, document, newest)):
         return _put_back(desk, found, document, Successor(), (newest,))
     known = known_documents(desk)
@@ -130,7 +179,7 @@ def _put_back(
     lost = [b.text for k, b in named(known[-1].document) if k in kept_out]
     ordinary = isinstance(descent, Successor) and not recent_consumptions(desk)
     old = Archived("") if ordinary else archived(desk)
-    data = found.text
+    data = document.render()
     if not isinstance(descent, Successor):
         merged = brought_in_line(descent, document, known, kept_out, old)
         if isinstance(merged, Unmergeable):
@@ -142,7 +191,7 @@ def _put_back(
         repaid = merge(Document(healed.preamble, ()), healed, Document(healed.preamble, tuple(owed.values())))
         data = repaid.data if isinstance(repaid, Merged) else data
     lost = [text for text in lost if text.rstrip() not in old]
-    if data == found.text:
+    if data == document.render():
         return _keep(desk, found, lost)
     names = tuple(reapplied_name(key) for key in (gone - kept_out) | set(owed))
     why = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _why(descent)
@@ -187,9 +236,9 @@ def _keep(desk: Desk, found: Snapshot, texts: list[str]) -> Plan | None:
 
 def _remember(desk: Desk, found: Snapshot) -> None:
     """Make what stands there the newest known state."""
-    states = desk.journal.states()
+    state = desk.journal.newest_state()
     image, head = digest(found.text), head_of(desk)
-    if states and (states[-1].image, states[-1].head) == (image, head):
+    if state and (state.image, state.head) == (image, head):
         return
     desk.journal.images.put(found.text)
     desk.journal.note_states([KnownState(image, desk.moment(), head)])
@@ -215,6 +264,14 @@ def _moved_by_git(tracked: Tracking | None, newest: KnownDocument, found: Snapsh
 def _note(desk: Desk, kind: str, what: str, newest: KnownDocument, keys: Iterable[Key]) -> None:
     wanted = set(keys)
     titles = tuple(heading(b) for k, b in named(newest.document) if k in wanted)
+    _add_review(desk, kind, titles, what)
+
+
+def _tell(desk: Desk, blocks: Iterable[Block], what: str) -> None:
+    _add_review(desk, "forgotten", tuple(map(heading, blocks)), what)
+
+
+def _add_review(desk: Desk, kind: str, titles: tuple[str, ...], what: str) -> None:
     role = desk.ground.role.name
     note(desk.journal.root, Review(desk.clock(), kind, role, f"{_some(titles)} {what}.", titles))
     log.info("review_noted", role=str(desk.ground.role.path), kind=kind, blocks=len(titles))

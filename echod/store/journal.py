@@ -10,6 +10,7 @@
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
     {journal}/{store}/{role}/own         modification times of files as echod left them
     {journal}/{store}/{role}/lock        mark of the writers' lock we hold
+    {journal}/{store}/{role}/staging     there may be files beside the memory that no commit knows of yet
 
 Only one process may use a journal for writing at a time (the worker lock sees to it).
 """
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,9 +28,11 @@ from typing import Any
 from echod.paths import PRIVATE_DIR
 from echod.store.changeset import digest
 from echod.store.images import Images
-from echod.store.layout import Role, Store, store_at
-from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily, sync_dir
-from echod.store.records import Record, RecordState, RecordUnreadable, decode
+from echod.store.layout import MEMORY, Role, Store, store_at
+from echod.store.ledger import Ledger
+from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily
+from echod.store.records import Record, RecordState
+from echod.store.shelf import Shelf
 
 _ROOT_ROLE = "+root"
 
@@ -47,12 +52,37 @@ class KnownState:
     head: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """What is wanted of a commit when it is asked what was undone: `gave_back` names findings files by digest."""
+
+    seq: int
+    undoes: tuple[int, ...]
+    gave_back: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class RoleJournal:
-    """The journal of one role."""
+    """The journal of one role.
+
+    Attributes:
+        root: its directory.
+        swept: whether this process has looked for what a killed one may have left beside the memory.
+        settled: open commits (number and time) to whose files nobody can write any more, and nothing came late.
+    """
 
     root: Path
-    _parsed: dict[Path, tuple[tuple[int, int], Record]] = field(default_factory=dict)
+    swept: bool = False
+    settled: set[tuple[int, float]] = field(default_factory=set)
+    _open: Shelf[Record] = field(init=False)
+    _closed: Shelf[_Undoing] = field(init=False)
+    _ledger: Ledger = field(init=False)
+    _noted: tuple[tuple[int, int, int], tuple[KnownState, ...]] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._open = Shelf(self.root / "records", lambda record: record)
+        self._closed = Shelf(self.root / "closed", _undoing)
+        self._ledger = Ledger(self.root / "ledger")
 
     @property
     def images(self) -> Images:
@@ -67,50 +97,60 @@ class RoleJournal:
         except FileNotFoundError:
             return "none"
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While it lasts nobody but this thread writes here: the role is held."""
+        with self._open.alone(), self._closed.alone():
+            yield
+
     def open_records(self) -> tuple[Record, ...]:
         """Commits that are not finished with, oldest first."""
-        return self._load("records")
+        return self._open.gists()
 
     def closed_records(self) -> tuple[Record, ...]:
         """Commits kept for undo and log, oldest first."""
-        return self._load("closed")
+        return self._closed.records()
 
     def next_seq(self) -> int:
         """A number no commit of this role has had (the newest closed record is never removed)."""
-        names = [*self._names("records"), *self._names("closed")]
-        return 1 + max((int(name.stem) for name in names), default=0)
+        return 1 + max(self._open.highest(), self._closed.highest())
 
     def save(self, record: Record) -> None:
         """Write an open record durably, replacing its earlier version."""
-        replace_file(self._path("records", record), record.encode())
+        self._open.put(record)
 
     def forget(self, record: Record) -> None:
         """Remove a record of which nothing was done."""
-        self._path("records", record).unlink(missing_ok=True)
-        sync_dir(self.root / "records")
+        self._open.drop(record)
+        self._open.sync()
 
     def close(self, record: Record) -> None:
         """Move a record to the history; `record` carries the state CLOSED. Idempotent."""
-        replace_file(self._path("closed", record), record.encode())
-        self._path("records", record).unlink(missing_ok=True)  # should that be forgotten, it is closed once more
+        self._closed.put(record)
+        self._open.drop(record)  # should that be forgotten by a power cut, it is closed once more
+        self.settled.discard((record.seq, record.at))
 
     def amend_closed(self, record: Record) -> None:
         """Write a closed record again (retention thins its images)."""
-        replace_file(self._path("closed", record), record.encode())
+        self._closed.put(record)
 
     def remove_closed(self, record: Record) -> None:
         """Forget a closed record for good, but not what it gave back, if that stays given back."""
         if kept := self.undone() & set(_given_back(record)):
             append_line(self.root / "undone", "\n".join(sorted(kept)))
-        self._path("closed", record).unlink(missing_ok=True)
+        self._closed.drop(record)
+
+    def newest_state(self) -> KnownState | None:
+        """The last of `states`, found without looking at all of them; None where there is none."""
+        noted = _latest(self._noted_states())
+        for record in reversed(self.open_records()):
+            if states := _states_of(record):
+                return states[-1] if noted is None or states[-1].since >= noted.since else noted
+        return noted
 
     def states(self) -> tuple[KnownState, ...]:
         """Known contents of the memory file, oldest first, neighbours different."""
-        found = [KnownState(s["image"], s["since"], s["head"]) for s in _json_lines(self.root / "states")]
-        for record in self.open_records():
-            for write in record.writes:
-                if write.path.rpartition("/")[2] == "MEMORY.md" and record.state is RecordState.APPLIED:
-                    found += [KnownState(i, record.at, record.head) for i in (write.pre, write.post) if i]
+        found = [*self._noted_states(), *(state for record in self.open_records() for state in _states_of(record))]
         found.sort(key=lambda state: state.since)
         kept: list[KnownState] = []
         for state in found:
@@ -128,36 +168,34 @@ class RoleJournal:
         """Replace the remembered contents by these."""
         replace_file(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
-    def known_keys(self) -> frozenset[str]:
-        """The ledger: findings already consumed and not given back, open commits included."""
-        keys: set[str] = set()
-        lines = [*lines_of(self.root / "ledger"), *(line for r in self.open_records() for line in _ledger_lines(r))]
-        for line in sorted(set(lines)):  # by number, and within a commit what was consumed before what was given back
-            _, mark, key = line.split(" ", 2)
-            (keys.add if mark == "+" else keys.discard)(key)
-        return frozenset(keys)
+    def known_keys(self) -> AbstractSet[str]:
+        """The ledger: findings already consumed and not given back, open commits included.
+
+        It is no copy: later commits show in it too.
+        """
+        return self._ledger.keys(self.open_records())
 
     def undone(self) -> frozenset[str]:
         """Digests of findings files that an undo gave back; consolidating them again is for a person to ask.
 
         A person asks by undoing the undo.
         """
-        records = (*self.open_records(), *self.closed_records())
-        redone = {seq for record in records for seq in record.undoes}
-        given_back = {name for r in records if r.seq not in redone for name in _given_back(r)}
+        undoings = [*(_undoing(record) for record in self.open_records() if record.undoes), *self._closed.gists()]
+        redone = {seq for undoing in undoings for seq in undoing.undoes}
+        given_back = {name for undoing in undoings if undoing.seq not in redone for name in undoing.gave_back}
         return frozenset(given_back.union(lines_of(self.root / "undone")))
+
+    def begun(self) -> frozenset[str]:
+        """Digests of findings files of which a part was taken up; all of them may be gone by now."""
+        return frozenset(part.image for record in self.open_records() for part in record.begun)
 
     def enter_ledger(self, record: Record) -> None:
         """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
-        lines = _ledger_lines(record)
-        if lines:
-            append_line(self.root / "ledger", "\n".join(lines))
+        self._ledger.enter(record)
 
     def trim_ledger(self, keys: int) -> None:
         """Keep the newest lines of the ledger only."""
-        lines = list(lines_of(self.root / "ledger"))
-        if len(lines) > keys:
-            replace_file(self.root / "ledger", "".join(f"{line}\n" for line in lines[-keys:]).encode())
+        self._ledger.trim(keys)
 
     def own_writes(self) -> Mapping[str, int]:
         """Files (relative to the store) and their modification time in nanoseconds as echod last left them."""
@@ -188,29 +226,32 @@ class RoleJournal:
         """We hold no lock any more."""
         (self.root / "lock").unlink(missing_ok=True)
 
-    def _names(self, folder: str) -> list[Path]:
+    def note_staging(self) -> None:
+        """Remember that stages are about to be made, so that whoever comes after a kill looks for them.
+
+        A power cut may forget it; but then every process is a new one, and looks in any case.
+        """
+        replace_lazily(self.root / "staging", b"")
+
+    def noted_staging(self) -> bool:
+        """Whether a process began to stage and did not say how that ended."""
+        return (self.root / "staging").exists()
+
+    def clear_staging(self) -> None:
+        """Every stage belongs to a commit that is written down, or is gone."""
+        (self.root / "staging").unlink(missing_ok=True)
+
+    def _noted_states(self) -> tuple[KnownState, ...]:
+        """The states of closed commits and of what others wrote; read anew where the file has changed."""
         try:
-            return sorted(p for p in (self.root / folder).iterdir() if p.suffix == ".json")
+            status = (self.root / "states").stat()
         except FileNotFoundError:
-            return []
-
-    def _load(self, folder: str) -> tuple[Record, ...]:
-        records = []
-        for path in self._names(folder):
-            try:
-                stat = path.stat()
-                version = (stat.st_ino, stat.st_mtime_ns)
-                cached = self._parsed.get(path)
-                if cached is None or cached[0] != version:
-                    cached = (version, _decode_file(path))
-                    self._parsed[path] = cached
-            except FileNotFoundError:
-                continue  # another process closed or forgot it since the names were listed
-            records.append(cached[1])
-        return tuple(records)
-
-    def _path(self, folder: str, record: Record) -> Path:
-        return self.root / folder / f"{record.seq:08d}.json"
+            return ()
+        version = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._noted is None or self._noted[0] != version:
+            read = (KnownState(s["image"], s["since"], s["head"]) for s in _json_lines(self.root / "states"))
+            self._noted = (version, tuple(read))
+        return self._noted[1]
 
 
 @dataclass(slots=True)
@@ -261,25 +302,35 @@ class Journal:
 
 
 def _given_back(record: Record) -> Iterator[str]:
-    """Digests of the findings files that an undo gave back."""
+    """Digests of the findings files that an undo gave back, or of which it took back a part."""
     if record.undoes:
         yield from (write.post for write in record.writes if write.path.endswith("-findings.md"))
+        yield from (part.image for part in record.withheld)
 
 
-def _ledger_lines(record: Record) -> list[str]:
-    consumed = [f"{record.seq:08d} + {key}" for consume in record.consumes for key in consume.keys]
-    return consumed + [f"{record.seq:08d} - {key}" for key in record.released]
+def _undoing(record: Record) -> _Undoing:
+    return _Undoing(record.seq, record.undoes, tuple(_given_back(record)))
+
+
+def _states_of(record: Record) -> list[KnownState]:
+    """The contents of the memory file before and after a commit that is done."""
+    if record.state is not RecordState.APPLIED:
+        return []
+    writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]
+    return [KnownState(image, record.at, record.head) for write in writes for image in (write.pre, write.post) if image]
+
+
+def _latest(states: Iterable[KnownState]) -> KnownState | None:
+    """The last one of those that became visible last."""
+    latest: KnownState | None = None
+    for state in states:
+        if latest is None or state.since >= latest.since:
+            latest = state
+    return latest
 
 
 def _state_line(state: KnownState) -> str:
     return json.dumps({"image": state.image, "since": state.since, "head": state.head})
-
-
-def _decode_file(path: Path) -> Record:
-    try:
-        return decode(path.read_bytes())
-    except RecordUnreadable as error:
-        raise RecordUnreadable(f"{error} ({path})") from error
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:

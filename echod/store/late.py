@@ -16,10 +16,21 @@ from echod.store.snapshot import MAX_FILE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A file as it is now: `data` is None where it is gone; `final`: nobody can write to it, as far as can be known."""
+    """A file as it is now.
+
+    Attributes:
+        data: its content; None where it is gone.
+        final: nobody can write to it, as far as can be known.
+        certain: the kernel says so.
+    """
 
     data: bytes | None
     final: bool
+    certain: bool
+
+    def holds(self, absorbed: str) -> bool:
+        """Whether there is nothing new in it: `absorbed` is the digest of what is merged of it."""
+        return self.data is None or digest(self.data) == absorbed
 
 
 def followed_files(record: Record) -> list[tuple[str, str, str]]:
@@ -29,9 +40,22 @@ def followed_files(record: Record) -> list[tuple[str, str, str]]:
 
 
 def has_late(desk: Desk, record: Record) -> bool:
-    """Whether something came late that can be merged now."""
-    late = [(late_bytes(desk, path, name), absorbed) for path, name, absorbed in followed_files(record)]
-    return any(a.data is not None and a.final and digest(a.data) != absorbed for a, absorbed in late)
+    """Whether something came late that can be merged now.
+
+    Where it is certain that nothing ever will, the record is not looked at again until it is closed: nobody has a
+    descriptor, and nobody but us knows the names.
+    """
+    if (record.seq, record.at) in desk.journal.settled:
+        return False
+    settled = True
+    for path, name, absorbed in followed_files(record):
+        late = late_bytes(desk, path, name)
+        if late.final and not late.holds(absorbed):
+            return True
+        settled = settled and late.certain and late.holds(absorbed)
+    if settled:
+        desk.journal.settled.add((record.seq, record.at))
+    return False
 
 
 def late_bytes(desk: Desk, path: str, name: str) -> Late:
@@ -41,7 +65,7 @@ def late_bytes(desk: Desk, path: str, name: str) -> Late:
         try:
             fd = directory.open(name, os.O_RDONLY)
         except FileNotFoundError:
-            return Late(None, final=True)
+            return Late(None, final=True, certain=True)
         try:
             with read_lease(fd) as writers:
                 data = read_all(fd, MAX_FILE_BYTES)
@@ -49,6 +73,7 @@ def late_bytes(desk: Desk, path: str, name: str) -> Late:
         finally:
             os.close(fd)
     if len(data) > MAX_FILE_BYTES:
-        return Late(data[:0], final=False)  # too big to be merged: it stays for a person to look at
+        return Late(data[:0], final=False, certain=False)  # too big to be merged: it stays for a person to look at
     still = desk.clock() - max(stat.st_mtime, stat.st_ctime) >= desk.limits.settle_seconds
-    return Late(data, final=writers is Writers.NONE or (writers is Writers.UNKNOWN and still))
+    certain = writers is Writers.NONE
+    return Late(data, final=certain or (writers is Writers.UNKNOWN and still), certain=certain)

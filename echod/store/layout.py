@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePath
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
@@ -22,6 +24,8 @@ QUARANTINE = "quarantine"
 REASONS = "REASONS.md"
 PACKS = "doc-packs"
 """The store of the global doc packs; it lies one level deeper below its root than a project's store."""
+MANY = 2_000
+"""So many findings files are put in order. Whoever works through more of them cannot look at all of them each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +95,27 @@ def roles_of(store: Store) -> tuple[Role, ...]:
     return tuple(Role(store, name) for name in names)
 
 
-def findings_of(role: Role) -> tuple[Path, ...]:
-    """The findings files of a role in name order; only plain files (no symlink, FIFO or device).
+def each_findings_file(role: Role) -> Iterator[str]:
+    """The names of a role's findings files, as long as one asks; only plain files (no symlink, FIFO or device).
+
+    In name order; of more than `MANY` the first that the directory has come first, and the others in its own order.
 
     Raises:
         OSError: the role cannot be listed.
     """
     with os.scandir(role.path) as entries:
-        names = sorted(e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
-    return tuple(role.path / name for name in names)
+        found = (e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
+        yield from sorted(islice(found, MANY))
+        yield from found
+
+
+def findings_of(role: Role, most: int = MANY) -> tuple[Path, ...]:
+    """The findings files of a role in name order; of more than `most` only so many.
+
+    Raises:
+        OSError: the role cannot be listed.
+    """
+    return tuple(role.path / name for name in sorted(islice(each_findings_file(role), most)))
 
 
 def agent_of(findings: PurePath) -> str:

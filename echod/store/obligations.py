@@ -56,7 +56,8 @@ def recent_consumptions(desk: Desk) -> list[tuple[Document, Document]]:
     records = desk.journal.open_records()
     undone = {seq for record in records for seq in record.undoes}
     for record in records:
-        if record.state is not RecordState.APPLIED or not record.consumes or record.at < since or record.seq in undone:
+        took = record.consumes or record.begun
+        if record.state is not RecordState.APPLIED or not took or record.at < since or record.seq in undone:
             continue
         for write in record.writes:
             post = desk.readings.document(desk.journal, write.post)

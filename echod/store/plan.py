@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from echod.store.changeset import Begin
 from echod.store.records import Absorption
 
 Gate = Callable[[], str | None]
@@ -38,7 +39,10 @@ class PlannedConsume:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A checked change set, with contents in the place of digests; what `commit` carries out."""
+    """A checked change set, with contents in the place of digests; what `commit` carries out.
+
+    `withholds` is what an undo takes back of `begins`: findings that are in no memory any more, in files that stay.
+    """
 
     job: int | None
     kind: str
@@ -46,10 +50,17 @@ class Plan:
     writes: tuple[PlannedWrite, ...] = ()
     appends: tuple[tuple[str, bytes], ...] = ()
     consumes: tuple[PlannedConsume, ...] = ()
+    begins: tuple[Begin, ...] = ()
+    withholds: tuple[Begin, ...] = ()
     absorbs: tuple[Absorption, ...] = ()
     reapplied: tuple[str, ...] = ()
     released: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do and nothing to remember."""
+        return not (self.writes or self.appends or self.consumes or self.begins)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from echod.store import archive, publish
+from echod.store.changeset import Begin
 from echod.store.desk import Desk
 from echod.store.faults import told
 from echod.store.plan import Plan, PlannedConsume, PlannedWrite
-from echod.store.records import AppendRecord, ConsumeRecord, Record, WriteRecord
+from echod.store.records import AppendRecord, BegunRecord, ConsumeRecord, Record, WriteRecord
 from echod.store.stage import write_stage
 from echod.store.steps import Step
 
@@ -25,9 +26,10 @@ def prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
     record = Record(
         seq, plan.job, plan.kind, desk.ground.role.name, plan.summary, desk.moment(), head=head,
         absorbs=plan.absorbs, reapplied=plan.reapplied, released=plan.released, undoes=plan.undoes,
-        redacted=_redacts(plan),
+        redacted=_redacts(plan), begun=_begun(plan.begins), withheld=_begun(plan.withholds),
     )  # fmt: skip
     try:
+        desk.journal.note_staging()
         for number, write in enumerate(plan.writes):
             staged = _stage(desk, write, f"echod-{tag}-{seq:06d}-{number}")
             record = replace(record, writes=(*record.writes, staged))
@@ -48,6 +50,10 @@ def prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
         drop_stages(desk, record)
         raise
     return record
+
+
+def _begun(begins: tuple[Begin, ...]) -> tuple[BegunRecord, ...]:
+    return tuple(BegunRecord(begin.before, begin.keys) for begin in begins)
 
 
 def _redacts(plan: Plan) -> bool:
@@ -88,3 +94,4 @@ def drop_stages(desk: Desk, record: Record) -> None:
         directory, name = desk.ground.place(write.path)
         if publish.unpublished(directory, name, write):
             directory.unlink(write.stage)
+    desk.journal.clear_staging()

@@ -77,6 +77,14 @@ class ConsumeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunRecord:
+    """Findings (by their keys) of a file that stays; `image` is the digest of what it held then."""
+
+    image: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Absorption:
     """This commit merges what came late into `file` (a stage or claim name) of an older record."""
 
@@ -94,6 +102,8 @@ class Record:
         job: the job it was made for; None for healing and late bytes.
         at: Unix seconds; never goes back within a role, whatever the clock does.
         head: git HEAD of a repository that tracks the memory file, None where there is none.
+        begun: findings that were taken up while their file stays, for there is more in it.
+        withheld: the same, taken back by an undo; what the file held then is not taken up again unasked.
         reapplied: blocks that this commit put back after a stale overwrite.
         released: ledger keys that count as never consumed any more (undo).
         undoes: seq of the record that this one undoes.
@@ -115,6 +125,8 @@ class Record:
     released: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     redacted: bool = False
+    begun: tuple[BegunRecord, ...] = ()
+    withheld: tuple[BegunRecord, ...] = ()
     version: int = field(default=VERSION)
 
     def images(self) -> frozenset[str]:
@@ -163,6 +175,8 @@ def decode(data: bytes) -> Record:
                 "reapplied": tuple(raw["reapplied"]),
                 "released": tuple(raw["released"]),
                 "undoes": tuple(raw["undoes"]),
+                "begun": tuple(BegunRecord(b["image"], tuple(b["keys"])) for b in raw.get("begun", ())),
+                "withheld": tuple(BegunRecord(b["image"], tuple(b["keys"])) for b in raw.get("withheld", ())),
             }
         )
     except (ValueError, KeyError, TypeError) as error:

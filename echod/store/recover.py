@@ -46,7 +46,9 @@ def recover_role(desk: Desk) -> Recovery:
         StoreFault: a record is damaged, or the file system failed; everything stays for the next time.
     """
     records = desk.journal.open_records()
-    swept = _sweep(desk, records)
+    # Looking through a directory takes time for every file in it, so it is done only where a kill may have left some.
+    swept = _sweep(desk, records) if desk.journal.noted_staging() or not desk.journal.swept else 0
+    desk.trace(Step.SWEPT)
     redone = []
     for record in records:
         if record.state is RecordState.INTENT:
@@ -66,5 +68,6 @@ def _sweep(desk: Desk, records: tuple[Record, ...]) -> int:
                 if match and match["tag"] == desk.journal.tag and int(match["seq"]) not in known:
                     directory.unlink(name)
                     swept += 1
-    desk.trace(Step.SWEPT)
+    desk.journal.clear_staging()
+    desk.journal.swept = True
     return swept

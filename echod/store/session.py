@@ -6,7 +6,8 @@ else was faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -20,15 +21,15 @@ from echod.store.conserve import hold
 from echod.store.desk import Desk
 from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.heal import head_of, healed_memory
-from echod.store.layout import KNOWLEDGE, MEMORY, Role, findings_of
+from echod.store.layout import KNOWLEDGE, MEMORY, Role, each_findings_file
 from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.reviews import Question, ask
-from echod.store.snapshot import Snapshot, Unsettled
+from echod.store.snapshot import MAX_FILE_BYTES, Snapshot, Unsettled, too_large
 
 log = structlog.get_logger(__name__)
 
-_MOST_FINDINGS_BYTES = 64 * 1024 * 1024
-"""Of a role's findings no more is held in memory at once."""
+_MOST_FINDINGS, _MOST_FINDINGS_BYTES = 256, 1 << 20
+"""Of a role's findings no more is read at once: more than a job takes up, and yet nothing that grows with the role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,11 @@ class RoleView:
     Attributes:
         memory: the memory file (`data` is None where there is none yet).
         knowledge: the knowledge file; None where someone is writing it just now.
-        findings: the findings files that can be read now, in name order; the first of them where they are very many.
+        findings: findings files that can be read now, in name order; only some of them where they are very many.
         busy: files that cannot be read now, each with the reason; they are left for the next time.
         known_keys: the ledger: findings that were consumed before.
         undone: digests of findings files whose consolidation was undone; not to be repeated unasked.
+        begun: digests of findings files of which a part was taken up.
     """
 
     role: Role
@@ -49,25 +51,42 @@ class RoleView:
     knowledge: Snapshot | None
     findings: tuple[Snapshot, ...]
     busy: tuple[Unsettled, ...]
-    known_keys: frozenset[str]
+    known_keys: AbstractSet[str]
     undone: frozenset[str]
+    begun: frozenset[str]
 
 
-def view_of(desk: Desk, memory: Snapshot) -> RoleView:
+def view_of(desk: Desk, memory: Snapshot, still_seconds: float) -> RoleView:
     """Everything else of a role beside its memory file, without changing anything."""
     role = desk.ground.role
     busy: list[Unsettled] = []
-    with told("list", role.path):
-        names = [path.name for path in findings_of(role)]
-    findings: list[Snapshot] = []
-    size = 0
-    for name in names:
-        if size < _MOST_FINDINGS_BYTES and (found := _readable(desk, name, busy)) is not None:
-            findings.append(found)
-            size += len(found.text)
-    knowledge = _readable(desk, KNOWLEDGE, busy)
     known, undone = desk.journal.known_keys(), desk.journal.undone()
-    return RoleView(role, memory, knowledge, tuple(findings), tuple(busy), known, undone)
+    findings: list[Snapshot] = []
+    number = size = 0
+    with told("list", role.path):
+        for found in _each_findings_file(desk, still_seconds, busy):
+            findings.append(found)
+            if found.digest in undone:
+                continue  # these stay, so that they must not keep others from being seen
+            number, size = number + 1, size + len(found.text)
+            if number >= _MOST_FINDINGS or size >= _MOST_FINDINGS_BYTES:
+                break
+    findings.sort(key=lambda found: found.path.name)
+    knowledge = _readable(desk, KNOWLEDGE, busy)
+    return RoleView(role, memory, knowledge, tuple(findings), tuple(busy), known, undone, desk.journal.begun())
+
+
+def _each_findings_file(desk: Desk, still_seconds: float, busy: list[Unsettled]) -> Iterator[Snapshot]:
+    for name in each_findings_file(desk.ground.role):
+        status, path, now = desk.ground.home.stat(name), desk.ground.role.path / name, desk.clock()
+        if status is None:
+            continue
+        if status.st_size > MAX_FILE_BYTES:
+            busy.append(too_large(path))
+        elif 0 <= now - status.st_mtime < still_seconds:
+            busy.append(Unsettled(path, f"{name} is still being written.", status.st_mtime + still_seconds))
+        elif (found := _readable(desk, name, busy)) is not None and found.data is not None:
+            yield found
 
 
 def _readable(desk: Desk, name: str, busy: list[Unsettled]) -> Snapshot | None:
@@ -97,14 +116,14 @@ class RoleSession:
         """The role that is held."""
         return self.desk.ground.role
 
-    def read(self) -> RoleView:
-        """Read the role.
+    def read(self, *, still_seconds: float = 0.0) -> RoleView:
+        """Read the role. Findings files that were touched less than `still_seconds` ago count as busy.
 
         Raises:
             Busy: the memory file is being written; the job waits.
             StoreFault: it cannot be read.
         """
-        view = view_of(self.desk, self.memory_of(self.desk))
+        view = view_of(self.desk, self.memory_of(self.desk), still_seconds)
         for found in (view.memory, *view.findings, *filter(None, [view.knowledge])):
             self._remember(found)
         return view
@@ -149,7 +168,7 @@ class RoleSession:
         plan = self._plan(job, changes)
         if isinstance(plan, Overtaken):
             return self._count(plan)
-        if not (plan.writes or plan.appends or plan.consumes):
+        if plan.empty:
             return Committed(None)
         hold(plan, self.desk.readings.read, asked=changes.origin is Origin.PERSON)
         insist = self._overtaken >= self.desk.limits.max_replans
@@ -198,7 +217,7 @@ class RoleSession:
             place = self._free_name(consumed.archive, taken)
             consumes.append(PlannedConsume(str(consumed.path), content, consumed.kept, place, consumed.keys))
         appends = tuple((str(a.path), a.text) for a in changes.appends if a.text)
-        return Plan(job, changes.kind, changes.summary, tuple(writes), appends, tuple(consumes))
+        return Plan(job, changes.kind, changes.summary, tuple(writes), appends, tuple(consumes), changes.begins)
 
     def _content(self, path: str, name: str) -> bytes | Overtaken:
         """The content of that digest: what we read before, else what stands there now."""

@@ -46,10 +46,21 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """A file that cannot be read reliably now; `reason` is a sentence for the person."""
+    """A file that cannot be read reliably now.
+
+    Attributes:
+        reason: a sentence for the person.
+        until: when that ends if nobody touches the file (Unix seconds); None where that is not known.
+    """
 
     path: Path
     reason: str
+    until: float | None = None
+
+
+def too_large(path: Path) -> Unsettled:
+    """What is said of a file above `MAX_FILE_BYTES`."""
+    return Unsettled(path, f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone.")
 
 
 def read(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Snapshot | Unsettled:
@@ -74,6 +85,8 @@ def read(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Sna
             if writers is Writers.SOME:
                 return Unsettled(path, f"{path.name} is open for writing by another program.")
             before = os.fstat(fd)
+            if before.st_size > MAX_FILE_BYTES:
+                return too_large(path)
             if writers is Writers.UNKNOWN and now - before.st_mtime < settle_seconds:
                 return Unsettled(path, f"{path.name} was changed less than {settle_seconds:g} s ago.")
             data = read_all(fd, MAX_FILE_BYTES)
@@ -81,7 +94,7 @@ def read(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Sna
     finally:
         os.close(fd)
     if len(data) > MAX_FILE_BYTES:
-        return Unsettled(path, f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone.")
+        return too_large(path)
     if writers is Writers.UNKNOWN and _fingerprint(before) != _fingerprint(after):
         return Unsettled(path, f"{path.name} was changed while it was read.")
     return Snapshot(path, data, after.st_mtime_ns, after.st_ino, writers)

@@ -16,6 +16,7 @@ from echod.memory.merge import Unmergeable, merge
 from echod.memory.redact import redact_entry
 from echod.store.absence import remember_absence
 from echod.store.absorb import follow
+from echod.store.changeset import Begin
 from echod.store.commit import commit
 from echod.store.conserve import hold
 from echod.store.desk import Desk
@@ -99,6 +100,8 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             tuple(reverse.writes),
             leaving(desk, reverse.leaving, f"taken out by undo (job {job})"),
             tuple(reverse.consumes),
+            begins=tuple(Begin(part.image, part.keys) for part in record.withheld),
+            withholds=tuple(Begin(part.image, part.keys) for part in record.begun),
             released=tuple(key for consume in record.consumes for key in consume.keys),
             undoes=(record.seq,),
         )

@@ -1,0 +1,82 @@
+"""Which findings were consumed already: a stale copy of their file must not add them twice.
+
+The file has one line for each finding that a closed commit consumed (+) or gave back (-); what open commits did is in
+their records. The set of all that is known is kept, and new commits are entered as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from echod.store.private import append_line, lines_of, replace_file
+from echod.store.records import Record
+
+_Version = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The ledger of one role; `path` is the part of it that closed commits wrote."""
+
+    path: Path
+    _version: _Version | None = None
+    _entered: frozenset[int] = frozenset()
+    _keys: set[str] = field(default_factory=set)
+
+    def keys(self, open_records: Sequence[Record]) -> AbstractSet[str]:
+        """Findings that were consumed and not given back. No copy: later commits show in it too."""
+        version, numbers = self._file_version(), frozenset(record.seq for record in open_records)
+        newest = max(self._entered, default=0)
+        new = [record for record in open_records if record.seq not in self._entered]
+        if version != self._version or not self._entered <= numbers or any(record.seq < newest for record in new):
+            self._keys, new = self._read(open_records), []
+        for record in new:
+            _apply(self._keys, sorted(_lines(record)))
+        self._version, self._entered = version, numbers
+        return self._keys
+
+    def enter(self, record: Record) -> None:
+        """Carry a commit's findings to the file, durably. Entering twice changes nothing."""
+        lines = _lines(record)
+        if lines:
+            append_line(self.path, "\n".join(lines))
+
+    def trim(self, keys: int) -> None:
+        """Keep the newest lines of the file only."""
+        lines = list(lines_of(self.path))
+        if len(lines) > keys:
+            replace_file(self.path, "".join(f"{line}\n" for line in lines[-keys:]).encode())
+
+    def _read(self, open_records: Iterable[Record]) -> set[str]:
+        keys: set[str] = set()
+        lines = {*lines_of(self.path), *(line for record in open_records for line in _lines(record))}
+        _apply(keys, sorted(lines))
+        return keys
+
+    def _file_version(self) -> _Version | None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _apply(keys: set[str], lines: Iterable[str]) -> None:
+    """Enter lines that are in order: by commit, and within one what was consumed before what was given back."""
+    for line in lines:
+        _, mark, key = line.split(" ", 2)
+        (keys.add if mark == "+" else keys.discard)(key)
+
+
+def _lines(record: Record) -> list[str]:
+    return [f"{record.seq:08d} {mark} {key}" for mark, key in _moves(record)]
+
+
+def _moves(record: Record) -> Iterator[tuple[str, str]]:
+    yield from (("+", key) for taken in record.consumes for key in taken.keys)
+    yield from (("+", key) for taken in record.begun for key in taken.keys)
+    yield from (("-", key) for key in record.released)
+    yield from (("-", key) for part in record.withheld for key in part.keys)

@@ -1,0 +1,133 @@
+"""A directory of commit records, one file each. What is wanted of them is remembered, since they are asked for often.
+
+Whoever holds the role may say so (`alone`): then the directory is looked through once and not at every question, of
+which a commit has dozens.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from echod.store.private import replace_file, sync_dir
+from echod.store.records import Record, RecordUnreadable, decode
+
+Gist = TypeVar("Gist")
+
+_SUFFIX = ".json"
+
+
+@dataclass(slots=True)
+class Shelf(Generic[Gist]):
+    """The records in `root`; `gist` is what is remembered of each."""
+
+    root: Path
+    gist: Callable[[Record], Gist]
+    _known: dict[str, tuple[tuple[int, int], Gist]] = field(default_factory=dict)
+    _alone: int | None = None
+    _held: dict[int, Gist] | None = None
+    _in_order: tuple[Gist, ...] | None = None
+
+    def records(self) -> tuple[Record, ...]:
+        """Every record in full, by number; read anew.
+
+        Raises:
+            RecordUnreadable: one is damaged.
+        """
+        found = (self._read(name) for name in sorted(self._names()))
+        return tuple(record for record in found if record is not None)
+
+    def gists(self) -> tuple[Gist, ...]:
+        """What is remembered of each record, by number.
+
+        Raises:
+            RecordUnreadable: one is damaged.
+        """
+        if self._alone != threading.get_ident():
+            return tuple(self._look().values())
+        if self._held is None:
+            self._held = self._look()
+        if self._in_order is None:
+            self._in_order = tuple(self._held.values())
+        return self._in_order
+
+    def highest(self) -> int:
+        """The highest number of a record, readable or not; 0 where there is none."""
+        return max((int(name.removesuffix(_SUFFIX)) for name in self._names()), default=0)
+
+    def put(self, record: Record) -> None:
+        """Write a record durably, replacing its earlier version."""
+        replace_file(self._path(record), record.encode())
+        self._known.pop(self._path(record).name, None)
+        if self._held is not None:
+            is_new = record.seq not in self._held
+            self._held[record.seq] = self.gist(record)
+            if is_new:
+                self._held = dict(sorted(self._held.items()))
+            self._in_order = None
+
+    def drop(self, record: Record) -> None:
+        """Remove a record, if it is there; `sync` makes that durable."""
+        self._path(record).unlink(missing_ok=True)
+        self._known.pop(self._path(record).name, None)
+        if self._held is not None:
+            self._held.pop(record.seq, None)
+            self._in_order = None
+
+    def sync(self) -> None:
+        """Make it durable that records were dropped."""
+        sync_dir(self.root)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While it lasts nobody but this thread writes here."""
+        self._held = self._in_order = None
+        self._alone = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._alone = self._held = self._in_order = None
+
+    def _look(self) -> dict[int, Gist]:
+        names = sorted(self._names())
+        found: dict[int, Gist] = {}
+        for name in names:
+            try:
+                status = (self.root / name).stat()
+            except FileNotFoundError:
+                continue  # another process closed or forgot it since the names were listed
+            version = (status.st_ino, status.st_mtime_ns)
+            known = self._known.get(name)
+            if known is None or known[0] != version:
+                record = self._read(name)
+                if record is None:
+                    continue
+                known = (version, self.gist(record))
+                self._known[name] = known
+            found[int(name.removesuffix(_SUFFIX))] = known[1]
+        for gone in self._known.keys() - names:
+            self._known.pop(gone, None)
+        return found
+
+    def _read(self, name: str) -> Record | None:
+        path = self.root / name
+        try:
+            return decode(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except RecordUnreadable as error:
+            raise RecordUnreadable(f"{error} ({path})") from error
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self.root) if name.endswith(_SUFFIX)]  # noqa: PTH208 - names, not paths
+        except FileNotFoundError:
+            return []
+
+    def _path(self, record: Record) -> Path:
+        return self.root / f"{record.seq:08d}{_SUFFIX}"
