@@ -22,12 +22,14 @@ class KeptBack:
 
     Attributes:
         since: when it was given back (Unix seconds).
+        digest: its content.
         by: the job that undid its consolidation; None where several did so in this role, or it is forgotten.
     """
 
     role: Role
     path: Path
     since: float
+    digest: str
     by: int | None
 
     @property
@@ -70,4 +72,7 @@ def _of_role(engine: Engine, role: Role) -> list[KeptBack]:
     done = [d for d in engine.history([role.store]) if d.role == role and d.kind == JobKind.UNDO]
     undos = {d.job for d in done if d.undone_by is None}
     by = undos.pop() if len(undos) == 1 else None
-    return [KeptBack(role, role.path / findings.path.name, findings.mtime_ns / 1e9, by) for findings in left]
+    return [
+        KeptBack(role, role.path / findings.path.name, findings.mtime_ns / 1e9, findings.digest or "", by)
+        for findings in left
+    ]
