@@ -1,4 +1,4 @@
-"""Commands about the list of projects: add, remove, projects, pause, resume."""
+"""Commands about the list of projects: add, projects, pause, resume."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import typer
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
 from echod.contract import ProjectInfo, ProjectsReport, to_json
-from echod.errors import UsageError
 from echod.projects import Projects, expand
 
 
@@ -38,17 +37,6 @@ def add(shell: Shell, path: Path) -> None:
             for role in info.roles:
                 if role.problem:
                     typer.echo(paragraph(f"{role.name}: {role.problem}", indent="    ! "))
-
-
-def remove(shell: Shell, path: Path) -> None:
-    """Take a project off the list; it may be gone from the disk."""
-    from echod.cli.wake import wake_daemon
-
-    root = shell.cwd / path.expanduser()
-    if not _projects(shell).remove(root):
-        raise UsageError(f"{short_path(str(root))} is not registered; `echod projects` lists what is.")
-    wake_daemon(shell)
-    typer.echo(f"{short_path(str(root))} is not maintained any more. Its memory stays as it is.")
 
 
 def list_projects(shell: Shell, *, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import Json, OnlyHere, Project
+from echod.cli.tree.options import DryRun, Json, OnlyHere, Project, Yes
 
 
 @app.command(epilog=example("echod add ~/src/my-project"))
@@ -19,15 +19,22 @@ def add(context: typer.Context, path: Project) -> None:
     add(shell_of(context), path)
 
 
-@app.command(epilog=example("echod remove ~/src/my-project"))
+@app.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
 def remove(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A registered project, which may be gone.")],
+    purge: Annotated[bool, typer.Option("--purge", help="Also forget what was done there and what is known.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Stop maintaining a project. Its memory stays as it is."""
-    from echod.cli.projects import remove
+    """Stop maintaining a project. Its memory stays as it is.
 
-    remove(shell_of(context), path)
+    With --purge nothing that was done there can be undone any more: the project's jobs, references and ages go from
+    the database, and the texts of its changes from the journal. Memory and archives stay all the same.
+    """
+    from echod.cli.remove import remove
+
+    remove(shell_of(context), path, purge=purge, dry_run=dry_run, yes=yes)
 
 
 @app.command(epilog=example("echod projects --json"))
