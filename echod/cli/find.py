@@ -115,7 +115,8 @@ def archived_of(role: Role) -> tuple[Archived, ...]:
     """
     copies: dict[str, list[Kept]] = {}
     for kept in archived_entries(role):
-        copies.setdefault(kept.entry.id, []).append(kept)
+        if kept.entry.text:
+            copies.setdefault(kept.entry.id, []).append(kept)
     return tuple(Archived(role, identity, tuple(found)) for identity, found in copies.items() if identity)
 
 

@@ -18,7 +18,6 @@ from echod.cli.upkeep import known_facts
 from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport, to_json
 from echod.daemon.wiring import Lookout, look_out
 from echod.errors import EchodError, UsageError
-from echod.jobs.archives import archived_entries
 from echod.jobs.proposal import local_day
 from echod.memory.document import Block, Document, parse
 from echod.memory.identity import entry_ids
@@ -82,7 +81,7 @@ def _role(lookout: Lookout, role: Role) -> _Role:
     limit = lookout.line_limit(role.store.project)
     try:
         document = parse(lookout.engine.peek(role).memory.text)
-        archived, findings = len(archived_entries(role)), len(findings_of(role))
+        archived, findings = sum(len(one.copies) for one in archived_of(role)), len(findings_of(role))
     except (EchodError, OSError) as error:
         problem = str(error) if isinstance(error, EchodError) else f"It cannot be listed: {error.strerror}."
         return _Role(ShownRole(role.store.key, role.name, None, limit, 0, {}, None, None, 0, 0, problem), ())

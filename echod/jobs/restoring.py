@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import PurePosixPath
 
-from echod.jobs.archives import gave_way
+from echod.jobs.archives import gave_way, removed
 from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Deferred, Outcome
 from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
 from echod.memory.compose import new_memory_file
 from echod.memory.document import Unreadable, parse
 from echod.memory.knowledge.addition import new_knowledge_file
-from echod.memory.policy import ArchivedEntry
+from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.by_hand import BroughtBack, Impossible, brought_back
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
@@ -69,7 +69,7 @@ def run(
             role=view.role.name,
             summary=f"{back.id} brought back from the archive",
             writes=(Write(role / kept.file, file.digest, back.document.render()),),
-            appends=gave_way(view.role, back.short, today),
+            appends=(*gave_way(view.role, back.short, today), *removed(view.role, today, [_mark(kept, today)], job)),
             origin=Origin.PERSON,
         )
         return Proposal(changes, note)
@@ -89,3 +89,8 @@ def with_it(view: RoleView, file: Snapshot, kept: ArchivedEntry) -> BroughtBack 
     if isinstance(document, Unreadable):
         return Impossible(f"{kept.file} is left alone: {document.reason.rstrip('.')}")
     return brought_back(view.role.name, document, kept)
+
+
+def _mark(kept: ArchivedEntry, today: date) -> ArchivedEntry:
+    """What the archive says of an entry that was brought back; so it is not taken for a forgotten one any more."""
+    return replace(kept, rule=Rule.RESTORED.value, day=today, text="", score=None, terms=None, redacted=False)

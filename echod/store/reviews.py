@@ -24,7 +24,7 @@ class Review:
 
     Attributes:
         at: Unix seconds.
-        kind: `reverted`, `doubtful`, `reapplied-often`, `git` or `unmergeable`.
+        kind: `reverted`, `doubtful`, `reapplied-often`, `git`, `unmergeable` or `forgotten`.
         role: the role's name.
         text: a sentence: what happened, what echod did, where the text is.
         titles: headings of the blocks it is about.

@@ -25,7 +25,7 @@ from echod.store.heal import head_of, healed_memory
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
 from echod.store.records import ConsumeRecord, Record, WriteRecord
-from echod.store.removed import archived, leaving
+from echod.store.removed import leaving
 from echod.store.snapshot import Snapshot
 
 _KEPT_FOLDERS = ("archive/", "quarantine/")
@@ -204,7 +204,7 @@ def _turn_back(desk: Desk, reverse: _Reverse, write: WriteRecord, current: Snaps
     if data == current.text:
         return
     reverse.writes.append(PlannedWrite(write.path, current.data, data))
-    _note_difference(desk, reverse, visible, after)
+    _note_difference(reverse, visible, after)
 
 
 def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document) -> bytes:
@@ -217,11 +217,12 @@ def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document)
     return merged.data
 
 
-def _note_difference(desk: Desk, reverse: _Reverse, visible: Document, after: Document) -> None:
+def _note_difference(reverse: _Reverse, visible: Document, after: Document) -> None:
     old, new = ({content(b) for b in d.blocks} for d in (visible, after))
-    there = archived(desk)
-    reverse.gone += [b for b in visible.blocks if content(b) not in new]
-    reverse.leaving += [b.text for b in visible.blocks if content(b) not in new and content(b) not in there]
+    gone = [b for b in visible.blocks if content(b) not in new]
+    reverse.gone += gone
+    # Also what stands in an archive already: nothing leaves a file but by a commit that keeps it.
+    reverse.leaving += [b.text for b in gone]
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
         reverse.leaving.append(visible.preamble)
     reverse.restored += [b for b in after.blocks if content(b) not in old]

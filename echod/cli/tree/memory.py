@@ -17,7 +17,7 @@ def show(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH|ROLE|ENTRY]", help="A project, a role, or an entry's id or beginning.", show_default=False
+            metavar="PATH|ROLE|ENTRY", help="A project, a role, or an entry's id or beginning.", show_default=False
         ),
     ] = None,
     path: Where = None,

@@ -30,4 +30,5 @@ class Rule(StrEnum):
     OLDEST_KNOWLEDGE = "oldest-knowledge"
     SUPERSEDED = "superseded"
     FORGOTTEN = "forgotten"
+    RESTORED = "restored"
     RESET = "reset"

@@ -1,0 +1,72 @@
+"""Which entries a person forgot and did not bring back: the archives of what was removed tell it.
+
+Nothing else does, so that it holds as long as the archive stands, and an entry is known again whatever became of its
+layer, dates and confidence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from echod.memory.alignment import Key
+from echod.memory.document import Block, parse_block
+from echod.memory.likeness import Likeness, likeness_of
+from echod.memory.policy import Rule, read_archive
+from echod.memory.policy.archive_text import REMOVED, ArchivedEntry
+from echod.store.desk import Desk
+from echod.store.fsops import read_all
+from echod.store.snapshot import MAX_FILE_BYTES
+
+_FILE = re.compile(rf"{REMOVED}-(\d{{4}})(?:-(\d+))?\.md")
+_TELLING = (Rule.FORGOTTEN, Rule.RESTORED)
+
+
+def still_forgotten(desk: Desk, blocks: Mapping[Key, Block]) -> set[Key]:
+    """Those of these blocks that are forgotten entries."""
+    if not blocks:
+        return set()
+    gone = _forgotten(desk)
+    return {key for key, block in blocks.items() if gone and likeness_of(block) in gone}
+
+
+def _forgotten(desk: Desk) -> set[Likeness]:
+    events = [event for name in _files(desk) for event in _read(desk, name) if event.rule in _TELLING]
+    if not events:
+        return set()
+    undone = _undone_jobs(desk)
+    last = {event.id: event.rule for event in events if event.job not in undone}
+    return {
+        likeness_of(parse_block(event.text))
+        for event in events
+        if event.rule == Rule.FORGOTTEN and last.get(event.id) == Rule.FORGOTTEN
+    }
+
+
+def _files(desk: Desk) -> list[str]:
+    """The archives of what was removed, in the order in which they were written."""
+    if desk.ground.home.stat("archive") is None:
+        return []
+    directory, _ = desk.ground.place(desk.ground.path_of("archive/x"))
+    found = [match for name in directory.names() if (match := _FILE.fullmatch(name))]
+    return [m[0] for m in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 1)))]
+
+
+def _read(desk: Desk, name: str) -> tuple[ArchivedEntry, ...]:
+    directory, _ = desk.ground.place(desk.ground.path_of("archive/x"))
+    fd = directory.open(name, os.O_RDONLY)
+    try:
+        return read_archive(read_all(fd, MAX_FILE_BYTES)).entries
+    finally:
+        os.close(fd)
+
+
+def _undone_jobs(desk: Desk) -> set[int]:
+    """Jobs in this role that were taken back and not done again, as far as the journal knows."""
+    records = {r.seq: r for r in (*desk.journal.open_records(), *desk.journal.closed_records())}
+    undone: set[int] = set()
+    for seq in sorted(records, reverse=True):  # an undo is later than what it takes back
+        if seq not in undone:
+            undone.update(records[seq].undoes)
+    return {job for seq in undone if seq in records and (job := records[seq].job) is not None}

@@ -1,0 +1,434 @@
+"""What a person decides about single entries, on real files: done exactly, kept in the archive, taken back by undo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, time
+from pathlib import Path
+
+import pytest
+
+from echod.jobs import forgetting, prune, raising, remembering, resetting, restoring
+from echod.jobs.archives import Kept, archived_entries
+from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.memory.document import Document, Layer, parse
+from echod.memory.identity import entry_ids
+from echod.memory.notes import Note
+from echod.memory.policy import Policy, Rule
+from echod.state.database import Database
+from echod.state.entries import EntryLog
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.plan import open_gate
+from tests.life.files import HEAD, TODAY, learning, observation
+from tests.support import finding
+
+_HOUR = 3600.0
+
+
+@dataclass
+class Place:
+    """A role, echod's own files, and a clock that can be set."""
+
+    root: Path
+    now: float
+    jobs: int = 0
+    role: Role = field(init=False)
+    engine: Engine = field(init=False)
+
+    def __post_init__(self) -> None:
+        project = self.root / "project"
+        self.role = Role(Store(project, project / ".rune/echoes"), "reviewer")
+        self.role.path.mkdir(parents=True)
+        self.engine = Engine(self.root / "state/journal", limits=EngineLimits(), clock=self.clock)
+
+    def clock(self) -> float:
+        return self.now
+
+    @contextmanager
+    def entries(self) -> Iterator[EntryLog]:
+        with Database.open(self.root / "state/echod.db") as database:
+            yield EntryLog(database)
+
+    @property
+    def memory(self) -> bytes:
+        return self.role.memory.read_bytes()
+
+    def write(self, data: bytes | str) -> None:
+        """What another program does: it writes the whole file, now."""
+        self.role.memory.write_bytes(data.encode() if isinstance(data, str) else data)
+        os.utime(self.role.memory, (self.now, self.now))
+
+    def looks(self) -> bytes:
+        """The memory file after echod looked at it."""
+        with self.engine.open_role(self.role) as session:
+            session.read()
+        return self.memory
+
+    def ids(self) -> list[str]:
+        document = parse(self.memory)
+        assert isinstance(document, Document)
+        return [identity for identity in entry_ids(self.role.name, document) if identity]
+
+    def number(self) -> int:
+        self.jobs += 1
+        return self.jobs
+
+    def raises(self, entry: str, layer: Layer) -> Outcome:
+        with self.engine.open_role(self.role) as session:
+            return raising.run(self.number(), session, entry, layer, open_gate, self.clock)
+
+    def forgets(self, *entries: str) -> Outcome:
+        with self.engine.open_role(self.role) as session:
+            return forgetting.run(self.number(), session, entries, open_gate, self.clock, rule=Rule.FORGOTTEN)
+
+    def restores(self, kept: Kept) -> Outcome:
+        with self.entries() as log, self.engine.open_role(self.role) as session:
+            pins = restoring.Pins(log, 30)
+            return restoring.run(self.number(), session, kept.entry, pins, open_gate, self.clock)
+
+    def resets(self) -> Outcome:
+        with self.engine.open_role(self.role) as session:
+            return resetting.run(self.number(), session, open_gate, self.clock)
+
+    def remembers(self, text: str) -> Outcome:
+        with self.engine.open_role(self.role) as session:
+            return remembering.run(self.number(), session, Note(text, text, redacted=False), open_gate, self.clock)
+
+    def prunes(self, policy: Policy) -> Outcome:
+        with self.entries() as log, self.engine.open_role(self.role) as session:
+            log.let_go(self.role.store.key, [self.role.name])
+            return prune.run(self.number(), session, log, policy, open_gate, self.clock, writes=True)
+
+    def undoes(self, job: int) -> None:
+        self.engine.undo(job, by=self.number())
+
+    def kept(self, entry: str) -> Kept:
+        return [kept for kept in archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
+
+    def reviews(self) -> list[str]:
+        return [review.kind for review in self.engine.reviews(self.role.store)]
+
+
+def memory_text() -> str:
+    return HEAD + learning("money is in cents") + observation("the review") + learning("the cache", "etched")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    # Noon, so that no test meets midnight on its way.
+    made = Place(tmp_path.resolve(), datetime.combine(TODAY, time(12)).astimezone().timestamp())
+    made.write(memory_text())
+    os.utime(made.role.memory, (made.now - _HOUR, made.now - _HOUR))
+    return made
+
+
+class TestRaise:
+    @pytest.mark.parametrize("layer", [Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED])
+    @pytest.mark.parametrize("entry", [0, 1, 2])
+    def test_changes_the_layer_and_nothing_else_and_undo_gives_the_bytes(
+        self, place: Place, entry: int, layer: Layer
+    ) -> None:
+        before, ids = place.memory, place.ids()
+
+        done = place.raises(ids[entry], layer)
+
+        assert isinstance(done, Done)
+        assert place.ids() == ids
+        document = parse(place.memory)
+        assert isinstance(document, Document)
+        assert [b.entry.layer for b in document.blocks if b.entry][entry] is layer
+        changed = [a for a, b in zip(before.splitlines(), place.memory.splitlines(), strict=True) if a != b]
+        assert all(b"layer" in line or line.startswith(b"## ") for line in changed)
+        assert done.changed == bool(changed)
+        if done.changed:
+            place.undoes(place.jobs)
+        assert place.memory == before
+
+    def test_says_that_an_entry_is_gone(self, place: Place) -> None:
+        gone = place.ids()[0]
+        place.forgets(gone)
+
+        assert isinstance(place.raises(gone, Layer.ETCHED), Blocked)
+
+
+class TestForget:
+    @pytest.mark.parametrize("entry", [0, 1, 2])
+    def test_takes_one_entry_out_and_every_other_byte_stays(self, place: Place, entry: int) -> None:
+        before, ids = place.memory, place.ids()
+
+        assert place.forgets(ids[entry]) == Done(f"{ids[entry]} forgotten", changed=True)
+
+        text = place.kept(ids[entry]).entry.text.encode()
+        assert place.memory == before.replace(text, b"")
+        assert place.kept(ids[entry]).file == f"archive/removed-{TODAY.year}.md"
+        place.undoes(1)
+        assert place.memory == before
+
+    def test_all_entries_of_a_file_without_a_head(self, place: Place) -> None:
+        place.write(learning("alone"))
+        before = place.memory
+
+        place.forgets(*place.ids())
+
+        assert place.memory == b""
+        assert place.looks() == b""
+        place.undoes(1)
+        assert place.memory == before
+
+    def test_a_secret_does_not_reach_the_archive_and_undo_gives_it_back(self, place: Place) -> None:
+        token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
+        place.write(memory_text() + learning("the token").replace("What was", f"The token is {token}. What was"))
+        before, gone = place.memory, place.ids()[-1]
+
+        place.forgets(gone)
+
+        assert place.kept(gone).entry.redacted
+        assert token not in (place.role.path / place.kept(gone).file).read_text()
+        place.undoes(1)
+        assert place.memory == before
+
+
+class TestAForgottenEntryStaysForgotten:
+    """Whoever writes it back without knowing."""
+
+    @pytest.fixture
+    def forgotten(self, place: Place) -> str:
+        place.looks()
+        identity = place.ids()[0]
+        assert isinstance(place.forgets(identity), Done)
+        return identity
+
+    @pytest.mark.parametrize("later", [1.0, 60.0, 5 * _HOUR, 48 * _HOUR, 400 * 24 * _HOUR])
+    @pytest.mark.parametrize("addition", ["", learning("written by the stale one")], ids=["as it was", "and more"])
+    def test_a_stale_copy_of_the_whole_file(self, place: Place, forgotten: str, later: float, addition: str) -> None:
+        without = place.memory
+        place.now += later
+
+        place.write(memory_text() + addition)
+
+        assert place.looks() == without + addition.encode()
+        assert forgotten not in place.ids()
+        assert "forgotten" in place.reviews()
+
+    def test_a_stale_copy_in_which_its_metadata_was_touched(self, place: Place, forgotten: str) -> None:
+        place.now += _HOUR
+        changed = memory_text().replace("- **confidence**: 0.8", "- **confidence**: 0.9", 1)
+        changed = changed.replace("- **layer**: inscribed", "- **layer**: etched", 1)
+
+        place.write(changed)
+
+        place.looks()
+        assert forgotten not in place.ids()
+
+    def test_a_stale_copy_that_undoes_other_work_too(self, place: Place, forgotten: str) -> None:
+        place.now += _HOUR
+        place.write(place.memory + learning("one").encode())
+        place.looks()
+        place.now += _HOUR
+        place.write(place.memory + learning("two").encode())
+        both = place.looks()
+        place.now += _HOUR
+
+        place.write(memory_text() + learning("three"))
+
+        assert sorted(place.looks().split(b"\n")) == sorted((both + learning("three").encode()).split(b"\n"))
+        assert forgotten not in place.ids()
+
+    def test_late_bytes_through_a_descriptor_that_was_held(self, place: Place) -> None:
+        place.looks()
+        with place.role.memory.open("r+b") as held:
+            forgotten = place.ids()[0]
+            # A descriptor that is open for writing makes others wait, so that it is opened for reading in between.
+            stale = os.open(place.role.memory, os.O_RDONLY)
+            held.close()
+            place.forgets(forgotten)
+            without = place.memory
+            late = os.open(f"/proc/self/fd/{stale}", os.O_WRONLY | os.O_APPEND)
+            os.write(late, learning("late").encode())
+            os.close(late)
+            os.close(stale)
+
+        place.engine.settle_debts(place.role.store)
+
+        assert forgotten not in place.ids()
+        assert place.memory.replace(learning("late").encode(), b"") == without
+
+    def test_a_file_that_keeps_coming_back_is_left_to_a_person_in_the_end(self, place: Place, forgotten: str) -> None:
+        for _ in range(3):
+            place.now += 60
+            place.write(memory_text())
+            place.looks()
+            assert forgotten not in place.ids()
+        place.now += 60
+        place.write(memory_text())
+
+        assert place.looks() == memory_text().encode()
+        assert place.looks() == memory_text().encode()
+
+    def test_but_not_once_it_was_brought_back(self, place: Place, forgotten: str) -> None:
+        place.restores(place.kept(forgotten))
+        back = place.memory
+        place.now += _HOUR
+        place.write(back.replace(place.kept(forgotten).entry.text.encode(), b""))
+        place.looks()
+        place.now += _HOUR
+
+        place.write(back)
+
+        assert place.looks() == back
+        assert forgotten in place.ids()
+
+    def test_nor_once_that_was_undone(self, place: Place, forgotten: str) -> None:
+        without = place.memory
+        place.undoes(1)
+        place.now += _HOUR
+        place.write(without)
+        place.looks()
+        place.now += _HOUR
+
+        place.write(memory_text())
+
+        assert place.looks() == memory_text().encode()
+
+    def test_and_it_is_forgotten_again_when_bringing_it_back_is_undone(self, place: Place, forgotten: str) -> None:
+        without = place.memory
+        place.restores(place.kept(forgotten))
+        place.undoes(place.jobs)
+        assert place.memory == without
+        place.now += _HOUR
+
+        place.write(memory_text())
+
+        assert place.looks() == without
+
+
+class TestRestore:
+    def test_brings_the_bytes_back_and_pins_the_entry(self, place: Place) -> None:
+        gone = place.ids()[0]
+        place.forgets(gone)
+        without, kept = place.memory, place.kept(gone)
+
+        assert isinstance(place.restores(kept), Done)
+
+        assert place.memory.endswith(kept.entry.text.encode())
+        assert sorted(place.ids()) == sorted([gone, *place.ids()[:-1]])
+        with place.entries() as log:
+            facts = log.facts(place.role.store.key, "reviewer", str(place.role.store.project), TODAY, 90)
+        assert (facts.pinned[gone] - TODAY).days == 30
+        place.undoes(place.jobs)
+        assert place.memory == without
+
+    def test_refuses_what_stands_there_already(self, place: Place) -> None:
+        gone = place.ids()[0]
+        place.forgets(gone)
+        kept = place.kept(gone)
+        place.restores(kept)
+        before = place.memory
+
+        assert isinstance(place.restores(kept), Blocked)
+        assert place.memory == before
+
+    def test_what_prune_took_is_not_pruned_again(self, place: Place) -> None:
+        place.write(HEAD + "".join(learning(f"thing {n}", "traced", age=n) for n in range(40)))
+        policy = Policy(memory_line_limit=100)
+        place.prunes(policy)
+        gone = archived_entries(place.role)[-1]
+        assert gone.file.startswith("archive/pruned-")
+
+        place.restores(gone)
+        place.prunes(policy)
+
+        assert gone.entry.id in place.ids()
+
+    def test_a_full_text_takes_the_place_of_its_short_form(self, place: Place) -> None:
+        long = "".join(learning(f"long {n}", age=n, lines=60) for n in range(3))
+        place.write(HEAD + long)
+        place.prunes(Policy(memory_line_limit=100))
+        short, ids = place.memory, place.ids()
+        kept = next(kept for kept in archived_entries(place.role) if kept.entry.rule == Rule.LONG)
+
+        place.restores(kept)
+
+        assert place.ids() == ids
+        assert kept.entry.text.rstrip().encode() in place.memory
+        document = parse(short)
+        assert isinstance(document, Document)
+        removed = (place.role.path / f"archive/removed-{TODAY.year}.md").read_text()
+        assert document.blocks[ids.index(kept.entry.id)].text.rstrip() in removed
+        place.undoes(place.jobs)
+        assert place.memory == short
+
+    def test_what_compress_took_goes_back_to_the_knowledge_file(self, place: Place) -> None:
+        kept = _archived_knowledge(place)
+
+        place.restores(kept)
+
+        assert place.role.knowledge.read_text().endswith(kept.entry.text)
+        assert place.memory == memory_text().encode()
+
+
+def _archived_knowledge(place: Place) -> Kept:
+    place.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning("known"))
+    place.resets()
+    place.undoes(place.jobs)
+    place.role.knowledge.write_text("# Reviewer Knowledge\n")
+    return next(k for k in archived_entries(place.role) if k.entry.file == "knowledge.md" and k.entry.id)
+
+
+class TestReset:
+    def test_empties_both_files_and_everything_stands_in_the_archive(self, place: Place) -> None:
+        place.write("A head of its own.\n\n" + memory_text() + "## My own section\n\nStays with me.\n")
+        place.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning("known"))
+        (place.role.path / "ward-findings.md").write_text(finding("New"))
+        before, knowledge = place.memory, place.role.knowledge.read_bytes()
+
+        done = place.resets()
+
+        assert done == Done("MEMORY.md and knowledge.md emptied, 4 entries archived", changed=True)
+        assert place.memory == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+        assert place.role.knowledge.read_bytes() == b"<!-- echo-schema: v1 -->\n# Reviewer Knowledge\n"
+        assert (place.role.path / f"archive/MEMORY-{TODAY}.md").read_bytes() == before
+        assert "".join(k.entry.text for k in archived_entries(place.role)) == (before + knowledge).decode()
+        assert (place.role.path / "ward-findings.md").exists()
+        assert place.looks() == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+        place.undoes(1)
+        assert (place.memory, place.role.knowledge.read_bytes()) == (before, knowledge)
+
+    def test_a_second_time_does_nothing(self, place: Place) -> None:
+        place.resets()
+        before = {path: path.read_bytes() for path in place.role.path.rglob("*.md")}
+
+        assert place.resets() == Done("there was nothing in it", changed=False)
+        assert {path: path.read_bytes() for path in place.role.path.rglob("*.md")} == before
+
+    def test_a_file_that_cannot_be_read_is_left_alone(self, place: Place) -> None:
+        place.write(b"\xff\xfe")
+
+        assert isinstance(place.resets(), Blocked)
+        assert place.memory == b"\xff\xfe"
+
+
+class TestRemember:
+    def test_begins_the_file_and_undo_takes_it_away(self, place: Place) -> None:
+        place.role.memory.unlink()
+
+        place.remembers("Use uv")
+
+        assert place.memory.decode() == (
+            "<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
+            f"## Notes \u2014 Use uv ({TODAY})\n**Source**: user:remember\n- Use uv\n"
+        )
+        place.undoes(1)
+        assert not place.role.memory.exists()
+
+    def test_the_same_again_is_refused_with_its_id(self, place: Place) -> None:
+        place.remembers("Use uv")
+
+        again = place.remembers("use  UV")
+
+        assert again == Blocked(f"this is remembered already, as {place.ids()[-1]}")
