@@ -134,6 +134,28 @@ class PolicySettings(BaseModel):
         return self
 
 
+class PackSettings(BaseModel):
+    """Where doc packs come from besides those that ship, and when they are old; docs/packs.md tells more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    registries: tuple[str, ...] = Field(
+        default=(),
+        description="Directories with a registry.json and doc packs of your own; later ones override earlier ones.",
+    )
+    staleness_days: Days = Field(
+        default=90, description="Days after which an installed doc pack is stale, unless a project says otherwise."
+    )
+
+    @field_validator("registries")
+    @classmethod
+    def _check_registries(cls, places: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [fault for place in places if (fault := fault_of(place)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return places
+
+
 class Settings(BaseSettings):
     """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
 
@@ -180,6 +202,7 @@ class Settings(BaseSettings):
     gate: GateSettings = Field(default_factory=GateSettings)
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     hooks: HookSettings = Field(default_factory=HookSettings)
+    packs: PackSettings = Field(default_factory=PackSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
 
     @field_validator("projects")

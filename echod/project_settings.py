@@ -50,6 +50,7 @@ class ProjectSettings:
         maintain_tracked: whether both may also be done unasked where git tracks the files.
         memory_line_limit: the wished length of a memory file; None: the user's own setting.
         version_controlled: whether git is to track the store; None: not said.
+        staleness_days: after how many days a doc pack is stale; None: the user's own setting.
     """
 
     consolidate: bool = True
@@ -59,6 +60,7 @@ class ProjectSettings:
     maintain_tracked: bool = False
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
+    staleness_days: int | None = None
 
     def line_limit(self, users: int) -> int:
         """The length that counts: a project may raise the user's limit, never lower it."""
@@ -143,6 +145,7 @@ def _understood(data: bytes, file: Path) -> ProjectSettingsRead:
         maintain_tracked=section.truth("maintain_tracked") is True,
         memory_line_limit=section.at_least("memory_line_limit", LOWEST_LINE_LIMIT),
         version_controlled=section.truth("version_controlled"),
+        staleness_days=section.at_least("global.staleness_days", 1),
     )
     return ProjectSettingsRead(settings, file, tuple(section.warnings))
 
@@ -196,7 +199,7 @@ class _Section:
 
 
 def _section(data: bytes) -> dict[str, str | _Odd]:
-    """The words below `echoes`, without those that say null.
+    """The words below `echoes`, and one level deeper (`global.staleness_days`), without those that say null.
 
     Raises:
         _RefusedError: it is no YAML, or something else stands where the section should.
@@ -214,11 +217,18 @@ def _section(data: bytes) -> dict[str, str | _Odd]:
     section = _entries(yaml, root, "it").get(_SECTION)
     values: dict[str, str | _Odd] = {}
     for key, value in _entries(yaml, section, _SECTION).items():
-        if not isinstance(value, yaml.ScalarNode):
-            values[key] = _Odd()
-        elif not value.tag.endswith(":null"):
-            values[key] = str(value.value).strip()
+        _note_value(yaml, values, key, value)
+        if isinstance(value, yaml.MappingNode):
+            for below, inner in _entries(yaml, value, key).items():
+                _note_value(yaml, values, f"{key}.{below}", inner)
     return values
+
+
+def _note_value(yaml: ModuleType, values: dict[str, str | _Odd], key: str, value: Node) -> None:
+    if not isinstance(value, yaml.ScalarNode):
+        values[key] = _Odd()
+    elif not value.tag.endswith(":null"):
+        values[key] = str(value.value).strip()
 
 
 def _entries(yaml: ModuleType, node: Node | None, what: str) -> dict[str, Node]:

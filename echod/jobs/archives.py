@@ -80,12 +80,16 @@ def append_to(path: PurePosixPath, entries: Iterable[ArchivedEntry], job: int) -
 
 def backup_of(role: Role, data: bytes, today: date) -> str | None:
     """A free name, relative to the role, for a backup of its memory file; None if an identical one is there."""
-    taken = set()
     for entry in _files(role, _BACKUP_PREFIX):
-        taken.add(entry.name)
         same_size = entry.stat(follow_symlinks=False).st_size == len(data)
         if same_size and _BACKUP.fullmatch(entry.name) and Path(entry.path).read_bytes() == data:
             return None
+    return free_backup(role, today)
+
+
+def free_backup(role: Role, today: date) -> str:
+    """A free name, relative to the role, for a backup of its memory file."""
+    taken = {entry.name for entry in _files(role, _BACKUP_PREFIX)}
     number, name = 1, f"MEMORY-{today.isoformat()}.md"
     while name in taken:
         number += 1

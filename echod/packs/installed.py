@@ -1,0 +1,173 @@
+"""What stands in the global store: each pack's manifest and file, as they are. Looks only, follows no symlink.
+
+One that is damaged, unknown or of a later version is told with its reason, and the others are looked at all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.memory.document import Document, parse
+from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_manifest
+from echod.memory.packs.names import is_stack
+from echod.store.commons import MANIFESTS, global_store, packs_store
+from echod.store.faults import told
+from echod.store.fsops import Dir, open_dir, read_all
+from echod.store.layout import MEMORY
+from echod.store.snapshot import MAX_FILE_BYTES
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A pack in the global store, or what is left of one.
+
+    Attributes:
+        manifest: what is known of it; None where there is none, or none that can be used.
+        raw: the manifest's bytes; None where there is no such file.
+        memory: its file's bytes; None where there is none, or it cannot be read.
+        problem: what is wrong with it, a sentence; None for nothing.
+    """
+
+    stack: str
+    manifest: Manifest | None
+    raw: bytes | None
+    memory: bytes | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """All packs by name, and sentences about what is no pack."""
+
+    packs: tuple[Installed, ...]
+    problems: tuple[str, ...]
+
+    def pack(self, stack: str) -> Installed:
+        """What there is of a pack, perhaps nothing."""
+        return next((pack for pack in self.packs if pack.stack == stack), Installed(stack, None, None, None, None))
+
+
+def manifest_path(home: Path, stack: str) -> Path:
+    """Where the manifest of a pack is."""
+    return global_store(home).root / MANIFESTS / f"{stack}{_SUFFIX}"
+
+
+def look(home: Path) -> Holding:
+    """Everything there is in the global store below Claude Code's directory.
+
+    Raises:
+        StoreFault: it cannot be looked into.
+    """
+    root = global_store(home).root
+    found: dict[str, Installed] = {}
+    problems: list[str] = []
+    with told("look into", root):
+        with _directory(home, root / MANIFESTS) as manifests:
+            names = [] if manifests is None else manifests.names()
+            for name in names:
+                if manifests is not None and name.endswith(_SUFFIX) and not name.startswith("."):
+                    stack = name.removesuffix(_SUFFIX)
+                    if is_stack(stack):
+                        found[stack] = _with_manifest(manifests, name, stack)
+                    else:
+                        problems.append(f"{manifests.path / name!s} is passed over: it is not named after a doc pack.")
+        with _directory(home, packs_store(home).root) as packs:
+            stacks = set(found) | {name for name in ([] if packs is None else packs.names()) if is_stack(name)}
+            for stack in stacks:
+                known = found.get(stack) or Installed(stack, None, None, None, None)
+                found[stack] = known if packs is None else _with_memory(packs, known)
+    there = (pack for pack in found.values() if pack.raw is not None or pack.memory is not None or pack.problem)
+    complete = (_judged(pack) for pack in there)
+    return Holding(tuple(sorted(complete, key=lambda pack: pack.stack)), tuple(problems))
+
+
+def stamp_of(home: Path) -> tuple[object, ...]:
+    """Changes when a pack or a manifest may have changed; cheap enough to be asked every few seconds."""
+    files: list[Path] = []
+    for directory in (global_store(home).root / MANIFESTS, packs_store(home).root):
+        try:
+            with os.scandir(directory) as entries:
+                files += [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+        except OSError:
+            continue
+    return tuple(_stamp(file if file.suffix == _SUFFIX else file / MEMORY) for file in sorted(files))
+
+
+def _stamp(file: Path) -> tuple[str, int, int, int] | None:
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    return str(file), status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def _directory(home: Path, path: Path) -> Iterator[Dir | None]:
+    """A directory of the global store, open; None where there is none."""
+    try:
+        directory = open_dir(home, path.relative_to(home).parts)
+    except FileNotFoundError:
+        yield None
+        return
+    with directory:
+        yield directory
+
+
+def _with_manifest(directory: Dir, name: str, stack: str) -> Installed:
+    path = directory.path / name
+    try:
+        raw = _read(directory, name, SIZE_LIMIT)
+    except OSError as error:
+        return Installed(stack, None, None, None, f"{path} cannot be read: {_why(directory, name, error)}.")
+    manifest = read_manifest(raw, stack)
+    if isinstance(manifest, Unusable):
+        return Installed(stack, None, raw, None, f"{path} is passed over: {manifest.reason}.")
+    return Installed(stack, manifest, raw, None, None)
+
+
+def _with_memory(packs: Dir, known: Installed) -> Installed:
+    try:
+        with packs.below(known.stack) as home:
+            memory: bytes | None = _read(home, MEMORY, MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        memory = None
+    except OSError as error:
+        path = packs.path / known.stack / MEMORY
+        problem = known.problem or f"{path} cannot be read: {_why(packs, known.stack, error)}."
+        return Installed(known.stack, known.manifest, known.raw, None, problem)
+    return Installed(known.stack, known.manifest, known.raw, memory, known.problem)
+
+
+def _judged(pack: Installed) -> Installed:
+    """With what is wrong about manifest and file together."""
+    problem = pack.problem
+    document = None if pack.memory is None else parse(pack.memory)
+    if problem is None and pack.manifest is not None and pack.memory is None:
+        problem = f"The doc pack {pack.stack} has a manifest, but its file is gone."
+    elif problem is None and pack.raw is None:
+        problem = f"The doc pack {pack.stack} has no manifest, so that its version and age are not known."
+    elif problem is None and document is not None and not isinstance(document, Document):
+        problem = f"The doc pack {pack.stack} cannot be read: {document.reason}"
+    return Installed(pack.stack, pack.manifest, pack.raw, pack.memory, problem)
+
+
+def _read(directory: Dir, name: str, limit: int) -> bytes:
+    descriptor = directory.open(name, os.O_RDONLY)
+    try:
+        return read_all(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def _why(directory: Dir, name: str, error: OSError) -> str:
+    found = directory.stat(name)
+    if found is not None and stat.S_ISLNK(found.st_mode):
+        return "it is a symbolic link, and none is followed here"
+    return (error.strerror or type(error).__name__).lower()
