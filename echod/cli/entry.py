@@ -24,10 +24,7 @@ def main() -> NoReturn:
     from echod.errors import EchodError, Exit
 
     try:
-        from echod.cli.app import app
-
-        _complete_if_asked()
-        app(prog_name="echod", standalone_mode=True)
+        _run(sys.argv[1:])
     except EchodError as error:
         _say(str(error))
         sys.exit(error.exit_code)
@@ -41,6 +38,19 @@ def main() -> NoReturn:
         _say(f"an unexpected {type(error).__name__}: this is a bug in echod. {_report(error)}")
         sys.exit(Exit.FAILED)
     sys.exit(Exit.OK)
+
+
+def _run(words: list[str]) -> None:
+    """Do what was asked. `status` is asked so often that it must not wait for the command line to be loaded."""
+    if words in (["status"], ["status", "--json"]):
+        from echod.cli.shell import Shell
+        from echod.cli.status import show_status
+
+        show_status(Shell.here(), as_json="--json" in words)
+    from echod.cli.app import app
+
+    _complete_if_asked()
+    app(prog_name="echod", standalone_mode=True)
 
 
 def _complete_if_asked() -> None:

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Self
 
 from echod import paths
 from echod.cli.progress import Progress
@@ -30,6 +28,15 @@ class Shell:
     environ: Mapping[str, str]
     cwd: Path
     quiet: bool = False
+
+    @classmethod
+    def here(cls, config: Path | None = None, *, quiet: bool = False) -> Self:
+        """This process's environment and directory; `config` is a settings file that was named with the command."""
+        cwd = Path.cwd()
+        environ = dict(os.environ)
+        if config is not None:
+            environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
+        return cls(environ, cwd, quiet=quiet)
 
     @cached_property
     def paths(self) -> paths.Paths:
@@ -55,9 +62,14 @@ class Shell:
         log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
 
     def say(self, text: str) -> None:
-        """Print what was done, for a person; what was asked for (a list, a plan) is printed by `typer.echo`."""
+        """Print what was done, for a person; what was asked for (a list, a plan) is printed in any case."""
         if not self.quiet:
-            typer.echo(text)
+            print(text, flush=True)
+
+    def lay_out(self, text: str, *, needed: bool) -> None:
+        """Print what would be done; `needed` says that a person asked for it, or is about to be asked about it."""
+        if needed or not self.quiet:
+            print(text, flush=True)
 
     def progress(self) -> Progress:
         """Where long work says how far it is: on a terminal, unless the person wants it quiet."""

@@ -7,17 +7,15 @@ import time
 from dataclasses import replace
 from typing import NoReturn
 
-import typer
-
 from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.status_text import render
-from echod.contract import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
 from echod.daemon.alive import observe
 from echod.daemon.heartbeat import Liveness, State, read
 from echod.daemon.holder import lock_state
 from echod.errors import Exit, StateError
 from echod.paths import Paths
+from echod.status_report import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
 
 _START_SECONDS = 3.0
 
@@ -42,8 +40,8 @@ def show_status(shell: Shell, *, as_json: bool) -> NoReturn:
     live = daemon_liveness(shell)
     now = shell.now()
     report = _kept_ready(shell, live, now) or _looked_up(shell, live, now)
-    typer.echo(to_json(report) if as_json else render(report, now))
-    raise typer.Exit(_exit_code(live, report))
+    print(to_json(report) if as_json else render(report, now), flush=True)
+    sys.exit(_exit_code(live, report))
 
 
 def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None:

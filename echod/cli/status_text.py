@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph
-from echod.contract import Health, HookInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
+from echod.status_report import Health, HookInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
 
 _SHOWN_STORES = 12
 _SHOWN_OUTCOMES = 8

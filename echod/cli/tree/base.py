@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -55,10 +54,7 @@ def _root(
     ] = False,
 ) -> None:
     del version
-    cwd = Path.cwd()
-    environ = dict(os.environ)
-    if config is not None:
-        environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
-    if no_color or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+    shell = Shell.here(config, quiet=quiet)
+    if no_color or shell.environ.get("NO_COLOR") or shell.environ.get("TERM") == "dumb":
         context.color = False
-    context.obj = Shell(environ, cwd, quiet=quiet)
+    context.obj = shell

@@ -1,0 +1,78 @@
+"""`echod status` answers at once: it loads what it needs and nothing else, and says the same as by the longer way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support import Home, daemon, project
+
+HEAVY = {"typer", "rich", "pydantic", "structlog", "sqlite3", "watchdog", "apscheduler", "filelock", "psutil", "yaml"}
+
+PROGRAM = """
+import json, sys
+before = set(sys.modules)
+sys.argv = ["echod", *sys.argv[1:]]
+from echod.cli.entry import main
+try:
+    main()
+finally:
+    json.dump(sorted(set(sys.modules) - before), sys.stderr)
+"""
+
+
+def loaded(home: Home, *words: str) -> set[str]:
+    """The packages that a command loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        env=home.environ,
+        cwd=home.root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    names = json.loads(done.stderr)
+    assert "echod.cli.status" in names
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root)
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--json"]], ids=" ".join)
+def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
+    home: Home, tmp_path: Path, words: list[str]
+) -> None:
+    home.done("add", project(tmp_path / "p"))
+
+    with daemon(home):
+        found = loaded(home, *words)
+
+    assert found & HEAVY == set()
+
+
+def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:
+    home.done("add", project(tmp_path / "p"))
+    without = (home.echod("status"), home.echod("--no-color", "status"))
+    with daemon(home):
+        running = (home.echod("status", "--json"), home.echod("--no-color", "status", "--json"))
+
+    assert [done.returncode for done in (*without, *running)] == [3, 3, 0, 0]
+    assert without[0].stdout == without[1].stdout
+    assert _timeless(running[0].stdout) == _timeless(running[1].stdout)
+
+
+def _timeless(report: str) -> Mapping[str, object]:
+    values = json.loads(report)
+    del values["daemon"]["uptime_seconds"]
+    return dict(values)
