@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
 from echod.jobs.upkeep import Upkeep
 from echod.jobs.work import Terms, Worker
+from echod.packs.room import PackRoom
 from echod.paths import Paths, claude_home
 from echod.project_settings import ProjectSettingsReader
 from echod.projects import Projects
@@ -63,6 +64,7 @@ class Lookout:
     wishes: ProjectSettingsReader
     observed: ObservedLog | None
     entries: EntryLog | None
+    packs: PackRoom
 
     def roster(self) -> Roster:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
@@ -90,6 +92,11 @@ class Lookout:
     def line_limit(self, project: Path) -> int:
         """How long a memory file of the project may be."""
         return self.wishes.read(project).settings.line_limit(self.settings.memory_line_limit)
+
+    def staleness_days(self, projects: Iterable[Path]) -> int:
+        """After how many days a doc pack is stale: the least that these projects say, else the user's setting."""
+        asked = (self.wishes.read(project).settings.staleness_days for project in projects)
+        return min((days for days in asked if days is not None), default=self.settings.packs.staleness_days)
 
     def settings_warnings(self, project: Path) -> tuple[str, ...]:
         """What in the project's own settings file was not understood, a sentence each."""
@@ -251,4 +258,5 @@ def _lookout(
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
         entries=None if database is None else EntryLog(database),
+        packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
     )
