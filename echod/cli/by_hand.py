@@ -27,6 +27,11 @@ class Wish:
     yes: bool
     force: bool
 
+    @property
+    def told(self) -> bool:
+        """Whether what would be done has to be shown: it was asked for, or a question follows."""
+        return self.dry_run or not self.yes
+
 
 class HeldError(EchodError):
     """A workflow runs, or the settings forbid to write."""

@@ -53,7 +53,7 @@ def record_access(shell: Shell, entries: Sequence[str], path: Path | None, sessi
             workflow = house.entries.workflow_at(str(store.project), now)
             cause = f"session:{session}" if session else f"workflow:{workflow}" if workflow else f"access:{now}"
             new += house.entries.refer(store.key, [Reference(found.id, cause, workflow)], local_day(now))
-    typer.echo(f"{count(new, 'new reference')}.")
+    shell.say(f"{count(new, 'new reference')}.")
 
 
 def pin(shell: Shell, entry: str, path: Path | None) -> None:
@@ -68,7 +68,7 @@ def pin(shell: Shell, entry: str, path: Path | None) -> None:
         until = today + timedelta(days=house.settings.policy.pin_days)
         note_entries(house.entries, found.role, found.document, today)
         house.entries.pin(found.role.store.key, [found.id], until)
-    typer.echo(f"{found.id} in {found.role.name} is pinned until {until}: no rule touches it.")
+    shell.say(f"{found.id} in {found.role.name} is pinned until {until}: no rule touches it.")
 
 
 def unpin(shell: Shell, entry: str, path: Path | None) -> None:
@@ -81,7 +81,7 @@ def unpin(shell: Shell, entry: str, path: Path | None) -> None:
         (found,) = in_memory(shell, house.lookout, path, [entry])
         note_entries(house.entries, found.role, found.document, local_day(shell.now()))
         was = house.entries.unpin(found.role.store.key, found.id)
-    typer.echo(f"{found.id} in {found.role.name} {'is not pinned any more' if was else 'was not pinned'}.")
+    shell.say(f"{found.id} in {found.role.name} {'is not pinned any more' if was else 'was not pinned'}.")
 
 
 def _report(role: Role, said: Explanation) -> ExplainReport:

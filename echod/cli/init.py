@@ -34,9 +34,9 @@ def init(shell: Shell, path: Path | None, roles: str | None, layout_name: str | 
         return
     create(new, os.getpid())
     made = f"made {count(len(new), 'role')}: {', '.join(role.name for role in new)}"
-    typer.echo(f"{shown}: {made if new else 'nothing was missing'}.")
+    shell.say(f"{shown}: {made if new else 'nothing was missing'}.")
     if said := _ignore(project, store):
-        typer.echo(said)
+        shell.say(said)
     _register(shell, project)
 
 
@@ -117,4 +117,4 @@ def _register(shell: Shell, project: Path) -> None:
     shell.paths.create()
     new = Projects(shell.paths.projects).add(project)
     wake_daemon(shell)
-    typer.echo("It is maintained from now on." if new else "It was registered already.")
+    shell.say("It is maintained from now on." if new else "It was registered already.")

@@ -43,7 +43,7 @@ def retry_job(shell: Shell, number: int) -> None:
         goes_on = house.queue.retry(number, shell.now())
     wake_daemon(shell)
     as_other = "" if goes_on == number else f" as job {goes_on}"
-    typer.echo(f"Job {number} is queued again{as_other}.")
+    shell.say(f"Job {number} is queued again{as_other}.")
 
 
 def _report(job: Job) -> JobReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
@@ -11,9 +12,10 @@ from typing import NoReturn
 
 import typer
 
+from echod.cli.progress import Progress
 from echod.cli.shell import Shell
 from echod.cli.status import daemon_liveness
-from echod.cli.text import WIDTH, fitted, moment, paragraph
+from echod.cli.text import WIDTH, count, fitted, moment, paragraph
 from echod.cli.wake import wake_daemon
 from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
@@ -49,13 +51,15 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
             raise UsageError("No project is registered; name one, or add it with: echod add PATH")
         _let_go(house, stores)
         if by_daemon:
-            failed = _hand_over(shell, house, stores, wait)
+            with shell.progress() as progress:
+                failed = _hand_over(shell, house, stores, wait, progress)
         else:
             with _worker(shell):
                 house.engine.recover(stores)
                 for store in stores:
                     house.worker.settle(store)
-            failed = _do_here(shell, house, stores, wait)
+            with shell.progress() as progress:
+                failed = _do_here(shell, house, stores, wait, progress)
         _say_what_waits(shell, house, stores)
     raise typer.Exit(Exit.FAILED if failed else Exit.OK)
 
@@ -69,7 +73,7 @@ def _let_go(house: House, stores: Collection[Store]) -> None:
             house.entries.let_go(store.key, [role.name for role in roles_of(store)])
 
 
-def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
+def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float, progress: Progress) -> bool:
     """Work until nothing is due; whether a job failed."""
     deadline = time.monotonic() + wait
     keys = {store.key for store in stores}
@@ -82,26 +86,34 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float)
             rules = house.lookout.rules(store.project)
             for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep):
                 if trouble.text not in said:
+                    progress.clear()
                     typer.echo(paragraph(f"! {trouble.text}", hang="  "))
                 said.add(trouble.text)
             # A deferral of an earlier run is an answer of then; this one asks anew.
             house.queue.wake_deferred(store.key, shell.now())
         changed = False
-        for finished in _work_off(shell, house, keys):
-            typer.echo(_line(finished))
-            failed |= isinstance(finished.outcome, Failed | Blocked)
+        for finished in _work_off(shell, house, keys, progress):
+            bad = isinstance(finished.outcome, Failed | Blocked)
+            progress.clear()
+            (typer.echo if bad else shell.say)(_line(finished))
+            failed |= bad
             changed |= isinstance(finished.outcome, Done) and finished.outcome.changed
         if changed:
             continue  # a store that was changed may call for more
         if time.monotonic() >= deadline or not _pending(house, keys):
             return failed
-        time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+        left = max(0.0, deadline - time.monotonic())
+        progress.clear()
+        progress.show(f"waiting for {count(len(_pending(house, keys)), 'job')} that must wait, {left:.0f} s more")
+        time.sleep(min(_LOOK_SECONDS, left))
 
 
-def _work_off(shell: Shell, house: House, keys: Collection[str]) -> Iterator[Finished]:
+def _work_off(shell: Shell, house: House, keys: Collection[str], progress: Progress) -> Iterator[Finished]:
     """Run due jobs; a deferred one may come due again at once, so each waits for its second turn."""
     waited: set[int] = set()
-    while True:
+    total = len(_pending(house, keys))
+    for number in itertools.count(1):
+        progress.show(f"job {number} of {max(number, total)}")
         with _worker(shell):
             finished = house.worker.turn(keys)
         if finished is None or finished.job.id in waited:
@@ -112,7 +124,7 @@ def _work_off(shell: Shell, house: House, keys: Collection[str]) -> Iterator[Fin
             yield finished
 
 
-def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: float) -> bool:
+def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: float, progress: Progress) -> bool:
     """Queue the work, wake the daemon and watch; whether a job failed."""
     house.inbox.sort(shell.now())
     for store in stores:
@@ -123,7 +135,7 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
     _forget_pauses(house, keys, shell.now())
     watched = {job.id for job in _pending(house, keys)}
     wake_daemon(shell)
-    typer.echo("The service does the work.")
+    shell.say("The service does the work.")
     deadline = time.monotonic() + max(wait, 0.0)
     taken_by = time.monotonic() + _TAKEN_SECONDS
     failed = False
@@ -134,7 +146,8 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
                 watched.discard(number)
                 watched |= {job.merged_into} - {None} if job is not None and job.merged_into else set()
             elif job.state in (JobState.DONE, JobState.DEAD):
-                typer.echo(_row(job))
+                progress.clear()
+                (typer.echo if job.state is JobState.DEAD else shell.say)(_row(job))
                 failed |= job.state is JobState.DEAD
                 watched.discard(number)
             elif _rests(job, shell.now()) and time.monotonic() >= deadline:
@@ -142,6 +155,7 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
                 watched.discard(number)
         if watched and time.monotonic() > max(taken_by, deadline):
             raise NotTakenError("The service did not take the work within 30 s; `echod status` says how it is.")
+        progress.show(f"the service has {count(len(watched), 'job')} left")
         time.sleep(0.1)
     return failed
 
@@ -167,17 +181,17 @@ def _say_what_waits(shell: Shell, house: House, stores: Collection[Store]) -> No
     for job in reversed(_pending(house, keys)):
         when = f" Again at {moment(job.due, now)}." if job.due > now else ""
         why = "it failed just now." if job.attempts else f"{(job.result or job.reason).rstrip('.')}."
-        typer.echo(_said("waits", job, f"{why}{when}"))
+        shell.say(_said("waits", job, f"{why}{when}"))
     dead = house.view.jobs({JobState.DEAD}, limit=10_000)
     given_up = [job for job in dead if job.store in keys and job.kind not in BY_HAND]
     for job in reversed(given_up):
         typer.echo(_said("gave up", job, f"{job.result} Once that is mended: echod jobs retry {job.id}"))
     for_a_person = [kept for store in stores for kept in kept_back(house.engine, store)]
     for kept in for_a_person:
-        typer.echo(f"for you {kept.role.name}\n        {fitted(kept.role.store.key, WIDTH - 8)}")
-        typer.echo(paragraph(f"{kept.reason} {kept.remedy}", indent=" " * 8))
+        shell.say(f"for you {kept.role.name}\n        {fitted(kept.role.store.key, WIDTH - 8)}")
+        shell.say(paragraph(f"{kept.reason} {kept.remedy}", indent=" " * 8))
     if not (_pending(house, keys) or given_up or for_a_person):
-        typer.echo("Nothing is left to do.")
+        shell.say("Nothing is left to do.")
 
 
 def _line(finished: Finished) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from difflib import ndiff
 from pathlib import Path
 
-import typer
-
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write
 from echod.cli.find import Archived, Found, anywhere, archived_of, in_memory
@@ -47,12 +45,12 @@ def raise_entry(shell: Shell, entry: str, layer: Layer, path: Path | None, wish:
     after = raised(found.role.name, found.document, found.id, layer)
     if isinstance(after, Impossible):
         raise NotDoneError(f"{found.id} stays as it is: {after.reason}.")
-    _show(found.id, found.title, found.role)
+    shell.lay_out(_named(found.id, found.title, found.role), needed=wish.told)
     if after is found.document:
-        typer.echo(f"It is {layer.value} already; nothing was changed.")
+        shell.say(f"It is {layer.value} already; nothing was changed.")
         return
     position = found.document.blocks.index(found.block)
-    typer.echo("\n".join(_difference(found.block.text, after.blocks[position].text)))
+    shell.lay_out("\n".join(_difference(found.block.text, after.blocks[position].text)), needed=wish.told)
     if wish.dry_run:
         return
     may_write(shell)
@@ -76,12 +74,14 @@ def forget(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
     out = taken_out(found.role.name, found.document, [found.id], Rule.FORGOTTEN, local_day(shell.now()))
     if isinstance(out, Impossible):
         raise NotDoneError(f"{found.id} stays where it is: {out.reason}.")
-    _show(found.id, found.title, found.role)
+    shell.lay_out(_named(found.id, found.title, found.role), needed=wish.told)
     layer = found.block.entry.layer if found.block.entry else None
     size = count(entry_lines(found.block.text), "line")
-    typer.echo(f"  {layer.value if layer else 'unknown layer'}, {size}; its text goes to the archive of the role")
+    what = f"  {layer.value if layer else 'unknown layer'}, {size}; its text goes to the archive of the role"
+    shell.lay_out(what, needed=wish.told)
     if any(kept.redacted for kept in out.archived):
-        typer.echo(paragraph("It holds a secret, which the archive will not have.", indent="  "))
+        said = "It holds a secret, which the archive will not have."
+        shell.lay_out(paragraph(said, indent="  "), needed=wish.told)
     if wish.dry_run:
         return
     may_write(shell)
@@ -108,8 +108,9 @@ def restore(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
         back = None if file is None else restoring.with_it(view, file, kept.entry)
     if isinstance(back, Impossible):
         raise NotDoneError(f"Nothing was changed: {back.reason}.")
-    _show(found.id, found.title, found.role)
-    typer.echo("\n".join(_told(found, kept, short=back is not None and back.short is not None)))
+    shell.lay_out(_named(found.id, found.title, found.role), needed=wish.told)
+    told = _told(found, kept, short=back is not None and back.short is not None)
+    shell.lay_out("\n".join(told), needed=wish.told)
     if wish.dry_run:
         return
     may_write(shell)
@@ -148,9 +149,9 @@ def _told(found: Found | Archived, kept: Kept, *, short: bool) -> Iterator[str]:
         yield f"  it goes back to {entry.file}, where it stood"
 
 
-def _show(identity: str, title: str, role: Role) -> None:
-    typer.echo(paragraph(plain(title) or "(untitled)", indent=f"{identity}  "))
-    typer.echo(f"  in {role.name}  {short_path(role.store.key)}")
+def _named(identity: str, title: str, role: Role) -> str:
+    where = f"  in {role.name}  {short_path(role.store.key)}"
+    return "\n".join([paragraph(plain(title) or "(untitled)", indent=f"{identity}  "), where])
 
 
 def _difference(before: str, after: str) -> Iterator[str]:
@@ -185,4 +186,4 @@ def _carry_out(
 
         job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=wish.force)
     wake_daemon(shell)
-    typer.echo(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    shell.say(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))

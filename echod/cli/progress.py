@@ -34,6 +34,7 @@ class Progress:
         """Take the line away, before something else is printed."""
         if self._terminal is not None and self._shown:
             self._shown = False
+            self._next = time.monotonic()
             self._terminal.write(_CLEAR)
             self._terminal.flush()
 

@@ -43,7 +43,7 @@ def remember(shell: Shell, text: str, title: str | None, path: Path | None, wish
     if isinstance(after, Unwritable):
         raise NotDoneError(f"Nothing was changed: {after.reason}.")
     if note.redacted:
-        typer.echo(paragraph("A secret was taken out of it: memory is read by agents, and often shared."))
+        shell.say(paragraph("A secret was taken out of it: memory is read by agents, and often shared."))
     if wish.dry_run:
         typer.echo(f"It would be added to {short_path(str(role.memory))}:")
         typer.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.blocks[-1].text.splitlines()))
@@ -61,8 +61,8 @@ def remember(shell: Shell, text: str, title: str | None, path: Path | None, wish
         asked = Asked(JobKind.REMEMBER, role, "a person asked for it")
         job = carry_out(shell, house, asked, work, force=wish.force)
     wake_daemon(shell)
-    typer.echo(paragraph(plain(note.title), indent=f"{said[-1][:1].upper()}{said[-1][1:]}: ", hang="  "))
-    typer.echo(f"It stands in {short_path(str(role.memory))}. To take it back: echod undo {job.id}")
+    shell.say(paragraph(plain(note.title), indent=f"{said[-1][:1].upper()}{said[-1][1:]}: ", hang="  "))
+    shell.say(f"It stands in {short_path(str(role.memory))}. To take it back: echod undo {job.id}")
 
 
 def _said(text: str) -> str:

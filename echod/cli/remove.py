@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-
 from echod.cli.by_hand import agree
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
@@ -39,7 +37,7 @@ def remove(shell: Shell, path: Path, *, purge: bool, dry_run: bool, yes: bool) -
         more = ", and echod keeps nothing of it" if purge else ""
         raise UsageError(f"{short_path(str(root))} is not registered{more}; `echod projects` lists what is.")
     if dry_run or known is not None:
-        typer.echo("\n".join(_plan(root, known, registered=registered)))
+        shell.lay_out("\n".join(_plan(root, known, registered=registered)), needed=dry_run or not yes)
     if dry_run:
         return
     if known and not yes:

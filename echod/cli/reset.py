@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import typer
 
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree_by_typing, may_write
@@ -45,11 +43,12 @@ def reset(shell: Shell, path: Path, role: str | None, wish: Wish) -> None:
         plans = [_Planned(view.role, resetting.plan_for(view, today)) for view in views]
     todo = [plan for plan in plans if plan.emptied.files]
     for plan in plans:
-        _show(plan)
+        shell.lay_out("\n".join(_shown(plan)), needed=wish.told)
     if not todo:
-        typer.echo("There is nothing to empty.")
+        shell.say("There is nothing to empty.")
         return
-    typer.echo(paragraph("Everything goes to the archive of its role, with a copy of the memory file; findings stay."))
+    said = "Everything goes to the archive of its role, with a copy of the memory file; findings stay."
+    shell.lay_out(paragraph(said), needed=wish.told)
     if wish.dry_run:
         return
     may_write(shell)
@@ -70,12 +69,12 @@ def _roles(shell: Shell, project: Path, name: str | None) -> list[Role]:
     return found
 
 
-def _show(plan: _Planned) -> None:
+def _shown(plan: _Planned) -> Iterator[str]:
     files = " and ".join(file.path.name for file, _ in plan.emptied.files)
     said = f"{files}: {count(plan.emptied.entries, 'entry', 'entries')}" if files else "nothing in it"
-    typer.echo(paragraph(said, indent=f"  {plan.role.name:<14} "))
+    yield paragraph(said, indent=f"  {plan.role.name:<14} ")
     for reason in plan.emptied.left:
-        typer.echo(paragraph(plain(reason), indent="    ! "))
+        yield paragraph(plain(reason), indent="    ! ")
 
 
 def _do(shell: Shell, house: House, store: Store, roles: Sequence[Role], *, force: bool) -> None:
@@ -99,5 +98,5 @@ def _do(shell: Shell, house: House, store: Store, roles: Sequence[Role], *, forc
 
     whole = Role(store, roles[0].name if len(roles) == 1 else "")
     job = carry_out(shell, house, Asked(JobKind.RESET, whole, "a person asked for it"), work, force=force)
-    typer.echo(paragraph(f"Emptied {', '.join(emptied)} in {short_path(store.key)}.", hang="  "))
-    typer.echo(f"To take it back: echod undo {job.id}")
+    shell.say(paragraph(f"Emptied {', '.join(emptied)} in {short_path(store.key)}.", hang="  "))
+    shell.say(f"To take it back: echod undo {job.id}")

@@ -22,7 +22,7 @@ from echod.jobs.scan import Candidate, candidates, places_in
 from echod.memory.exposed import Place
 from echod.state.job import Job, JobKind
 from echod.store import layout
-from echod.store.layout import Role
+from echod.store.layout import Role, Store
 from echod.store.plan import Gate
 from echod.store.repository import tracking
 
@@ -45,7 +45,8 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
     project = shell.project(path)
     found = tuple(_look(shell, project))
     writes = not dry_run and shell.settings.mode == "maintain"
-    if not as_json:
+    told = dry_run or not shell.quiet
+    if told and not as_json:
         _show(project, found)
         if not (writes or dry_run):
             typer.echo('Nothing is taken out, since the settings say mode = "report".')
@@ -59,24 +60,32 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
     if as_json:
         typer.echo(to_json(_report(project, found, max(0, gone), _number(left))))
     else:
-        _show_end(found, left, skipped, writes=writes)
+        for sentence in skipped:
+            typer.echo(paragraph(sentence, indent="! "))
+        if told:
+            _show_end(found, left, writes=writes)
     unknown = any(one.problem for one in left)
     raise typer.Exit(Exit.FAILED if _number(left) or unknown else Exit.OK)
 
 
 def _look(shell: Shell, project: Path) -> Iterator[_Found]:
-    for store in shell.stores(project):
-        try:
-            roles = layout.roles_of(store)
-        except OSError as error:
-            raise EchodError(f"{store.root} cannot be listed: {error.strerror}; check its permissions.") from error
-        for file in (file for role in roles for file in candidates(role)):
+    files = [file for store in shell.stores(project) for role in _roles(store) for file in candidates(role)]
+    with shell.progress() as progress:
+        for number, file in enumerate(files, start=1):
+            progress.show(f"file {number} of {len(files)}: {file.path.relative_to(project)}")
             try:
                 places, problem = () if file.problem else places_in(file), file.problem
             except OSError as error:
                 places, problem = (), f"It cannot be read: {error.strerror}."
             if places or problem:
                 yield _Found(file, places, problem)
+
+
+def _roles(store: Store) -> tuple[Role, ...]:
+    try:
+        return layout.roles_of(store)
+    except OSError as error:
+        raise EchodError(f"{store.root} cannot be listed: {error.strerror}; check its permissions.") from error
 
 
 def _agreed(found: Sequence[_Found]) -> bool:
@@ -162,9 +171,7 @@ def _show(project: Path, found: Sequence[_Found]) -> None:
         typer.echo("\n" + paragraph(text, indent="! "))
 
 
-def _show_end(found: Sequence[_Found], left: Sequence[_Found], skipped: Sequence[str], *, writes: bool) -> None:
-    for sentence in skipped:
-        typer.echo(paragraph(sentence, indent="! "))
+def _show_end(found: Sequence[_Found], left: Sequence[_Found], *, writes: bool) -> None:
     if not _number(found):
         typer.echo("No secret was found.")
         return

@@ -23,7 +23,7 @@ def install(shell: Shell, *, force: bool, dry_run: bool) -> None:
     recorded = _recorded(shell)
     if not dry_run:
         _ = shell.settings  # settings that cannot be used are told here, not by a service that does not come up
-        _say(_service(shell).install(recorded, force=force))
+        _say(shell, _service(shell).install(recorded, force=force))
         return
     standing = _service(shell).standing(recorded)
     verb = "is up to date" if standing.current else "would be replaced" if standing.installed else "would be written"
@@ -33,7 +33,7 @@ def install(shell: Shell, *, force: bool, dry_run: bool) -> None:
 def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
     """Stop the service and remove what `install` made."""
     if not dry_run:
-        _say(_service(shell).uninstall(force=force))
+        _say(shell, _service(shell).uninstall(force=force))
         return
     standing = _service(shell).standing(_recorded(shell))
     verb = "would be removed and the service stopped" if standing.installed else "is not there; nothing to do"
@@ -42,17 +42,17 @@ def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
 
 def start(shell: Shell) -> None:
     """Start the installed service."""
-    _say(_service(shell).start())
+    _say(shell, _service(shell).start())
 
 
 def stop(shell: Shell) -> None:
     """Stop it until the next login."""
-    _say(_service(shell).stop())
+    _say(shell, _service(shell).stop())
 
 
 def restart(shell: Shell) -> None:
     """Stop and start it."""
-    _say(_service(shell).restart())
+    _say(shell, _service(shell).restart())
 
 
 def logs(shell: Shell, lines: int, *, follow: bool) -> NoReturn:
@@ -70,6 +70,6 @@ def _recorded(shell: Shell) -> Recorded:
     return record(Path(sys.executable), shell.environ)
 
 
-def _say(sentences: Iterable[str]) -> None:
+def _say(shell: Shell, sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        typer.echo(paragraph(sentence))
+        shell.say(paragraph(sentence))

@@ -67,7 +67,7 @@ def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes
         EchodError: it cannot be undone, the sentence says why.
     """
     plan, reason = _prepare(shell, job, path, force=force)
-    typer.echo("\n".join(_shown(plan, shell.now())))
+    shell.lay_out("\n".join(_shown(plan, shell.now())), needed=dry_run or not yes)
     if dry_run:
         if reason is not None:
             typer.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
@@ -80,7 +80,7 @@ def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         number = _take_back(shell, house, plan, force=force)
     wake_daemon(shell)
-    typer.echo(f"Undone, as job {number}. To do it again: echod undo {number}")
+    shell.say(f"Undone, as job {number}. To do it again: echod undo {number}")
 
 
 def _prepare(shell: Shell, job: int | None, path: Path | None, *, force: bool) -> tuple[_Plan, str | None]:

@@ -30,7 +30,7 @@ from echod.store.session import RoleView
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
+class Planned:
     """What would become of one file."""
 
     role: Role
@@ -63,20 +63,24 @@ def maintain(
         raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         today = day_of(as_of, shell.now())
-        plans = [_planned(lookout, kind, found, today) for found in _roles(shell, lookout, path, role)]
+        plans = list(_each(shell, lookout, kind, _roles(shell, lookout, path, role), today))
     if as_json:
         typer.echo(to_json(_report(plans)))
         return
     todo = [plan for plan in plans if plan.changes]
-    typer.echo("\n".join(line for plan in plans for line in _shown(plan, every=dry_run)))
+    shown = "\n".join(line for plan in plans for line in _shown(plan, every=dry_run))
+    shell.lay_out(shown, needed=dry_run or not yes)
     if dry_run or not todo:
         return
     may_write(shell)
     if not yes:
         agree(f"{kind.value.capitalize()} {count(len(todo), 'file')}? `echod undo` takes it back.")
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        for plan in todo:
-            _do(shell, house, kind, plan.role, force=force)
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house, shell.progress() as progress:
+        for number, plan in enumerate(todo, start=1):
+            progress.show(f"file {number} of {len(todo)}: {plan.role.name}")
+            said = _do(shell, house, kind, plan.role, force=force)
+            progress.clear()
+            shell.say(said)
     wake_daemon(shell)
 
 
@@ -112,7 +116,19 @@ def _roles(shell: Shell, lookout: Lookout, path: Path | None, name: str | None) 
     return found
 
 
-def _planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> _Planned:
+def _each(shell: Shell, lookout: Lookout, kind: JobKind, roles: Sequence[Role], today: date) -> Iterator[Planned]:
+    with shell.progress() as progress:
+        for number, role in enumerate(roles, start=1):
+            progress.show(f"looking at file {number} of {len(roles)}: {role.name}")
+            yield planned(lookout, kind, role, today)
+
+
+def planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> Planned:
+    """What a prune or compress job would do to a role on the local day `today`; it writes nothing.
+
+    Raises:
+        EchodError: a file cannot be read.
+    """
     care = lookout.care(role.store.project)
     if (unwanted := care.opted_out(kind)) is not None:
         return _left(role, unwanted)
@@ -125,14 +141,14 @@ def _planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> _Plann
     return _prune(role, memory, known_facts(lookout, role, care, today, memory), care, today)
 
 
-def _left(role: Role, reason: str) -> _Planned:
+def _left(role: Role, reason: str) -> Planned:
     note = f"It is left alone: {reason}"
-    return _Planned(
+    return Planned(
         role, changes=False, summary="", entries=(), file=PlannedFile(role.store.key, role.name, 0, 0, 0, note)
     )
 
 
-def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) -> _Planned:
+def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) -> Planned:
     plan = prune.plan_for(role, memory, facts, care.policy, today)
     entries = tuple(
         PlannedEntry(
@@ -150,10 +166,10 @@ def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) 
     note = plan.over_limit.sentence if plan.over_limit else None
     limit = care.policy.memory_line_limit
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, limit, note)
-    return _Planned(role, plan.memory is not None, plan.summary, entries, file)
+    return Planned(role, plan.memory is not None, plan.summary, entries, file)
 
 
-def _compress(view: RoleView, facts: Facts, care: Care, today: date) -> _Planned:
+def _compress(view: RoleView, facts: Facts, care: Care, today: date) -> Planned:
     role = view.role
     if view.knowledge is None:
         return _left(role, "it is being written just now")
@@ -174,7 +190,7 @@ def _compress(view: RoleView, facts: Facts, care: Care, today: date) -> _Planned
         for entry in plan.archived
     )
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, plan.limit)
-    return _Planned(role, plan.knowledge is not None, plan.summary, entries, file)
+    return Planned(role, plan.knowledge is not None, plan.summary, entries, file)
 
 
 def _title(text: str) -> str:
@@ -182,11 +198,11 @@ def _title(text: str) -> str:
     return block.entry.title if block.entry else text.strip().partition("\n")[0]
 
 
-def _report(plans: Sequence[_Planned]) -> PlanReport:
+def _report(plans: Sequence[Planned]) -> PlanReport:
     return PlanReport(tuple(entry for plan in plans for entry in plan.entries), tuple(plan.file for plan in plans))
 
 
-def _shown(plan: _Planned, *, every: bool) -> Iterator[str]:
+def _shown(plan: Planned, *, every: bool) -> Iterator[str]:
     yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
     if plan.summary:
         yield paragraph(plan.summary, indent="  ")
@@ -198,8 +214,8 @@ def _shown(plan: _Planned, *, every: bool) -> Iterator[str]:
             yield paragraph(plain(entry.title) or "(untitled)", indent=what)
 
 
-def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -> None:
-    """Do it, as a job of its own. The plan is made anew from the file as it is then."""
+def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -> str:
+    """Do it, as a job of its own, and say what was done. The plan is made anew from the file as it is then."""
     run = prune.run if kind is JobKind.PRUNE else compress.run
     policy = house.lookout.care(role.store.project).policy
     said: list[str] = []
@@ -211,4 +227,4 @@ def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -
         return said[-1]
 
     job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=force)
-    typer.echo(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    return paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  ")

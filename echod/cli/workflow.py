@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from echod.cli.shell import Shell
 from echod.cli.text import moment, short_path
 from echod.cli.wake import wake_daemon
@@ -31,8 +29,8 @@ def begin(shell: Shell, name: str, path: Path, pid: int | None, ttl_minutes: flo
         )
     wake_daemon(shell)
     ends = f"{f'process {owner} ends or ' if owner else ''}at {moment(until, shell.now())}"
-    typer.echo(f"{name} runs in {short_path(str(project))}: no memory is written there until")
-    typer.echo(f"`echod workflow end {name}`, or {'when ' if owner else ''}{ends}.")
+    shell.say(f"{name} runs in {short_path(str(project))}: no memory is written there until")
+    shell.say(f"`echod workflow end {name}`, or {'when ' if owner else ''}{ends}.")
 
 
 def end(shell: Shell, name: str, path: Path) -> None:
@@ -43,7 +41,7 @@ def end(shell: Shell, name: str, path: Path) -> None:
     if not ended:
         raise UsageError(f"No workflow {name!r} runs in {short_path(str(project))}; `echod gate` lists what does.")
     wake_daemon(shell)
-    typer.echo(f"{name} has ended.")
+    shell.say(f"{name} has ended.")
 
 
 def _claude_pid(shell: Shell) -> int | None:

@@ -1,0 +1,121 @@
+"""How much a command says: nothing but errors where it was told to be quiet, and progress only on a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from echod.cli.progress import Progress
+from tests.support import NO_PRUNING, Home, finding, project
+
+CLEAR = "\r\x1b[K"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root, NO_PRUNING)
+
+
+def test_a_quiet_command_that_works_prints_nothing(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    role = root / ".rune/echoes/reviewer"
+    (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    changing = (
+        ("run", "--once", root),
+        ("pause", root),
+        ("resume", root),
+        ("undo", "--last", root, "--yes"),
+        ("workflow", "begin", "x", "--project", root),
+        ("workflow", "end", "x", "--project", root),
+        ("scrub", root),
+    )
+
+    for words in changing:
+        done = home.echod(*words, "--quiet")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), words
+
+
+def test_a_quiet_command_prints_what_was_asked_for_and_errors(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    archive = root / ".rune/echoes/reviewer/archive"
+    archive.write_text("in the way")
+    (archive.parent / "ward-findings.md").write_text(finding("Timeouts are missing"))
+
+    failed = home.echod("--quiet", "run", "--once", root)
+
+    assert failed.returncode == 1
+    assert "failed" in failed.stdout
+    assert "reviewer" in home.echod("--quiet", "jobs").stdout
+    assert "no memory" in home.echod("--quiet", "add", tmp_path).stderr
+
+
+class TestProgress:
+    def test_short_work_says_nothing(self) -> None:
+        terminal = io.StringIO()
+
+        with Progress(terminal) as progress:
+            progress.show("1 of 2")
+
+        assert terminal.getvalue() == ""
+
+    def test_long_work_leaves_no_line_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = io.StringIO()
+        now = time.monotonic()
+        progress = Progress(terminal)
+        monkeypatch.setattr(time, "monotonic", lambda: now + 10)
+
+        with progress:
+            progress.show("file 1 of 2: \x1b[31mred" + "x" * 200)
+
+        shown, end = terminal.getvalue().removeprefix(CLEAR).split(CLEAR)
+        assert shown.startswith("file 1 of 2:  [31mred")
+        assert len(shown) < 80
+        assert end == ""
+
+
+def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    (root / "tmp").mkdir()
+    (root / "tmp/.rune-work-1.json").write_text('{"status": "active"}')
+
+    told = on_a_terminal(home, "run", "--once", str(root), "--wait", "1.5")
+    quiet = on_a_terminal(home, "--quiet", "run", "--once", str(root), "--wait", "1.5")
+
+    assert "waiting for 1 job" in told
+    assert told.endswith(CLEAR)
+    assert quiet == ""
+
+
+def on_a_terminal(home: Home, *words: str) -> str:
+    """Run a command whose standard error is a terminal, and nothing else of it; what appears there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "echod", *words],
+        env={**home.environ, "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:
+        pass  # the other side is closed
+    finally:
+        os.close(ours)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert CLEAR.encode() not in out
+    return seen.decode()
