@@ -41,7 +41,7 @@ def doctor(shell: Shell, path: Path | None, *, as_json: bool) -> NoReturn:
         mounts=read_mounts(),
     )
     report = examine(case, None if path is None else _project(shell, path))
-    typer.echo(to_json(report) if as_json else "\n".join(_lines(report)))
+    typer.echo(to_json(report) if as_json else shell.painted("\n".join(_lines(report))))
     raise typer.Exit(Exit.OK if report.healthy else Exit.FAILED)
 
 

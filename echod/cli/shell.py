@@ -30,12 +30,14 @@ class Shell:
     quiet: bool = False
 
     @classmethod
-    def here(cls, config: Path | None = None, *, quiet: bool = False) -> Self:
+    def here(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
         """This process's environment and directory; `config` is a settings file that was named with the command."""
         cwd = Path.cwd()
         environ = dict(os.environ)
         if config is not None:
             environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
+        if no_color:
+            environ["NO_COLOR"] = "1"
         return cls(environ, cwd, quiet=quiet)
 
     @cached_property
@@ -70,6 +72,14 @@ class Shell:
         """Print what would be done; `needed` says that a person asked for it, or is about to be asked about it."""
         if needed or not self.quiet:
             print(text, flush=True)
+
+    def painted(self, screen: str) -> str:
+        """The screen with colours, if it goes to a terminal that has them and nobody said NO_COLOR."""
+        if not sys.stdout.isatty() or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") == "dumb":
+            return screen
+        from echod.cli.paint import painted
+
+        return painted(screen)
 
     def progress(self) -> Progress:
         """Where long work says how far it is: on a terminal, unless the person wants it quiet."""

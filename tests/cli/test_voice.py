@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.cli.paint import painted
 from echod.cli.progress import Progress
 from tests.support import NO_PRUNING, Home, finding, project
 
@@ -96,15 +98,44 @@ def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: 
     assert quiet == ""
 
 
-def on_a_terminal(home: Home, *words: str) -> str:
-    """Run a command whose standard error is a terminal, and nothing else of it; what appears there."""
+@pytest.mark.parametrize(
+    ("words", "environ", "coloured"),
+    [
+        (("status",), {}, True),
+        (("status", "--no-color"), {}, False),
+        (("status",), {"NO_COLOR": "1"}, False),
+        (("status",), {"TERM": "dumb"}, False),
+        (("status", "--json"), {}, False),
+        (("doctor",), {}, True),
+    ],
+)
+def test_colours_are_for_terminals_and_for_those_who_want_them(
+    home: Home, words: tuple[str, ...], environ: dict[str, str], coloured: bool
+) -> None:
+    shown = on_a_terminal(home, *words, out=True, **environ)
+
+    assert ("\x1b[31m" in shown) is coloured
+    assert "not running" in shown
+
+
+def test_colours_change_no_word_and_no_width() -> None:
+    screen = "echod needs a look\n! It failed.\n  > Mend it.\n    reviewer      900/150 lines OVER  12 traced\nok  fine"
+
+    shown = painted(screen)
+
+    assert shown.count("\x1b[0m") == 5
+    assert re.sub(r"\x1b\[\d+m", "", shown) == screen
+
+
+def on_a_terminal(home: Home, *words: str, out: bool = False, **changed: str) -> str:
+    """Run a command whose standard error, or output, is a terminal, and nothing else of it; what appears there."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "echod", *words],
-        env={**home.environ, "TERM": "xterm"},
+        env={**home.environ, "TERM": "xterm", "NO_COLOR": "", **changed},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
+        stdout=theirs if out else subprocess.PIPE,
+        stderr=subprocess.PIPE if out else theirs,
     )
     os.close(theirs)
     seen = b""
@@ -115,7 +146,6 @@ def on_a_terminal(home: Home, *words: str) -> str:
         pass  # the other side is closed
     finally:
         os.close(ours)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, out
-    assert CLEAR.encode() not in out
+    rest = b"".join(part for part in process.communicate(timeout=60) if part)
+    assert CLEAR.encode() not in rest
     return seen.decode()

@@ -54,7 +54,4 @@ def _root(
     ] = False,
 ) -> None:
     del version
-    shell = Shell.here(config, quiet=quiet)
-    if no_color or shell.environ.get("NO_COLOR") or shell.environ.get("TERM") == "dumb":
-        context.color = False
-    context.obj = shell
+    context.obj = Shell.here(config, quiet=quiet, no_color=no_color)
