@@ -144,6 +144,32 @@ class HookInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class PackInfo:
+    """A doc pack: installed, or only in a registry; unknown values are None.
+
+    `version` is the installed one, else the registry's, which `available` has in any case. `offer` says what the
+    registries have for an installed pack: `version` (a newer one), `text` (another text of the same version),
+    `nothing`, `older`, `absent` or `unknown`. Ages are whole days.
+    """
+
+    name: str
+    title: str
+    version: str
+    installed: bool
+    stale: bool | None
+    edited: bool | None
+    available: str | None
+    offer: str | None
+    registry: str | None
+    domains: tuple[str, ...] = ()
+    installed_at: str | None = None
+    last_updated: str | None = None
+    installed_days: int | None = None
+    updated_days: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StatusReport:
     """`echod status`: one screen, or this."""
 
@@ -155,6 +181,7 @@ class StatusReport:
     waiting: tuple[WaitingJob, ...] = ()
     stores: tuple[StoreInfo, ...] = ()
     hooks: tuple[HookInfo, ...] = ()
+    packs: tuple[PackInfo, ...] = ()
     schema: int = SCHEMA
 
 

@@ -26,6 +26,7 @@ from echod.jobs.outcome import Blocked, Deferred, Done, Failed
 from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import call
 from echod.jobs.work import Finished
+from echod.packs.manifests import agree
 from echod.state.job import BY_HAND, PENDING, Job, JobState
 from echod.store.layout import Store, roles_of
 
@@ -55,8 +56,10 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
                 failed = _hand_over(shell, house, stores, wait, progress)
         else:
             with _worker(shell):
-                house.engine.recover(stores)
-                for store in stores:
+                packs = house.lookout.packs
+                house.engine.recover((*stores, *packs.stores))
+                agree(house.engine, packs.home)
+                for store in (*stores, *packs.stores):
                     house.worker.settle(store)
             with shell.progress() as progress:
                 failed = _do_here(shell, house, stores, wait, progress)

@@ -68,6 +68,8 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
             roster = lookout.roster()
             board = Board(lookout)
             board.refresh(roster.stores, now)
+            board.mark_packs(roster.projects)
+            board.look_at_packs(now)
             report = board.report(roster, now, daemon=daemon)
     except StateError as error:
         # How the daemon is can be told all the same, and may be the reason.

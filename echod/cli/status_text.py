@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph
-from echod.status_report import Health, HookInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
+from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph, plain
+from echod.status_report import Health, HookInfo, PackInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
 
 _SHOWN_STORES = 12
 _SHOWN_OUTCOMES = 8
@@ -31,6 +31,10 @@ def _lines(report: StatusReport, now: float) -> Iterator[str]:
             yield from _store(store)
         if (hidden := len(report.stores) - _SHOWN_STORES) > 0:
             yield f"  ... and {count(hidden, 'more store')} (all with --json)"
+    if report.packs:
+        yield "\nDoc packs"
+        for pack in report.packs:
+            yield _pack(pack)
     if report.hooks:
         yield "\nReported by agents"
         for hook in report.hooks[:_SHOWN_OUTCOMES]:
@@ -88,6 +92,11 @@ def _store(store: StoreInfo) -> Iterator[str]:
         yield paragraph(store.problem, indent="    ! ")
     for role in store.roles:
         yield from _role(role)
+
+
+def _pack(pack: PackInfo) -> str:
+    state = {True: "stale", False: "fresh", None: "age not known"}[pack.stale]
+    return paragraph(f"{plain(pack.version) or 'version not known'}, {state}", indent=f"  {pack.name:<13} ")
 
 
 def _hook(hook: HookInfo) -> str:

@@ -19,7 +19,9 @@ from echod.errors import UsageError
 from echod.jobs.pins import pin_what_came_back
 from echod.jobs.proposal import local_day
 from echod.memory.document import Block
+from echod.packs.manifests import agree as agree_manifests
 from echod.state.job import Job, JobKind
+from echod.store.commons import commons_of
 from echod.store.history import Done
 from echod.store.plan import Gate
 from echod.store.undo import Preview
@@ -36,6 +38,11 @@ class _Plan:
     @property
     def project(self) -> Path:
         return self.newest.store.project
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it is about the global store, which belongs to no project, so that no workflow holds it."""
+        return commons_of(self.newest.store) is not None
 
 
 def job_and_path(words: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
@@ -96,7 +103,7 @@ def _prepare(shell: Shell, job: int | None, path: Path | None, *, force: bool) -
                 lookout.engine.preview_undo(number)  # refuses with the reason
             raise UsageError(f"Job {number} changed nothing in {short_path(str(path))}; `echod log` lists what did.")
         plan = _Plan(number, done, lookout.engine.preview_undo(number))
-        reason = None if force else gate_of(shell, lookout.gatekeeper, plan.project)()
+        reason = None if force or plan.is_global else gate_of(shell, lookout.gatekeeper, plan.project)()
         return plan, reason
 
 
@@ -116,10 +123,12 @@ def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
         today = local_day(shell.now())
         until = today + timedelta(days=house.settings.policy.pin_days)
         pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, today, until)
+        if plan.is_global:
+            agree_manifests(house.engine, plan.project)
         return f"took back job {plan.job}: {plan.newest.summary}"
 
     asked = Asked(JobKind.UNDO, plan.newest.role, f"a person takes back job {plan.job}")
-    return carry_out(shell, house, asked, work, force=force).id
+    return carry_out(shell, house, asked, work, force=force or plan.is_global).id
 
 
 def _shown(plan: _Plan, now: float) -> Iterator[str]:

@@ -24,6 +24,7 @@ from echod.contract import (
     WaitingJob,
     Warn,
 )
+from echod.daemon.packs import PackWatch
 from echod.daemon.paused import paused_warnings, pauses_or_warning
 from echod.daemon.room import has_room
 from echod.daemon.wiring import Lookout, still_runs
@@ -52,6 +53,15 @@ class Board:
         self._asides: dict[Path, tuple[str, ...]] = {}
         self._kept: dict[str, tuple[KeptBack, ...]] = {}
         self._since: dict[tuple[str, str], float] = {}
+        self._packs = PackWatch(lookout)
+
+    def mark_packs(self, projects: Iterable[Path]) -> None:
+        """Registries of doc packs, or what projects ask about them, may have changed."""
+        self._packs.mark(projects)
+
+    def look_at_packs(self, now: float) -> bool:
+        """Look at the installed doc packs where something changed; whether there is something new to tell."""
+        return self._packs.step(now)
 
     def refresh(self, stores: Iterable[Store], now: float) -> None:
         """Look at these stores again."""
@@ -98,6 +108,7 @@ class Board:
             *pause_trouble,
             *rests,
             *_warnings(roster, waiting, queue, stores, now),
+            *self._packs.warnings(now),
         )
         kept = (kept for store in stores for kept in self._kept[store.path])
         found = (*warnings, *self._dated((*own, *_kept_back(kept), *_said(asides, now)), now))
@@ -110,6 +121,7 @@ class Board:
             waiting=tuple(_waiting(job, interrupted=job.id in lost) for job in reversed(waiting)),
             stores=stores,
             hooks=_hooks(self._lookout),
+            packs=self._packs.infos,
         )
 
     def _dated(self, warnings: Iterable[Warn], now: float) -> tuple[Warn, ...]:

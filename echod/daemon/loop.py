@@ -62,6 +62,9 @@ _SPOOL = ""
 UNHEARD_SECONDS = 60.0
 """How often a store is looked at of which not every event reaches us."""
 
+PACKS_SECONDS = 5.0
+"""How often it is asked whether an installed doc pack or its manifest changed."""
+
 EXPOSURE_SECONDS = 0.2
 """Between two steps of the look for secrets that are on the disk; it is in no hurry."""
 
@@ -120,6 +123,7 @@ class Loop:
         self._unheard_at = 0.0
         self._ended: SimpleQueue[Finished] = SimpleQueue()
         self._gate_at = self._beat_at = self._board_at = 0.0
+        self._packs_at: float | None = None
         self._stale: set[str] = set()
         self._changed = True
         self._reconciled_at: float | None = None
@@ -173,7 +177,7 @@ class Loop:
         if self._reconcile_now.is_set():
             self._reconcile_now.clear()
             self._look_everywhere(wall)
-            crew.settle(self._roster.stores)
+            crew.settle((*self._roster.stores, *self._house.lookout.packs.stores))
         else:
             self._note(dirt.paths, monotonic)
             self._look_without_events(monotonic)
@@ -183,6 +187,7 @@ class Loop:
         self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
         self._changed |= self._exposure.step(wall)
+        self._look_at_packs(wall, monotonic)
 
     def _wait_for_database(self, error: DatabaseUnavailableError, wall: float) -> None:
         """Work stands still until it can be used again; what was drained of events meanwhile is looked for then."""
@@ -225,6 +230,8 @@ class Loop:
             self._reconcile(store, now)
         self._unheard = self._without_events()
         self._exposure.mark(self._roster.stores)
+        self._board.mark_packs(self._roster.projects)
+        self._packs_at = None
         self._summaries.tidy(self._roster.projects)
         self._summaries.renew(self._roster.stores)
         self._board.refresh(self._roster.stores, now)
@@ -246,6 +253,11 @@ class Loop:
             self._unheard_at = monotonic
             for key in self._unheard:
                 self._debounce.mark(key, monotonic)
+
+    def _look_at_packs(self, wall: float, monotonic: float) -> None:
+        if self._packs_at is None or monotonic - self._packs_at >= PACKS_SECONDS:
+            self._packs_at = monotonic
+            self._changed |= self._board.look_at_packs(wall)
 
     def _note(self, paths: Collection[Path], monotonic: float) -> None:
         for path in paths:

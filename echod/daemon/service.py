@@ -33,7 +33,9 @@ from echod.daemon.wake import WakeFile
 from echod.daemon.watch import Watcher
 from echod.daemon.wiring import House, furnish, still_runs
 from echod.errors import ConfigurationError, EchodError, StateError
+from echod.packs.manifests import agree
 from echod.paths import Paths
+from echod.store.faults import Refused, StoreFault
 
 log = structlog.get_logger(__name__)
 
@@ -204,12 +206,21 @@ def _working(crew: Crew) -> Iterator[None]:
 def _take_stock(house: House) -> None:
     """Finish what an earlier life left half done, in the journal and in the queue."""
     with worker_lock(house.paths.worker_lock, me(), STOP_SECONDS):
-        recovery = house.engine.recover(house.lookout.roster().stores)
+        recovery = house.engine.recover((*house.lookout.roster().stores, *house.lookout.packs.stores))
+        _put_manifests_right(house)
         if recovery.redone or recovery.swept or recovery.parked:
             log.info("recovered", redone=recovery.redone, swept=recovery.swept, parked=len(recovery.parked))
         taken_back = house.queue.recover(still_runs, time.time())
         if taken_back:
             log.info("jobs_taken_back", jobs=[job.id for job in taken_back])
+
+
+def _put_manifests_right(house: House) -> None:
+    """What an earlier life left half done between a pack and its manifest; if it cannot be, the packs wait for it."""
+    try:
+        agree(house.engine, house.lookout.packs.home)
+    except (StoreFault, Refused) as error:
+        log.warning("manifests_not_put_right", reason=str(error))
 
 
 def _identity() -> Identity:

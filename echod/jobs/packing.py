@@ -50,22 +50,20 @@ class Planned:
     summary: str
 
 
-def plan_for(
-    state: PackState, pack: Pack, memory: bytes | None, base: bytes | None, now: datetime
-) -> Planned | Blocked:
+def plan_for(state: PackState, memory: bytes | None, base: bytes | None, now: datetime) -> Planned | Blocked:
     """What installing or updating a pack would do.
 
     Args:
-        state: how it stands.
-        pack: what is to be there.
+        state: how it stands, and what the registries have.
         memory: its file; None: there is none.
         base: the text that was installed, as the archive has it; None: not known.
         now: an aware datetime.
     """
-    manifest = state.installed.manifest
-    brings = memory is None or manifest is None or state.renewable
-    if not brings and manifest is not None and memory is not None:
-        return Planned(memory, _checked(state, manifest, pack, now), None, base is not None, "nothing newer was found")
+    pack, manifest = state.pack, state.installed.manifest
+    if manifest is not None and memory is not None and (pack is None or not state.renewable):
+        return Planned(memory, _checked(state, manifest, now), None, base is not None, "nothing newer was found")
+    if pack is None:
+        return Blocked(f"no registry has a doc pack {state.stack}")
     kept = None if memory is None else _renewed(pack, memory, base)
     if isinstance(kept, Blocked):
         return kept
@@ -80,16 +78,13 @@ def plan_for(
     )
 
 
-def put(
-    job: int, session: RoleSession, state: PackState, pack: Pack, gate: Gate, clock: Callable[[], float]
-) -> Outcome:
+def put(job: int, session: RoleSession, state: PackState, gate: Gate, clock: Callable[[], float]) -> Outcome:
     """Install a pack, or update it, in the role of `session`.
 
     Args:
         job: the job's number.
         session: the pack's role, held.
-        state: how it stood just before.
-        pack: what is to be there.
+        state: how it stood just before, and what the registries have.
         gate: asked just before the point of no return.
         clock: Unix seconds.
 
@@ -99,15 +94,15 @@ def put(
     raw = state.installed.raw
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        planned = plan_for(state, pack, view.memory.data, base_in(session, state), _now(clock))
+        planned = plan_for(state, view.memory.data, base_in(session, state), moment(clock))
         if isinstance(planned, Blocked):
             return planned
         manifest = compose_manifest(planned.manifest)
 
         def note() -> None:
-            write_manifest(view.role.store.project, pack.stack, manifest)
+            write_manifest(view.role.store.project, state.stack, manifest)
 
-        writes = _writes(session, view, planned, pack, today)
+        writes = _writes(session, view, planned, state.pack, today)
         if not writes:
             if manifest != raw:
                 note()
@@ -163,24 +158,27 @@ def base_in(session: RoleSession, state: PackState) -> bytes | None:
     manifest = state.installed.manifest
     if manifest is None or manifest.sha256 is None:
         return None
-    kept = session.file(_pristine(manifest.sha256)).data
+    kept = session.file(pristine_name(manifest.sha256)).data
     return kept if kept is not None and hashlib.sha256(kept).hexdigest() == manifest.sha256 else None
 
 
-def _writes(session: RoleSession, view: RoleView, planned: Planned, pack: Pack, today: date) -> tuple[Write, ...]:
+def _writes(
+    session: RoleSession, view: RoleView, planned: Planned, pack: Pack | None, today: date
+) -> tuple[Write, ...]:
     """The file, the file as it was, and the pack's own text where the archive does not have it yet."""
     writes = []
     if planned.memory != view.memory.data:
         writes.append(Write(_path(view, layout.MEMORY), view.memory.digest, planned.memory))
         if view.memory.data:
             writes.append(Write(_path(view, free_backup(view.role, today)), None, view.memory.data))
-    pristine = _pristine(pack.sha256)
-    if planned.manifest.sha256 == pack.sha256 and session.file(pristine).data is None:
-        writes.append(Write(_path(view, pristine), None, pack.text))
+    if pack is not None and planned.manifest.sha256 == pack.sha256:
+        pristine = pristine_name(pack.sha256)
+        if session.file(pristine).data is None:
+            writes.append(Write(_path(view, pristine), None, pack.text))
     return tuple(writes)
 
 
-def _pristine(sha256: str) -> str:
+def pristine_name(sha256: str) -> str:
     """Where a pack's text is kept as it was installed, relative to its role."""
     return f"archive/pack-{sha256[:16]}.md"
 
@@ -216,10 +214,13 @@ def _manifest(pack: Pack, before: Manifest | None, now: datetime) -> Manifest:
     )
 
 
-def _checked(state: PackState, manifest: Manifest, pack: Pack, now: datetime) -> Manifest:
-    """That there is nothing newer is worth a note only where the pack was getting old."""
-    if state.edited is False and manifest.sha256 is None and state.offer is Offer.NOTHING:
-        manifest = replace(manifest, sha256=pack.sha256)
+def _checked(state: PackState, manifest: Manifest, now: datetime) -> Manifest:
+    """That there is nothing newer is worth a note only where the pack was getting old.
+
+    A file of another program that is just what the registry has is known from then on.
+    """
+    if state.pack and manifest.sha256 is None and state.edited is False and state.offer is Offer.NOTHING:
+        manifest = replace(manifest, sha256=state.pack.sha256)
     return replace(manifest, checked_at=_stamp(now)) if state.stale else manifest
 
 
@@ -227,5 +228,6 @@ def _stamp(now: datetime) -> str:
     return now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _now(clock: Callable[[], float]) -> datetime:
+def moment(clock: Callable[[], float]) -> datetime:
+    """Now, in the local zone."""
     return datetime.fromtimestamp(clock()).astimezone()
