@@ -101,14 +101,17 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """A row of `echod review`: what happened, in a sentence, and the headings it is about."""
+    """A row of `echod review`: what it is, the headings it is about, and what each answer to it would change."""
 
+    id: str
     store: str
     role: str
     kind: str
     at: float
     text: str
-    titles: tuple[str, ...] = ()
+    titles: tuple[str, ...]
+    accept: str
+    reject: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,48 +1,148 @@
-"""`echod review`: what a person should look at. Nothing waits for an answer, save findings that were given back."""
+"""`echod review`: what waits for a person; `accept` and `reject` answer it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import typer
 
-from echod.cli.by_hand import stores_meant
+from echod.cli.asked import Asked, carry_out, done
+from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
-from echod.cli.text import moment, paragraph, plain, short_path
+from echod.cli.text import count, moment, paragraph, plain, short_path
+from echod.cli.wake import wake_daemon
 from echod.contract import ReviewItem, ReviewReport, to_json
-from echod.daemon.wiring import Lookout, look_out
+from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.errors import UsageError
+from echod.jobs import answering
 from echod.jobs.kept_back import kept_back
-from echod.jobs.suspects import suspects
+from echod.jobs.review_items import FirstPrune, Item
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve
+from echod.state.answers import Answer
+from echod.state.job import Job, JobKind
 from echod.store.layout import Store
+from echod.store.plan import Gate
 
 
 def show_review(shell: Shell, path: Path | None, *, as_json: bool) -> None:
     """Print what there is to look at, store by store, the oldest first."""
     named = stores_meant(shell, path)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        stores = lookout.roster().stores if named is None else named
-        items = tuple(item for store in stores for item in _items(lookout, store))
+        items = _items(lookout, lookout.roster().stores if named is None else named, shell.now())
     if as_json:
-        typer.echo(to_json(ReviewReport(items)))
+        typer.echo(to_json(ReviewReport(tuple(map(_row, items)))))
     elif items:
-        typer.echo("\n".join(line for item in items for line in _lines(item, shell.now())))
+        typer.echo("\n\n".join("\n".join(_lines(item, shell.now())) for item in items))
+        typer.echo("\nTo answer: echod review accept ID, or echod review reject ID")
     else:
         typer.echo("There is nothing to look at.")
 
 
-def _items(lookout: Lookout, store: Store) -> Iterator[ReviewItem]:
-    for review in lookout.engine.reviews(store):
-        yield ReviewItem(store.key, review.role, review.kind, review.at, review.text, review.titles)
-    for kept in kept_back(lookout.engine, store):
-        yield ReviewItem(store.key, kept.role.name, "undone", kept.since, f"{kept.reason} {kept.remedy}")
-    for suspect in suspects(store):
-        text = f"An entry reads like an instruction to agents ({suspect.phrase}); read it, and remove it if it is one."
-        yield ReviewItem(store.key, suspect.role.name, "speaks-to-agents", suspect.at, text, (suspect.title,))
+def answer_items(shell: Shell, ids: Sequence[str], answer: Answer, path: Path | None, wish: Wish) -> None:
+    """Carry out what a person answers to these items, one after the other.
+
+    Raises:
+        UsageError: there is no such item, or a question cannot be asked.
+        HeldError: a workflow is at work, or the settings forbid to write; what was answered before stays so.
+        EchodError: it cannot be done, the sentence says why.
+    """
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        items = _named(_items(lookout, _near_and_far(shell, lookout, path), shell.now()), ids)
+    for item in items:
+        typer.echo("\n".join(_head(item, shell.now())))
+        typer.echo(_change(item, answer))
+    if wish.dry_run:
+        return
+    may_write(shell)
+    if not wish.yes and any(answering.changes_files(item, answer) for item in items):
+        agree(f"Go on with {count(len(items), 'answer')}?")
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        for item in items:
+            _answer(shell, house, item, answer, force=wish.force)
+    wake_daemon(shell)
 
 
-def _lines(item: ReviewItem, now: float) -> Iterator[str]:
-    yield f"{moment(item.at, now):<17} {item.kind}  {item.role}  {short_path(item.store)}"
+def _items(lookout: Lookout, stores: Iterable[Store], now: float) -> list[Item]:
+    return [
+        item
+        for store in stores
+        for item in lookout.reviews.items(store, lookout.care(store.project), kept_back(lookout.engine, store), now)
+    ]
+
+
+def _near_and_far(shell: Shell, lookout: Lookout, path: Path | None) -> tuple[Store, ...]:
+    """The stores of the named project alone; else of the current directory's, and of all projects."""
+    near = stores_meant(shell, path) or ()
+    return near if path is not None else tuple(dict.fromkeys((*near, *lookout.roster().stores)))
+
+
+def _named(items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+    by_id = {item.id: item for item in items}
+    found: dict[str, Item] = {}
+    for wanted in ids:
+        try:
+            identity = resolve(wanted, by_id)
+        except UnknownEntryError:
+            raise UsageError(f"Nothing that waits has the id {plain(wanted)}; see `echod review`.") from None
+        except AmbiguousEntryError as error:
+            raise UsageError(str(error)) from None
+        found[identity] = by_id[identity]
+    return list(found.values())
+
+
+def _answer(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) -> None:
+    if answering.changes_files(item, answer):
+        _do(shell, house, item, answer, force=force)
+        return
+    if isinstance(item.subject, FirstPrune) and answer is Answer.ACCEPTED:
+        house.entries.let_go(item.role.store.key, [item.role.name])
+        house.queue.wake_deferred(item.role.store.key, shell.now())
+    if answering.is_remembered(item, answer):
+        house.entries.answers.note(item.role.store.key, [item.id], answer, shell.now())
+    typer.echo(f"{item.id}: {answer.value}.")
+
+
+def _do(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) -> None:
+    said: list[str] = []
+
+    def work(job: Job, gate: Gate) -> str:
+        means = answering.Means(job.id, house.engine, house.entries, gate, shell.now)
+        said.append(done(answering.run(item, answer, means)))
+        return said[-1]
+
+    asked = Asked(JobKind.REVIEW, item.role, f"a person {answer.value} {item.kind} {item.id}")
+    job = carry_out(shell, house, asked, work, force=force)
+    typer.echo(paragraph(f"{item.id}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+
+
+def _row(item: Item) -> ReviewItem:
+    return ReviewItem(
+        id=item.id,
+        store=item.role.store.key,
+        role=item.role.name,
+        kind=item.kind,
+        at=item.at,
+        text=item.text,
+        titles=item.titles,
+        accept=item.accept,
+        reject=item.reject,
+    )
+
+
+def _lines(item: Item, now: float) -> Iterator[str]:
+    yield from _head(item, now)
+    yield _change(item, Answer.ACCEPTED)
+    yield _change(item, Answer.REJECTED)
+
+
+def _head(item: Item, now: float) -> Iterator[str]:
+    yield f"{item.id}  {item.kind}  {item.role.name}  {moment(item.at, now)}  {short_path(item.role.store.key)}"
     yield paragraph(plain(item.text), indent="  ")
     for title in item.titles:
         yield paragraph(plain(title), indent="    - ")
+
+
+def _change(item: Item, answer: Answer) -> str:
+    word, change = ("accept", item.accept) if answer is Answer.ACCEPTED else ("reject", item.reject)
+    return paragraph(plain(change), indent=f"  {word}: ")

@@ -70,8 +70,9 @@ class Board:
             limit = self._lookout.line_limit(store.project)
             self._asides[store.project] = self._lookout.settings_warnings(store.project)
             kept = self._kept[store.key] = kept_back(self._lookout.engine, store)
+            items = self._lookout.reviews.items(store, self._lookout.care(store.project), kept, now)
             counted = self._lookout.survey.of(store, limit, gate_report(verdict))
-            self._stores[store.key] = replace(counted, review=len(self._lookout.engine.reviews(store)) + len(kept))
+            self._stores[store.key] = replace(counted, review=len(items))
 
     def expired(self, now: float) -> tuple[str, ...]:
         """The stores whose gate may have changed by time alone since they were looked at."""

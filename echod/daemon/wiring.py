@@ -20,6 +20,7 @@ from echod.jobs.gatekeeper import Gatekeeper
 from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.needs import NeedRules
 from echod.jobs.observe import Desk
+from echod.jobs.review import Review
 from echod.jobs.roster import Roster, call
 from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
@@ -64,6 +65,7 @@ class Lookout:
     wishes: ProjectSettingsReader
     observed: ObservedLog | None
     entries: EntryLog | None
+    reviews: Review
     packs: PackRoom
 
     def roster(self) -> Roster:
@@ -246,6 +248,7 @@ def _lookout(
         processes=SystemProcesses(),
         limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
     )
+    entries = None if database is None else EntryLog(database)
     return Lookout(
         paths=paths,
         settings=settings,
@@ -257,6 +260,7 @@ def _lookout(
         spool=Spool(paths.spool),
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
-        entries=None if database is None else EntryLog(database),
+        entries=entries,
+        reviews=Review(engine, entries),
         packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
     )

@@ -37,10 +37,17 @@ _MOST_CHANGES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for a run: how long findings must be still, and whether anything may be written at all."""
+    """What holds for a run.
+
+    Attributes:
+        quiet_seconds: how long findings must be still.
+        writes: whether anything may be written at all, or only reported.
+        only: the findings files that a person chose, by digest; None for all but those that an undo gave back.
+    """
 
     quiet_seconds: float
     writes: bool
+    only: frozenset[str] | None = None
 
 
 def read_ahead(session: RoleSession, reading: Reading, terms: Terms, clock: Callable[[], float]) -> None:
@@ -50,7 +57,7 @@ def read_ahead(session: RoleSession, reading: Reading, terms: Terms, clock: Call
         Busy, StoreFault: as `RoleSession.read` says.
     """
     view = session.read(still_seconds=terms.quiet_seconds)
-    reading.ahead(_files(view, _at_once(view)), _day(clock()))
+    reading.ahead(_files(view, at_once(view, terms)), _day(clock()))
 
 
 def run(
@@ -72,7 +79,7 @@ def run(
     for _ in range(_PLANS):
         view = session.read(still_seconds=terms.quiet_seconds)
         now = clock()
-        ready = _at_once(view)
+        ready = at_once(view, terms)
         if not ready:
             return _nothing_ready(view, now)
         plan = plan_for(view, ready, entries.pinned(view.role.store.key, _day(now)), reading, _day(now))
@@ -112,12 +119,12 @@ def plan_for(
     )
 
 
-def _at_once(view: RoleView) -> tuple[Snapshot, ...]:
-    """The first of the findings, one at least; the next look at the store finds the rest."""
+def at_once(view: RoleView, terms: Terms) -> tuple[Snapshot, ...]:
+    """The first of the wanted findings files, one at least; the next look at the store finds the rest."""
     chosen: list[Snapshot] = []
     size = 0
     for found in view.findings:
-        if found.digest in view.undone:
+        if found.digest in view.undone if terms.only is None else found.digest not in terms.only:
             continue
         size += len(found.text)
         if chosen and (size > _MOST_BYTES or len(chosen) == _MOST_FILES):

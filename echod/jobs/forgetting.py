@@ -54,7 +54,7 @@ def run(
         changes = ChangeSet(
             kind=JobKind.FORGET.value,
             role=view.role.name,
-            summary=_in_words(entries),
+            summary=_in_words(entries, rule),
             writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, out.document.render()),),
             appends=removed(view.role, today, out.archived, job),
             origin=Origin.PERSON,
@@ -64,6 +64,6 @@ def run(
     return carry_out(job, session, planner, gate, clock, writes=True)
 
 
-def _in_words(entries: Collection[str]) -> str:
+def _in_words(entries: Collection[str], rule: Rule) -> str:
     first, *others = sorted(entries)
-    return f"{first} forgotten" if not others else f"{first} and {len(others)} more forgotten"
+    return f"{first} {rule.value}" if not others else f"{first} and {len(others)} more {rule.value}"

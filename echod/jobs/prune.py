@@ -14,6 +14,7 @@ from echod.jobs.archives import append_to, backup_of, pruned_sizes
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.review_items import first_prune_id
 from echod.memory.compose import ComposeError
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.knowledge import with_blocks
@@ -86,10 +87,12 @@ def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferre
     if 2 * plan.lines_after >= plan.lines_before:
         return None
     since = entries.hold(role.store.key, role.name, now)
+    command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
+    if since is not None and entries.answers.rejected(first_prune_id(role)):
+        return Deferred(f"you said that you prune this file yourself: {command}", now + HOLD_SECONDS)
     # A clock that was set back must not hold it for longer than a day.
     if since is None or not since <= now < since + HOLD_SECONDS:
         return None
-    command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
     reason = (
         f"the first prune of this file would take more than half of it ({in_words(plan)}), so it waits for a day. "
         f"To see it: {command} --dry-run. To let it go now: {command}"

@@ -16,6 +16,7 @@ from datetime import date, datetime, timedelta
 from echod.memory.document import Layer
 from echod.memory.likeness import NOTHING, Present
 from echod.memory.policy.facts import Facts, History
+from echod.state.answers import AnswerLog
 from echod.state.carried import carried, move
 from echod.state.database import Database
 
@@ -57,6 +58,11 @@ class EntryLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @property
+    def answers(self) -> AnswerLog:
+        """What a person answered where entries or their files waited for it."""
+        return AnswerLog(self._database)
 
     # Seen
 

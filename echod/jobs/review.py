@@ -1,0 +1,109 @@
+"""Everything that waits for a person in a store, less what was answered.
+
+Looks only. Where single items come from is told in `review_sources`, what an answer does in `answering`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from echod.jobs.care import Care
+from echod.jobs.kept_back import KeptBack
+from echod.jobs.proposal import local_day
+from echod.jobs.prune import HOLD_SECONDS
+from echod.jobs.review_items import (
+    FirstPrune,
+    GivenBack,
+    Item,
+    Kind,
+    Told,
+    first_prune_id,
+    item_id,
+)
+from echod.jobs.review_look import Looks
+from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
+from echod.state.entries import EntryLog
+from echod.state.job import JobKind
+from echod.store import layout
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store
+from echod.store.reviews import CLAIM, Question
+
+
+class Review:
+    """Gathers what waits; one for a process, since it remembers what it read."""
+
+    def __init__(self, engine: Engine, entries: EntryLog | None) -> None:
+        self._engine = engine
+        self._entries = entries
+        self._looks = Looks()
+
+    def items(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> tuple[Item, ...]:
+        """What waits in a store, the oldest first. A role that cannot be read is told elsewhere.
+
+        Args:
+            store: the store.
+            care: what may be done in its project.
+            kept: its findings that an undo gave back.
+            now: Unix seconds.
+
+        Raises:
+            Busy, StoreFault: the journal cannot be read.
+        """
+        answered = frozenset[str]() if self._entries is None else self._entries.answers.of(store.key)
+        found = {item.id: item for item in self._all(store, care, kept, now) if item.id not in answered}
+        return tuple(sorted(found.values(), key=lambda item: (item.at, item.id)))
+
+    def _all(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> Iterator[Item]:
+        try:
+            roles = layout.roles_of(store)
+        except OSError:
+            return
+        for question in self._engine.questions(store):
+            yield from self._asked(Role(store, question.role), question)
+        held = {} if self._entries is None else self._entries.held(store.key)
+        for role in roles:
+            yield from suspicious(role, self._looks.at(role))
+            yield from self._too_long(role, care, held.get(role.name), now)
+            yield from set_aside(role)
+        for one in kept:
+            name = one.path.name
+            identity = item_id(one.role, Kind.UNDONE, name, one.digest)
+            yield Item(identity, one.role, Kind.UNDONE, one.since, one.reason, (), GivenBack(name, one.digest))
+        for review in self._engine.reviews(store):
+            role = Role(store, review.role)
+            identity = item_id(role, review.kind, review.at, review.text)
+            yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
+
+    def _asked(self, role: Role, question: Question) -> Iterator[Item]:
+        contents = self._looks.at(role)
+        entry = contents.entries.get(question.entry)
+        if entry is None:
+            return
+        if question.kind == CLAIM:
+            yield from claim(role, question, entry)
+        else:
+            yield from replacements(role, question, entry, contents)
+
+    def _too_long(self, role: Role, care: Care, held_since: float | None, now: float) -> Iterator[Item]:
+        if care.opted_out(JobKind.PRUNE) is not None:
+            return
+        waits = held_since is not None and held_since <= now < held_since + HOLD_SECONDS
+        if not waits and self._looks.at(role).lines <= care.policy.memory_line_limit:
+            return
+        outlook = self._looks.outlook(role, self._entries, care.policy, local_day(now))
+        if outlook is None:
+            return
+        if waits and held_since is not None and 2 * outlook.lines_after < outlook.lines_before:
+            until = datetime.fromtimestamp(held_since + HOLD_SECONDS).astimezone()
+            text = (
+                f"The first prune of this file would take more than half of it ({outlook.summary}), "
+                f"so it waits until {until:%Y-%m-%d %H:%M}."
+            )
+            yield Item(first_prune_id(role), role, Kind.FIRST_PRUNE, held_since, text, (), FirstPrune())
+        over = outlook.over_limit
+        if over is not None and not over.another_day_helps:
+            identity = item_id(role, Kind.TOO_LONG, over.limit, over.protected, over.pinned, over.stuck)
+            at = self._looks.at(role).at
+            yield Item(identity, role, Kind.TOO_LONG, at, f"It stays too long: {over.sentence}", (), Told())

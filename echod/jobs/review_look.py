@@ -1,0 +1,132 @@
+"""What a memory file holds that a person may be asked about; files that have not changed are not read again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+
+from echod.jobs.facts import facts_of
+from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
+from echod.memory.identity import entry_ids, normalise_title
+from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
+from echod.memory.similarity import bare_title, learning_of
+from echod.memory.suspicion import speaks_to_agents
+from echod.state.entries import EntryLog
+from echod.store.layout import Role
+
+_Stamp = tuple[int, int, int, int]
+_Version = tuple[_Stamp, date, Policy]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An entry of a memory file.
+
+    Attributes:
+        says: digest of what it says, apart from its metadata.
+        phrase: what makes it read like an instruction to agents; None if nothing does.
+    """
+
+    id: str
+    title: str
+    plain_title: str
+    layer: Layer | None
+    says: str
+    phrase: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A memory file: when it was written (Unix seconds), its entries by id, and how it reads."""
+
+    at: float = 0.0
+    entries: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
+    document: Document | None = None
+    lines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What pruning would do to a file today.
+
+    Attributes:
+        summary: the plan in a line.
+        lines_before: lines of the file now.
+        lines_after: lines of the file then.
+        over_limit: why it is still too long then; None if it is not.
+    """
+
+    summary: str
+    lines_before: int
+    lines_after: int
+    over_limit: OverLimit | None
+
+
+class Looks:
+    """Remembers what it saw; one for a process."""
+
+    def __init__(self) -> None:
+        self._contents: dict[Path, tuple[_Stamp, Contents]] = {}
+        self._outlooks: dict[Path, tuple[_Version, Outlook]] = {}
+
+    def at(self, role: Role) -> Contents:
+        """What a role's memory file holds; nothing where it cannot be read or understood, which is told elsewhere."""
+        stamp = _stamp(role.memory)
+        if stamp is None:
+            return Contents()
+        known = self._contents.get(role.memory)
+        if known is None or known[0] != stamp:
+            known = self._contents[role.memory] = (stamp, _contents(role))
+        return known[1]
+
+    def outlook(self, role: Role, entries: EntryLog | None, policy: Policy, today: date) -> Outlook | None:
+        """What pruning would do to a role's memory file; None where it cannot be read or understood."""
+        document, stamp = self.at(role).document, _stamp(role.memory)
+        if stamp is None or document is None:
+            return None
+        version = (stamp, today, policy)
+        known = self._outlooks.get(role.memory)
+        if known is None or known[0] != version:
+            facts = Facts() if entries is None else facts_of(role, entries, policy, today, document)
+            plan = plan_prune(role.name, document, facts, policy, today)
+            found = Outlook(plan.summary, plan.lines_before, plan.lines_after, plan.over_limit)
+            known = self._outlooks[role.memory] = (version, found)
+        return known[1]
+
+
+def _contents(role: Role) -> Contents:
+    try:
+        at, data = role.memory.stat().st_mtime, role.memory.read_bytes()
+    except OSError:
+        return Contents()
+    document = parse(data)
+    if not isinstance(document, Document):
+        return Contents()
+    entries = {
+        identity: Seen(
+            identity,
+            block.entry.title,
+            normalise_title(bare_title(learning_of(block, block.entry).title)),
+            block.entry.layer,
+            hashlib.sha256(block.text[block.entry.body.start : block.entry.body.end].encode()).hexdigest(),
+            speaks_to_agents(block.text),
+        )
+        for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True)
+        if identity is not None and block.entry is not None
+    }
+    return Contents(at, entries, document, data.count(b"\n") + (not data.endswith(b"\n") and bool(data)))
+
+
+def _stamp(file: Path) -> _Stamp | None:
+    """None for what is no plain file of a size that is read."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    if file.is_symlink() or not file.is_file() or status.st_size > SIZE_LIMIT:
+        return None
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

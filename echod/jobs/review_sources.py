@@ -1,0 +1,104 @@
+"""Where single review items come from: what agents asked for, what reads badly, what was set aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
+from echod.jobs.review_look import Contents, Seen
+from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
+from echod.memory.superseding import Doubt
+from echod.store import layout
+from echod.store.changeset import digest
+from echod.store.layout import Role
+from echod.store.reviews import Question
+
+_GIVEN_BY_A_PERSON = frozenset({Layer.ETCHED, Layer.NOTES})
+_SET_ASIDE = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
+
+_BECAUSE: Mapping[str, str] = {
+    Doubt.SEVERAL: "it is not the only one of that title",
+    Doubt.NEWER: "it is newer",
+    Doubt.PINNED: "it was pinned",
+    Doubt.STUCK: "a code block or comment above it is never closed",
+}
+
+
+def claim(role: Role, question: Question, entry: Seen) -> Iterator[Item]:
+    """That an agent claims a layer for an entry, unless a person gave one."""
+    if entry.layer is None or entry.layer in _GIVEN_BY_A_PERSON:
+        return
+    layer = Layer(question.wanted)
+    text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
+    identity = item_id(role, Kind.CLAIM, entry.id, layer.value, entry.says)
+    yield Item(identity, role, Kind.CLAIM, question.at, text, (entry.title,), Claim(entry.id, layer))
+
+
+def replacements(role: Role, question: Question, entry: Seen, contents: Contents) -> Iterator[Item]:
+    """Each entry that another one says it replaces; or that there is none."""
+    others = [
+        other for other in contents.entries.values() if other.plain_title == question.wanted and other.id != entry.id
+    ]
+    for other in others:
+        why = _why(other, question)
+        text = f"{entry.title!r} ({entry.id}) says that it replaces this entry, which stayed because {why}."
+        identity = item_id(role, Kind.SUPERSEDES, entry.id, entry.says, other.id, other.says)
+        yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (other.title,), Replaced(other.id))
+    if not others and question.doubt == Doubt.NONE:
+        text = f"This entry says that it replaces {question.wanted!r}, but no entry has that title."
+        identity = item_id(role, Kind.SUPERSEDES, entry.id, question.wanted)
+        yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (entry.title,), Told())
+
+
+def _why(other: Seen, question: Question) -> str:
+    if other.layer is None or other.layer in _GIVEN_BY_A_PERSON:
+        return f"it is {other.layer.value if other.layer else 'of an unknown layer'}"
+    return _BECAUSE.get(question.doubt, "it came later")
+
+
+def suspicious(role: Role, contents: Contents) -> Iterator[Item]:
+    """The entries that read like instructions to agents."""
+    for entry in contents.entries.values():
+        if entry.phrase is not None:
+            text = (
+                f"An entry reads like an instruction to agents ({entry.phrase}); read it, and reject it if it is one."
+            )
+            identity = item_id(role, Kind.SPEAKS_TO_AGENTS, entry.id, entry.title, entry.says)
+            yield Item(identity, role, Kind.SPEAKS_TO_AGENTS, contents.at, text, (entry.title,), Suspicious(entry.id))
+
+
+def set_aside(role: Role) -> Iterator[Item]:
+    """The findings files in a role's quarantine."""
+    directory = role.path / layout.QUARANTINE
+    try:
+        if directory.is_symlink():
+            return
+        files = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return  # mostly there is none
+    for path in files:
+        if path.name != layout.REASONS and (item := _one(role, path)) is not None:
+            yield item
+
+
+def _one(role: Role, path: Path) -> Item | None:
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > SIZE_LIMIT:
+            return None
+        at, data = path.stat().st_mtime, path.read_bytes()
+    except OSError:
+        return None
+    match = _SET_ASIDE.fullmatch(path.name)
+    name = f"{match['findings']}.md" if match else path.name
+    if layout.AGENT_FINDINGS.fullmatch(name) is None:
+        problem: str | None = "its name is not that of a findings file"
+    else:
+        read = parse(data)
+        problem = read.reason if isinstance(read, Unreadable) else None
+    text = f"{path.name} was set aside in quarantine. " + ("It can be read now." if problem is None else problem)
+    subject = SetAside(path.name, name, digest(data), problem)
+    return Item(
+        item_id(role, Kind.QUARANTINED, path.name, subject.digest), role, Kind.QUARANTINED, at, text, (), subject
+    )
