@@ -71,6 +71,12 @@ class _LogFile(logging.handlers.RotatingFileHandler):
     def __init__(self, file: Path) -> None:
         super().__init__(file, maxBytes=_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
 
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
+        """Drop a line that cannot be written: where the disk is full or the home read-only, work goes on all the same.
+
+        The library would print a traceback for each line, between the sentences that a person needs.
+        """
+
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -68,8 +68,10 @@ def _text(path: Path, *, must_exist: bool) -> str:
             raise ConfigurationError(f"{path} does not exist; ECHOD_CONFIG or --config names it.") from error
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"{path} cannot be read: {reason}.") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise ConfigurationError(f"{path} cannot be read: it is not UTF-8; save it as that.") from error
+        reason = (error.strerror or type(error).__name__).lower()
+        raise ConfigurationError(f"{path} cannot be read: {reason}; check its permissions.") from error
 
 
 def _not_toml(path: Path, text: str, said: str) -> str:

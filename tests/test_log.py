@@ -86,3 +86,14 @@ def test_a_log_file_is_private_and_rotates(tmp_path: Path) -> None:
 
     assert file.stat().st_mode & 0o777 == 0o600
     assert json.loads(file.read_text())["event"] == "started"
+
+
+def test_a_log_file_that_cannot_be_written_is_no_more_than_a_missing_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text("a file where the directory would be")
+    log.configure("info", io.StringIO(), {}, file=tmp_path / "log" / "echod.log")
+
+    structlog.get_logger("echod.test").info("job_finished")
+
+    assert capfd.readouterr() == ("", "")

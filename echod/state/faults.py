@@ -36,7 +36,7 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _WORDS = {
     sqlite3.SQLITE_READONLY: "it cannot be written; check its permissions and the file system",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the permissions of its directory",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check its permissions and those of its directory",
     sqlite3.SQLITE_PERM: "it cannot be opened; check its permissions",
     sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk",
 }
@@ -63,7 +63,8 @@ def newer(path: Path, found: int, known: int) -> DatabaseNewerError:
     """The error for a schema version above ours."""
     return DatabaseNewerError(
         f"The state database {path} was written by a newer echod (schema {found}, this one knows {known}); "
-        "upgrade echod, or move that file away to start with an empty queue."
+        "upgrade echod. To stay with this one, move that file away: what is queued, and what is known of the age and "
+        "use of entries, begins anew; memory and undo stay."
     )
 
 

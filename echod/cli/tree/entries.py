@@ -31,7 +31,7 @@ def explain(context: typer.Context, entry: EntryId, path: Where = None, as_of: A
 @app.command("record-access", epilog=example("echod record-access 4f1c 93ab --session $SESSION"))
 def record_access(
     context: typer.Context,
-    entries: Annotated[list[str], typer.Argument(metavar="ENTRY...", help="Ids of entries, or how they begin.")],
+    entries: Annotated[list[str], typer.Argument(metavar="ENTRY", help="Ids of entries, or how they begin.")],
     session: Annotated[
         str | None,
         typer.Option(

@@ -14,10 +14,10 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Force = Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")]
 
 Project = Annotated[Path, typer.Argument(metavar="PATH", help="A project, or any directory in one.")]
-OnlyHere = Annotated[Path | None, typer.Argument(metavar="[PATH]", help="Only this project.", show_default=False)]
+OnlyHere = Annotated[Path | None, typer.Argument(metavar="PATH", help="Only this project.", show_default=False)]
 Where = Annotated[
     Path | None,
-    typer.Argument(metavar="[PATH]", help="A project; default: the current directory's, else all.", show_default=False),
+    typer.Argument(metavar="PATH", help="A project; default: the current directory's, else all.", show_default=False),
 ]
 OneRole = Annotated[str | None, typer.Option("--role", metavar="NAME", help="Only this role.", show_default=False)]
 AsOf = Annotated[

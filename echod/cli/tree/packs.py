@@ -37,7 +37,7 @@ def install(context: typer.Context, pack: Stack, dry_run: DryRun = False) -> Non
 def update(
     context: typer.Context,
     pack: Annotated[
-        str | None, typer.Argument(metavar="[PACK]", help="Only this pack; default: all installed.", show_default=False)
+        str | None, typer.Argument(metavar="PACK", help="Only this pack; default: all installed.", show_default=False)
     ] = None,
     dry_run: DryRun = False,
 ) -> None:

@@ -72,7 +72,7 @@ def init(
     context: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="[PATH]", help="The project; default: the one we are in.", show_default=False),
+        typer.Argument(metavar="PATH", help="The project; default: the one we are in.", show_default=False),
     ] = None,
     roles: Annotated[
         str | None, typer.Option("--roles", metavar="A,B,...", help="Only these roles.", show_default=False)

@@ -15,7 +15,7 @@ from echod.cli.tree.options import Json, Project, Where
 def run(
     context: typer.Context,
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH]...", help="With --once: only these projects.")
+        list[Path] | None, typer.Argument(metavar="PATH", help="With --once: only these projects.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
     wait: Annotated[
@@ -54,7 +54,7 @@ def doctor(
     context: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="[PATH]", help="Of the projects, only this one.", show_default=False),
+        typer.Argument(metavar="PATH", help="Of the projects, only this one.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -119,7 +119,7 @@ def undo(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[JOB] [PATH]", help="The job's number, as `echod log` shows it, or --last; and the project."
+            metavar="JOB|PATH", help="The job's number, as `echod log` shows it, or --last; and the project."
         ),
     ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest job that was not undone.")] = False,
