@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.lineage import Shape, shape
@@ -22,16 +21,22 @@ from echod.store.steps import Tracer
 
 @dataclass(slots=True)
 class Readings:
-    """How contents were read before, by digest; a bounded memo, not a source of truth."""
+    """How contents were read before, by digest; a bounded memo, not a source of truth.
+
+    It holds `limit` contents and `limit_bytes` of text (a document takes ten times as much), or a single larger one.
+    """
 
     limit: int = 256
-    _known: dict[str, Document | Unreadable] = field(default_factory=dict)
+    limit_bytes: int = 8 << 20
+    _bytes: int = 0
+    _known: dict[str, tuple[int, Document | Unreadable]] = field(default_factory=dict)
     _shapes: dict[str, Shape] = field(default_factory=dict)
 
     def document(self, journal: RoleJournal, image: str) -> Document | None:
         """The document of an image of the journal; None where it is lost or cannot be read."""
-        known = self._known.get(image)
-        if known is None:
+        if image in self._known:
+            known = self._known[image][1]
+        else:
             try:
                 known = self.read(journal.images.get(image))
             except ImageMissing:
@@ -47,21 +52,21 @@ class Readings:
         """Parse a content, or recall how it was parsed."""
         name = digest(data)
         if name not in self._known:
-            _make_room(self._known, self.limit)
-            self._known[name] = parse(data)
-        return self._known[name]
+            while self._known and (len(self._known) >= self.limit or self._bytes + len(data) > self.limit_bytes):
+                oldest = next(iter(self._known))
+                self._bytes -= self._known.pop(oldest)[0]
+                self._shapes.pop(oldest, None)
+            self._known[name] = (len(data), parse(data))
+            self._bytes += len(data)
+        return self._known[name][1]
 
     def shape(self, image: str, document: Document) -> Shape:
         """What lineage sees of a document; `image` is its digest."""
         if image not in self._shapes:
-            _make_room(self._shapes, self.limit)
+            if len(self._shapes) >= self.limit:
+                self._shapes.pop(next(iter(self._shapes)))
             self._shapes[image] = shape(document)
         return self._shapes[image]
-
-
-def _make_room(memo: dict[str, Any], limit: int) -> None:
-    if len(memo) >= limit:
-        memo.pop(next(iter(memo)))
 
 
 @dataclass(frozen=True, slots=True)

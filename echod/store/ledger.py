@@ -6,6 +6,7 @@ their records. The set of all that is known is kept, and new commits are entered
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from echod.store.private import append_line, lines_of, replace_file
 from echod.store.records import Record
 
+_LINE = re.compile(r"\d{8,} [-+] .+")
 _Version = tuple[int, int, int]
 
 
@@ -34,7 +36,7 @@ class Ledger:
         if version != self._version or not self._entered <= numbers or any(record.seq < newest for record in new):
             self._keys, new = self._read(open_records), []
         for record in new:
-            _apply(self._keys, sorted(_lines(record)))
+            _apply(self._keys, sorted(_moves(record)))
         self._version, self._entered = version, numbers
         return self._keys
 
@@ -52,8 +54,11 @@ class Ledger:
 
     def _read(self, open_records: Iterable[Record]) -> set[str]:
         keys: set[str] = set()
-        lines = {*lines_of(self.path), *(line for record in open_records for line in _lines(record))}
-        _apply(keys, sorted(lines))
+        # A line that a full disk or a power cut tore names a finding that is in the record of its commit too.
+        whole = (line.split(" ", 2) for line in lines_of(self.path) if _LINE.fullmatch(line))
+        moves = {(int(number), mark, key) for number, mark, key in whole}
+        moves |= {(record.seq, mark, key) for record in open_records for mark, key in _moves(record)}
+        _apply(keys, ((mark, key) for _, mark, key in sorted(moves)))
         return keys
 
     def _file_version(self) -> _Version | None:
@@ -64,10 +69,9 @@ class Ledger:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _apply(keys: set[str], lines: Iterable[str]) -> None:
-    """Enter lines that are in order: by commit, and within one what was consumed before what was given back."""
-    for line in lines:
-        _, mark, key = line.split(" ", 2)
+def _apply(keys: set[str], moves: Iterable[tuple[str, str]]) -> None:
+    """Enter what is in order: by commit, and within one what was consumed before what was given back."""
+    for mark, key in moves:
         (keys.add if mark == "+" else keys.discard)(key)
 
 

@@ -154,6 +154,13 @@ class RecordUnreadable(StoreFault):
     """A record cannot be understood; it is left where it is."""
 
 
+def _consume(*, pre: str, kept: str, absorbed: str, keys: list[str], **names: str) -> ConsumeRecord:
+    # Most often all three contents are one. Of very many records that are kept in memory this is a good part.
+    same = {pre: pre}
+    kept, absorbed = same.setdefault(kept, kept), same.setdefault(absorbed, absorbed)
+    return ConsumeRecord(pre=pre, kept=kept, absorbed=absorbed, keys=tuple(keys), **names)
+
+
 def decode(data: bytes) -> Record:
     """The record that `encode` wrote.
 
@@ -170,7 +177,7 @@ def decode(data: bytes) -> Record:
                 "state": RecordState(raw["state"]),
                 "writes": tuple(WriteRecord(**w) for w in raw["writes"]),
                 "appends": tuple(AppendRecord(**a) for a in raw["appends"]),
-                "consumes": tuple(ConsumeRecord(**{**c, "keys": tuple(c["keys"])}) for c in raw["consumes"]),
+                "consumes": tuple(_consume(**consume) for consume in raw["consumes"]),
                 "absorbs": tuple(Absorption(**a) for a in raw["absorbs"]),
                 "reapplied": tuple(raw["reapplied"]),
                 "released": tuple(raw["released"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,77 @@ def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
     journal.trim_ledger(2)
 
     assert journal.known_keys() == {"key3", "key4"}
+
+
+@pytest.mark.parametrize("torn", ["00000003", "00000003 +", "00", "00000003 + "])
+def test_a_torn_line_of_the_ledger_costs_that_line_only(tmp_path: Path, torn: str) -> None:
+    journal = RoleJournal(tmp_path)
+    (tmp_path / "ledger").write_text(f"00000001 + one\n{torn}")
+    append_line(tmp_path / "ledger", "00000004 + four")
+
+    assert journal.known_keys() == {"one", "four"}
+
+
+def taking(seq: int, *keys: str, released: tuple[str, ...] = ()) -> Record:
+    """A commit that consumed a findings file with these findings."""
+    consumed = ConsumeRecord(f"reviewer/a{seq}-findings.md", "pre", "pre", "archive", f".claim{seq}", "pre", keys)
+    return Record(
+        seq, 1, "consolidate", "reviewer", "", float(seq), RecordState.APPLIED, consumes=(consumed,), released=released
+    )
+
+
+@given(st.lists(st.tuples(st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd"))), max_size=8), st.data())
+def test_what_is_known_is_the_same_whether_it_was_asked_before_or_not(
+    moves: list[tuple[set[str], set[str]]], data: st.DataObject
+) -> None:
+    """Commits are entered as they come; closing, forgetting and trimming change nothing about that."""
+    with tempfile.TemporaryDirectory() as root:
+        journal = RoleJournal(Path(root))
+        for seq, (consumed, released) in enumerate(moves, start=1):
+            journal.save(taking(seq, *sorted(consumed), released=tuple(sorted(released))))
+            match data.draw(st.sampled_from(["keep", "close", "forget"])):
+                case "close":
+                    oldest = journal.open_records()[0]
+                    journal.enter_ledger(oldest)
+                    journal.close(replace(oldest, state=RecordState.CLOSED))
+                case "forget":
+                    journal.forget(journal.open_records()[-1])
+            assert journal.known_keys() == RoleJournal(Path(root)).known_keys()
+
+
+def test_while_a_role_is_held_its_records_are_read_once_and_are_right(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    first, second, third = taking(1, "a"), taking(2, "b"), taking(3, "c")
+    journal.save(first)
+    with journal.alone():
+        assert journal.open_records() == (first,)
+        journal.save(third)
+        journal.save(second)
+        changed = replace(second, summary="changed")
+        journal.save(changed)
+        journal.forget(first)
+
+        assert journal.open_records() == (changed, third)
+        assert journal.next_seq() == 4
+        journal.close(replace(third, state=RecordState.CLOSED))
+        assert journal.open_records() == (changed,)
+        assert [record.seq for record in journal.closed_records()] == [3]
+
+    assert journal.open_records() == (changed,) == RoleJournal(tmp_path).open_records()
+
+
+def test_the_newest_state_is_the_last_of_all(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    assert journal.newest_state() is None
+    write = WriteRecord("reviewer/MEMORY.md", "before", "after", ".stage", 1, "before")
+
+    journal.note_states([KnownState("old", 1.0, None), KnownState("older", 0.5, None)])
+    assert journal.newest_state() == journal.states()[-1] == KnownState("old", 1.0, None)
+    journal.save(replace(taking(2, "a"), writes=(write,)))
+    journal.save(taking(3, "b"))
+    assert journal.newest_state() == journal.states()[-1] == KnownState("after", 2.0, None)
+    journal.note_states([KnownState("new", 9.0, "main")])
+    assert journal.newest_state() == journal.states()[-1] == KnownState("new", 9.0, "main")
 
 
 def test_an_image_is_what_it_was_or_missing(tmp_path: Path) -> None:
