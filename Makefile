@@ -22,7 +22,7 @@ demo: $(READY)  ## watch the real service do its main job on a realistic project
 	@$(BIN)/python -m tests.demo
 
 test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz and not bench"
+	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz"
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -34,8 +34,8 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## measure the budgets and print a table
-	$(BIN)/python -m pytest -m bench -s -p no:randomly tests/bench
+bench: $(READY)  ## measure every promise, print one table; JSON=FILE keeps it, TOPICS="idle storm" chooses
+	$(BIN)/python -m tests.bench $(TOPICS) $(if $(JSON),--json $(JSON))
 
 fuzz: $(READY)  ## let hypothesis search for minutes
 	$(BIN)/python -m pytest -m fuzz

@@ -74,7 +74,7 @@ class Home:
             **kept,
             "HOME": str(self.root),
             "ECHOD_STATE_DIR": str(self.state),
-            "ECHOD_RUNTIME_DIR": str(self.root / "run"),
+            "ECHOD_RUNTIME_DIR": str(self.runtime),
             "CLAUDE_CONFIG_DIR": str(self.root / "claude"),
             "NO_COLOR": "1",
             "ECHOD_QUIET_SECONDS": "0",
@@ -86,6 +86,10 @@ class Home:
     @property
     def state(self) -> Path:
         return self.root / "state"
+
+    @property
+    def runtime(self) -> Path:
+        return self.root / "run"
 
     def echod(
         self, *arguments: object, before: tuple[str, ...] = (), **changed: str
@@ -134,8 +138,8 @@ class Daemon:
         return self.process.wait(PATIENCE_SECONDS)
 
 
-def start(home: Home) -> Daemon:
-    """Start the real service and wait until it answers."""
+def start(home: Home, seconds: float = PATIENCE_SECONDS) -> Daemon:
+    """Start the real service and wait until it answers, which takes longer with very many projects."""
     log = home.root / "service.log"
     with log.open("a") as stderr:
         process = subprocess.Popen(
@@ -147,7 +151,7 @@ def start(home: Home) -> Daemon:
             text=True,
         )
     daemon = Daemon(home, process, log)
-    heartbeat = home.root / "run" / "heartbeat.json"
+    heartbeat = home.runtime / "heartbeat.json"
 
     def up() -> bool:
         if process.poll() is not None:
@@ -156,14 +160,14 @@ def start(home: Home) -> Daemon:
             return bool(json.loads(heartbeat.read_text())["pid"] == process.pid)
         return False
 
-    until(up, "the service's heartbeat")
+    until(up, "the service's heartbeat", seconds)
     return daemon
 
 
 @contextlib.contextmanager
-def daemon(home: Home) -> Iterator[Daemon]:
+def daemon(home: Home, seconds: float = PATIENCE_SECONDS) -> Iterator[Daemon]:
     """A running service that is gone afterwards, whatever happens."""
-    running = start(home)
+    running = start(home, seconds)
     try:
         yield running
     finally:

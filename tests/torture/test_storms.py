@@ -6,30 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.torture.campaigns import MIXES, harmless
 from tests.torture.storm import Outcome, Storm, engine_service, naive_service, rage, table
-
-MIXES = {
-    "appenders": "aaaagg",
-    "held descriptors": "hhaagg",
-    "renaming replacers": "rrggg",
-    "truncating editors": "eeggg",
-    "shell appends": "ssrgg",
-    "all of them": "aarreeggg",
-}
-
-
-def harmless(outcome: Outcome) -> bool:
-    """The bar: nothing lost, nothing twice in the memory, nothing torn, no edit lost, no crash."""
-    return not any(
-        (
-            outcome.lost,
-            outcome.lost_findings,
-            outcome.twice,
-            outcome.torn,
-            outcome.edits_lost,
-            outcome.crashes,
-        )
-    )
 
 
 @pytest.mark.parametrize("mix", ["held descriptors", "all of them"])

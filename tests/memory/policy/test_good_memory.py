@@ -22,7 +22,7 @@ from echod.memory.policy import (
 )
 from echod.memory.policy.lines import document_lines, entry_lines
 from echod.memory.redact import redact, redact_entry
-from tests.bench.test_document_bench import large_file
+from tests.bench.made import large_file
 from tests.memory.policy.samples import ROLE, TODAY, entry, ids, memory, observation
 
 DAYS = 30

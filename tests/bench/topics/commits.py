@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
-from statistics import quantiles
-
-import pytest
 
 from echod.store.limits import EngineLimits
+from tests.bench.figures import Figures, Table, quartiles
+from tests.bench.reference import rounds
+from tests.bench.workspace import Workspace
 from tests.torture.entries import entry
 from tests.torture.service import Arena, plan
 
-ENTRIES = 150
-ROUNDS = 100
+_ENTRIES = 150
+_ROUNDS, _SECONDS = 100, 20.0
 
 
-def _measure(base: Path) -> dict[str, list[float]]:
+def measure(space: Workspace) -> Figures:
+    """The steps of a commit by the engine alone, on the disk and in memory."""
+    rows = [
+        (f"{step}, {where}", *_percentiles(values))
+        for where, base in (("disk", space.disk), ("memory", space.memory))
+        for step, values in _steps(base / "arena").items()
+    ]
+    title = f"A commit: {_ENTRIES} entries, one finding comes in (up to {_ROUNDS} times)"
+    return Figures(tables=(Table(title, ("step", "p50 ms", "p95 ms"), tuple(rows)),))
+
+
+def _steps(base: Path) -> dict[str, list[float]]:
     """Milliseconds of reading, of the commit, and of the following settling of debts."""
     arena = Arena(base)
-    arena.found(*(entry(f"w{number}") for number in range(ENTRIES)))
+    arena.found(*(entry(f"w{number}") for number in range(_ENTRIES)))
     engine = arena.engine(EngineLimits(displaced_hours=0.0))
     took: dict[str, list[float]] = {"open and read": [], "commit": [], "merge late bytes and close": []}
-    for number in range(ROUNDS):
+    for number in rounds(_ROUNDS, _SECONDS):
         (arena.role.path / "a-findings.md").write_bytes(entry(f"f{number % 3}x{number}"))
         start = time.perf_counter()
         with engine.open_role(arena.role) as session:
@@ -41,19 +51,6 @@ def _measure(base: Path) -> dict[str, list[float]]:
     return took
 
 
-def _row(name: str, values: list[float]) -> str:
-    cuts = quantiles(values, n=20)
-    return f"{name:34}{cuts[9]:9.1f}{cuts[18]:9.1f}"
-
-
-@pytest.mark.bench
-def test_commit(tmp_path: Path) -> None:
-    print(f"\n{f'{ENTRIES} entries, one finding':34}{'p50 ms':>9}{'p95 ms':>9}")
-    places = {"disk": tmp_path / "arena"}
-    if os.access("/dev/shm", os.W_OK):
-        places["memory"] = Path(f"/dev/shm/echod-bench-{os.getpid()}")
-    for name, base in places.items():
-        took = _measure(base)
-        for step, values in took.items():
-            print(_row(f"{step}, {name}", values))
-        assert all(len(values) == ROUNDS for values in took.values())
+def _percentiles(values: list[float]) -> tuple[float, float]:
+    _, middle, _ = quartiles(values)
+    return round(middle, 1), round(sorted(values)[int(len(values) * 0.95)], 1)

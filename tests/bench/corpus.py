@@ -1,0 +1,12 @@
+"""Real and labelled files, where there are any: `MEMORY_CORPUS` names their directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def corpus() -> Path | None:
+    """The corpus; None where there is none, and what needs it is not measured then."""
+    root = os.environ.get("MEMORY_CORPUS")
+    return Path(root) if root and Path(root).is_dir() else None

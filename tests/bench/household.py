@@ -1,0 +1,131 @@
+"""A user's machine: projects with memories, echod's own files where the platform puts them, a daemon to look at."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.projects import Projects
+from tests.bench.workspace import Workspace
+from tests.support import Daemon, Home, daemon, finding, project, until
+
+ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator")
+USUAL = {"ECHOD_QUIET_SECONDS": "30", "ECHOD_DEBOUNCE_SECONDS": "2", "ECHOD_DEBOUNCE_MAX_SECONDS": "20"}
+"""The defaults, against the haste of tests."""
+
+_LONG_AGO = 1_700_000_000.0
+_LEARNINGS = 10
+_CALM_SECONDS, _CALM_CPU_SECONDS = 2.0, 0.02
+
+
+@dataclass(frozen=True)
+class Household(Home):
+    """As on a user's machine: the runtime directory is in memory, and no variable says where anything is."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of commands and daemon."""
+        chosen = {name: value for name, value in super().environ.items() if not name.startswith(("ECHOD_", "XDG_"))}
+        return {**chosen, "XDG_RUNTIME_DIR": str(self.root / "run"), **self.settings}
+
+    @property
+    def state(self) -> Path:
+        """Where the platform puts the state."""
+        return self.root / ".local/state/echod"
+
+    @property
+    def runtime(self) -> Path:
+        """Heartbeat, canary, wake file, snapshot."""
+        return self.root / "run/echod"
+
+
+def household(space: Workspace, projects: int, settings: Mapping[str, str] | None = None) -> Household:
+    """A home with so many registered projects of six roles, ten entries in each memory, all of them long at rest."""
+    home = Household(space.directory("home"), settings or {})
+    (space.memory / "run").mkdir()
+    (home.root / "run").symlink_to(space.memory / "run")
+    home.state.mkdir(mode=0o700, parents=True)
+    for number in range(projects):
+        settle_in(home, space.disk / "projects" / f"p{number}")
+    return home
+
+
+def settle_in(home: Household, root: Path) -> Path:
+    """One registered project with six roles and their memories."""
+    made = project(root, *ROLES)
+    (made / "tmp").mkdir()
+    for role in ROLES:
+        entries = [finding(f"Lesson {n} of {role}") for n in range(_LEARNINGS)]
+        memory = made / f".rune/echoes/{role}/MEMORY.md"
+        memory.write_text(f"# {role.title()} Memory\n\n" + "\n".join(entries))
+        os.utime(memory, (_LONG_AGO, _LONG_AGO))  # a memory of just now would keep its gate from being idle
+    Projects(home.state / "projects").add(made)
+    return made
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a process has used so far."""
+
+    cpu_seconds: float
+    memory_mib: float
+    peak_mib: float
+    threads: int
+    descriptors: int
+    written_bytes: int
+
+    @classmethod
+    def of(cls, pid: int) -> Use:
+        """Look into /proc."""
+        proc = Path(f"/proc/{pid}")
+        status = dict(line.split(":", 1) for line in proc.joinpath("status").read_text().splitlines())
+        io = dict(line.split(": ") for line in proc.joinpath("io").read_text().splitlines())
+        return cls(
+            cpu_seconds=time.clock_gettime(_cpu_clock(pid)),
+            memory_mib=int(status["VmRSS"].split()[0]) / 1024,
+            peak_mib=int(status["VmHWM"].split()[0]) / 1024,
+            threads=int(status["Threads"]),
+            descriptors=len(list(proc.joinpath("fd").iterdir())),
+            written_bytes=int(io["write_bytes"]),
+        )
+
+
+def _cpu_clock(pid: int) -> int:
+    """The clock that counts the nanoseconds of another process: clock_getcpuclockid(3) as Linux computes it."""
+    return (~pid << 3) | 2
+
+
+@contextmanager
+def at_rest(home: Household) -> Iterator[Daemon]:
+    """A daemon whose first look at everything is over."""
+    with daemon(home) as running:
+        settled(running)
+        yield running
+
+
+def settled(running: Daemon) -> None:
+    """Wait for two seconds almost without work."""
+    before = Use.of(running.process.pid).cpu_seconds
+
+    def still() -> bool:
+        nonlocal before
+        time.sleep(_CALM_SECONDS)  # the span over which it is judged
+        now = Use.of(running.process.pid).cpu_seconds
+        calm, before = now - before <= _CALM_CPU_SECONDS, now
+        return calm
+
+    until(still, "the service to become idle", seconds=120)
+
+
+def seconds_until(holds: Callable[[], bool], what: str, seconds: float) -> float:
+    """How long it takes for a condition to hold, looked at every millisecond."""
+    begin = time.perf_counter()
+    while not holds():
+        if time.perf_counter() - begin > seconds:
+            raise TimeoutError(f"waited {seconds:g} s in vain for: {what}")
+        time.sleep(0.001)
+    return time.perf_counter() - begin

@@ -1,0 +1,89 @@
+"""What commands cost whoever waits for them, as multiples of a Python that does nothing, run in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.bench.figures import Bar, Figures, Row, below, row
+from tests.bench.household import USUAL, Household, at_rest, household
+from tests.bench.reference import rounds
+from tests.bench.workspace import Workspace
+from tests.hooks.events import teammate
+
+_PROJECTS = 100
+_ROUNDS, _SECONDS = 41, 20.0
+_WAITING = 1000
+_BARE = (sys.executable, "-c", "pass")
+_ECHOD = str(Path(sys.executable).with_name("echod"))
+_HOOK = (_ECHOD, "hook", "task-completed")
+_STATUS = (_ECHOD, "status")
+
+
+def measure(space: Workspace) -> Figures:
+    """The hook, the status with and without a daemon, and, to inform, what else is typed often."""
+    home = household(space, _PROJECTS, USUAL)
+    project = space.disk / "projects/p0"
+    event = json.dumps(teammate(project)).encode()
+    rows = list(_compare(home, event, {"echod hook task-completed": (_HOOK, below(2))}))
+    spool = home.state / "spool"
+    for number in range(_WAITING):
+        (spool / f"{number:020d}-0000002-1.stop.json").touch()
+    rows += _compare(home, event, {f"echod hook task-completed, {_WAITING:,} events waiting": (_HOOK, below(2))})
+    for file in spool.iterdir():
+        file.unlink()
+    with at_rest(home):
+        rows += _compare(
+            home,
+            b"",
+            {
+                f"echod status, daemon up, {_PROJECTS} projects": (_STATUS, below(10)),
+                "echod gate": ((_ECHOD, "gate", str(project)), None),
+                "echod explain --help": ((_ECHOD, "explain", "--help"), None),
+            },
+        )
+    rows += _compare(home, b"", {f"echod status, daemon down, {_PROJECTS} projects": (_STATUS, below(25))})
+    return Figures(tuple(rows))
+
+
+def _compare(home: Household, told: bytes, commands: Mapping[str, tuple[Sequence[str], Bar | None]]) -> list[Row]:
+    bare: list[float] = []
+    took: dict[str, list[float]] = {name: [] for name in commands}
+    for number in rounds(_ROUNDS + 1, _SECONDS):
+        reference = _seconds(_BARE, told, home)
+        each = {name: _seconds(command, told, home) for name, (command, _) in commands.items()}
+        if number == 0:
+            continue  # what was not compiled yet is now
+        bare.append(reference)
+        for name, seconds in each.items():
+            took[name].append(seconds)
+    return [
+        row(
+            name,
+            [seconds / reference for seconds, reference in zip(took[name], bare, strict=True)],
+            "x",
+            bar=bar,
+            note=f"{_middle(took[name]):.0f} ms against {_middle(bare):.1f} ms of python -c pass",
+        )
+        for name, (_, bar) in commands.items()
+    ]
+
+
+def _middle(seconds: list[float]) -> float:
+    return sorted(seconds)[len(seconds) // 2] * 1000
+
+
+def _seconds(command: Sequence[str], told: bytes, home: Household) -> float:
+    environ = {name: value for name, value in home.environ.items() if not name.startswith("PYTHON")}
+    environ |= {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
+    begin = time.perf_counter()
+    done = subprocess.run(command, input=told, env=environ, cwd=home.root, capture_output=True, check=False)
+    took = time.perf_counter() - begin
+    if done.returncode not in (0, 3):  # 3: status, and no daemon runs
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()}")
+    return took

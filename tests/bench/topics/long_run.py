@@ -1,0 +1,123 @@
+"""Ten thousand jobs over a hundred days, by a clock that runs ahead: does memory leak, does the state pile up?
+
+The work is the product's own: findings are found, folded in and archived, a memory that grew too long is pruned, late
+bytes are settled, and once a day what is beyond its time is forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from echod.store.layout import Store
+from tests.bench.figures import Figures, Row, Table, below
+from tests.bench.household import Use
+from tests.bench.made import words
+from tests.bench.workshop import Workshop, only_store, workshop
+from tests.bench.workspace import Workspace
+from tests.support import finding, project
+
+_DAYS = 100
+_JOBS_A_DAY = 100
+_ROLES = ("reviewer", "workers", "planner", "auditor")
+_DAY_SECONDS = 86_400.0
+_WARM_DAY = 40
+"""By then everything that is kept for a while (jobs for 30 days, the journal for 14) has been forgotten once."""
+
+_LEAK_BAR_MIB = 2
+_GROWTH_BAR = 1.1
+
+
+@dataclass
+class _Calendar:
+    """Unix seconds, some days ahead."""
+
+    ahead_days: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_days * _DAY_SECONDS
+
+
+@dataclass
+class _Diary:
+    """What was measured at the end of each day."""
+
+    jobs: list[int] = field(default_factory=list)
+    memory_mib: list[float] = field(default_factory=list)
+    state_bytes: list[int] = field(default_factory=list)
+
+
+def measure(space: Workspace) -> Figures:
+    """In memory, because nothing here is about the disk."""
+    store = only_store(project(space.memory / "project", *_ROLES))
+    calendar, diary, random = _Calendar(), _Diary(), Random(5)
+    state = space.memory / "state"
+    with workshop(state, clock=calendar, memory_line_limit=150) as shop:
+        shop.house.entries.let_go(store.key, _ROLES)
+        done = 0
+        for day in range(_DAYS):
+            calendar.ahead_days = day
+            done += _a_day(shop, store, partial(_findings, random, store, day))
+            shop.house.worker.settle(store)
+            shop.house.worker.tidy()
+            diary.jobs.append(done)
+            diary.memory_mib.append(Use.of(os.getpid()).memory_mib)
+            diary.state_bytes.append(_size(state))
+    return _told(diary)
+
+
+def _a_day(shop: Workshop, store: Store, appear: Callable[[int], None]) -> int:
+    done = 0
+    for number in range(_JOBS_A_DAY):
+        appear(number)
+        done += shop.work_off(store)
+    return done
+
+
+def _findings(random: Random, store: Store, day: int, number: int) -> None:
+    role = _ROLES[number % len(_ROLES)]
+    text = finding(f"{words(random, 5)} {day} {number}", words(random, 30), date="2026-11-20")
+    (store.root / role / f"agent{number}-findings.md").write_text(text)
+
+
+def _size(state: Path) -> int:
+    return sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
+
+
+def _told(diary: _Diary) -> Figures:
+    warm, last = _WARM_DAY - 1, _DAYS - 1
+    leaked = diary.memory_mib[last] - diary.memory_mib[warm]
+    grown = _mean(diary.state_bytes[-10:]) / _mean(diary.state_bytes[warm : warm + 10])
+    between = diary.jobs[last] - diary.jobs[warm]
+    days = tuple(
+        (day, diary.jobs[day - 1], round(diary.memory_mib[day - 1], 1), round(diary.state_bytes[day - 1] / 1e6, 1))
+        for day in (1, 10, 20, 30, 40, 60, 80, 100)
+    )
+    return Figures(
+        (
+            Row(
+                f"memory gained from day {_WARM_DAY} to day {_DAYS}",
+                leaked,
+                "MiB",
+                bar=below(_LEAK_BAR_MIB),
+                note=f"over {between:,} jobs; {diary.jobs[last]:,} in all",
+            ),
+            Row(
+                f"state directory, last ten days against those from day {_WARM_DAY}",
+                grown,
+                "x",
+                bar=below(_GROWTH_BAR),
+                note=f"{diary.state_bytes[last] / 1e6:.1f} MB in the end",
+            ),
+        ),
+        tables=(Table("Ten thousand jobs over a hundred days", ("day", "jobs", "memory MiB", "state MB"), days),),
+    )
+
+
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,70 @@
+"""How much memory the largest jobs take at their peak, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.bench.figures import Figures, Row
+from tests.bench.household import Use
+from tests.bench.made import findings, knowledge_file, large_file, memory_file
+from tests.bench.workshop import only_store, workshop
+from tests.bench.workspace import Workspace
+from tests.support import in_child, project
+
+_ENTRIES = 20_000
+_LEARNINGS = 1_000
+
+
+def measure(space: Workspace) -> Figures:
+    """The peak of a worker that does nothing, and of jobs at the size where echod still reads the file."""
+    jobs: dict[str, tuple[str, Callable[[], dict[str, bytes]], int]] = {
+        f"consolidate {_LEARNINGS:,} findings into {_ENTRIES:,} entries": ("consolidate", _to_consolidate, 100_000),
+        f"prune {_ENTRIES:,} entries": ("prune", lambda: {"MEMORY.md": large_file(_ENTRIES)}, 150),
+        "compress 10,000 entries": ("compress", lambda: {"knowledge.md": knowledge_file(10_000)}, 100_000),
+    }
+    rows = [Row("peak memory of a worker without work", _peak(space, "none", _nothing), "MiB")]
+    for number, (what, (kind, files, limit)) in enumerate(jobs.items()):
+        work = partial(_job, kind, files, limit)
+        rows.append(Row(f"peak memory: {what}", _peak(space, f"job{number}", work), "MiB"))
+    return Figures(tuple(rows))
+
+
+def _to_consolidate() -> dict[str, bytes]:
+    return {"MEMORY.md": memory_file(_ENTRIES)} | {file.name: file.data for file in findings(1, _LEARNINGS, 10)}
+
+
+def _nothing(base: Path) -> None:
+    with workshop(base / "state"):
+        pass
+
+
+def _job(kind: str, files: Callable[[], dict[str, bytes]], limit: int, base: Path) -> None:
+    store = only_store(project(base / "project", "reviewer"))
+    if in_child(partial(_write, store.root / "reviewer", files)) != 0:  # making them must not count as the job's peak
+        raise AssertionError("the files could not be written")
+    with workshop(base / "state", memory_line_limit=limit) as shop:
+        shop.look(store)
+        shop.house.entries.let_go(store.key, ["reviewer"])
+        shop.do(store, kind)
+
+
+def _write(role: Path, files: Callable[[], dict[str, bytes]]) -> None:
+    for name, data in files().items():
+        (role / name).write_bytes(data)
+
+
+def _peak(space: Workspace, name: str, work: Callable[[Path], None]) -> float:
+    """The peak in MiB of a process that does this work."""
+    base, told = space.directory(name), space.disk / f"{name}.peak"
+
+    def measured() -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # proc_pid_clear_refs(5): the peak is counted from here
+        work(base)
+        told.write_text(str(Use.of(os.getpid()).peak_mib))
+
+    if in_child(measured) != 0:
+        raise AssertionError(f"{name} failed")
+    return float(told.read_text())

@@ -1,0 +1,96 @@
+"""The product's own worker in this process: a house as the daemon furnishes it, and jobs run one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from echod.config import Settings
+from echod.daemon.wiring import House, furnish
+from echod.jobs.outcome import Blocked, Done, Failed
+from echod.jobs.reconcile import reconcile
+from echod.jobs.work import Finished
+from echod.paths import Paths
+from echod.state.job import PENDING
+from echod.store import layout
+from echod.store.layout import Store
+
+_PATIENCE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """A house, and the clock that it goes by."""
+
+    house: House
+    clock: Callable[[], float]
+
+    def look(self, store: Store) -> None:
+        """Bring the queue in line with a store."""
+        rules = self.house.lookout.rules(store.project)
+        if troubles := reconcile(store, rules, self.house.queue, self.clock(), self.house.inbox, self.house.upkeep):
+            raise AssertionError(troubles[0].text)
+
+    def work_off(self, store: Store) -> int:
+        """Look and work until the store calls for nothing; how many jobs were done."""
+        done, deadline = 0, time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            self.look(store)
+            self.house.queue.wake_deferred(store.key, self.clock())
+            worked = 0
+            while (finished := self.house.worker.turn([store.key])) is not None and _is_done(finished):
+                worked += 1
+                deadline = time.monotonic() + _PATIENCE_SECONDS
+            if not worked and not self._pending(store):
+                return done
+            done += worked
+        raise TimeoutError(f"the work in {store.key} does not end")
+
+    def do(self, store: Store, kind: str) -> None:
+        """Run what is due until a job of this kind has changed something."""
+        while (finished := self.house.worker.turn([store.key])) is not None:
+            if not _is_done(finished):
+                raise AssertionError(f"{finished.job.kind.value} had to wait: {finished.outcome}")
+            if finished.job.kind == kind:
+                assert isinstance(finished.outcome, Done)
+                assert finished.outcome.changed, finished.outcome.summary
+                return
+        raise AssertionError(f"nothing called for a job of the kind {kind}")
+
+    def _pending(self, store: Store) -> bool:
+        return any(job.store == store.key for job in self.house.view.jobs(PENDING, limit=1_000))
+
+
+@contextmanager
+def workshop(
+    state: Path, *, clock: Callable[[], float] = time.time, memory_line_limit: int = 100_000
+) -> Iterator[Workshop]:
+    """A house with its state in `state`, whose gate opens at once and whose memories may be long.
+
+    Args:
+        state: an empty directory, which becomes state and runtime directory.
+        clock: Unix seconds; may run ahead of the machine's own.
+        memory_line_limit: above so many lines entries have to go.
+    """
+    settings = Settings(quiet_seconds=0, memory_line_limit=memory_line_limit)
+    environ = {"HOME": str(state), "CLAUDE_CONFIG_DIR": str(state / "claude")}
+    with furnish(Paths(state, state / "run", state / "config.toml"), settings, environ, clock) as house:
+        yield Workshop(house, clock)
+
+
+def only_store(project: Path) -> Store:
+    """The one store of a project."""
+    (store,) = layout.stores_of(project)
+    return store
+
+
+def _is_done(finished: Finished) -> bool:
+    """A deferred job waits for the next look; one that failed ends the measurement."""
+    match finished.outcome:
+        case Failed() | Blocked():
+            raise AssertionError(f"{finished.job.kind.value}: {finished.outcome}")
+        case outcome:
+            return isinstance(outcome, Done)

@@ -1,0 +1,88 @@
+"""Series of schedules and storms: all there are, or a sample. What they came to is counted, not judged."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from tests.torture.explorer import Tally, count_steps, fresh, run, run_killed
+from tests.torture.service import Arena
+from tests.torture.storm import Outcome
+from tests.torture.writers import KINDS, Schedule, Writer, actions, scripts
+
+SEED = 20261127
+TARGETS = ("memory", "findings")
+ALL = tuple(f"{target}-{kind}" for target in TARGETS for kind in KINDS)
+
+MIXES = {
+    "appenders": "aaaagg",
+    "held descriptors": "hhaagg",
+    "renaming replacers": "rrggg",
+    "truncating editors": "eeggg",
+    "shell appends": "ssrgg",
+    "all of them": "aarreeggg",
+}
+"""Who writes in a storm; the letters are those of `storm`."""
+
+
+def harmless(outcome: Outcome) -> bool:
+    """The bar: nothing lost, nothing twice in the memory, nothing torn, no edit lost, no crash."""
+    return not any(
+        (
+            outcome.lost,
+            outcome.lost_findings,
+            outcome.twice,
+            outcome.torn,
+            outcome.edits_lost,
+            outcome.crashes,
+        )
+    )
+
+
+def explore(base: Path, target: str, kind: str, sample: int | None) -> Tally:
+    """One writer at every step of a commit, or at a sample of them."""
+    steps, tally = count_steps(base), Tally()
+    every = list(scripts(kind, _target(base, target), steps))
+    chosen = every if sample is None or sample >= len(every) else random.Random(SEED).sample(every, sample)
+    for name, writer, schedule in chosen:
+        tally.add(name, run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
+    return tally
+
+
+def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int) -> Tally:
+    """Random schedules of one or two writers that take turns, with up to three kills, some of them in recovery."""
+    rnd, tally, steps = random.Random(seed), Tally(), count_steps(base)
+    for number in range(runs):
+        fresh(base)
+        schedule: Schedule = {}
+        writers = []
+        for turn, kind in enumerate(rnd.sample(kinds, rnd.randint(1, 2))):
+            target, way = kind.split("-")
+            writer = Writer(_target(base, target), f"x{turn}")
+            writers.append(writer)
+            steps_of = actions(way, writer)
+            start = turn * steps
+            for at, action in zip(sorted(rnd.randrange(steps) for _ in steps_of), steps_of, strict=True):
+                schedule.setdefault(start + at, []).append(action)
+        kills = {rnd.randrange(steps + 8) for _ in range(rnd.randint(1, 3))}
+        name = f"seed {seed} run {number}: {[w.path.name for w in writers]} kills {sorted(kills)}"
+        done, wrong = run_killed(base, schedule, writers, kills)
+        tally.kills += done
+        tally.add(name, wrong)
+    return tally
+
+
+def kill_at_every_step(base: Path) -> Tally:
+    """Two turns of the service, killed once at each of their steps; nobody else writes."""
+    tally = Tally()
+    for step in range(count_steps(base)):
+        fresh(base)
+        done, wrong = run_killed(base, {}, [], {step})
+        tally.kills += done
+        tally.add(f"killed at {step}", wrong)
+    return tally
+
+
+def _target(base: Path, target: str) -> Path:
+    role = Arena(base).role
+    return role.memory if target == "memory" else role.path / "a-findings.md"
