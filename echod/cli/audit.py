@@ -101,9 +101,10 @@ def _lines(report: AuditReport) -> Iterator[str]:
     yield "  Doc packs:"
     for pack in report.packs:
         at = f"installed {plain(pack.installed_at[:10])}" if pack.installed_at else "no manifest"
-        added = f", {pack.added} of them added" if pack.added else ""
-        entries = f"{count(pack.entries, 'entry', 'entries')}{added}"
-        yield paragraph(f"{plain(', '.join(pack.domains))}  {at}", indent=f"    {pack.name:<15} {entries:<12}  ")
+        entries, domains = count(pack.entries, "entry", "entries"), plain(", ".join(pack.domains))
+        yield f"    {pack.name:<15} {entries:<12} {domains:<24} {at}"
+        if pack.added:
+            yield f"      {pack.added} of them did not come with the pack"
     yield from [] if report.packs else ["    none"]
     yield "\n  Elevated echoes:"
     yield from (line for entry in report.elevated for line in _entry(entry))

@@ -130,13 +130,13 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
     if not state.is_installed:
         raise NotDoneError(f"The doc pack {stack} is not installed; echod packs status lists those that are.")
     version = f" (v{plain(state.installed.manifest.version)})" if state.installed.manifest else ""
-    edited = ", which you have changed" if state.edited else ""
+    edited = ", which you have changed," if state.edited else ""
     if dry_run:
         typer.echo(paragraph(f"The doc pack {stack}{version}{edited} would be removed; its text would be archived."))
         return
     may_write(shell)
     if not yes:
-        ask(f"Remove the doc pack {stack}{version}{edited}? Its text is archived.")
+        ask(f"Remove the doc pack {stack}{version}{edited.rstrip(',')}? Its text is archived.")
 
     def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
         return packing.take(job.id, session, _state(shell, stack).installed.raw, gate, shell.now)
@@ -221,7 +221,7 @@ def _state(shell: Shell, stack: str) -> PackState:
     if not is_stack(stack):
         raise UsageError(f"{plain(stack)!r} is no name of a doc pack: a letter, then 1 to 63 letters, digits, - and _.")
     inventory, days = look(shell)
-    nothing = state_of(Installed(stack, None, None, None, None), None, packing.moment(shell.now), days)
+    nothing = state_of(Installed(stack), None, packing.moment(shell.now), days)
     return next((state for state in inventory.packs if state.stack == stack), nothing)
 
 
@@ -239,8 +239,8 @@ def _room(shell: Shell) -> PackRoom:
 
 
 def _refuse_unusable(state: PackState) -> None:
-    """A manifest that cannot be used stays as it is: it may say what a later version needs to know."""
-    if state.installed.manifest is None and state.installed.raw is not None:
+    """What cannot be used stays as it is: it may say what a later version of echod needs to know."""
+    if state.installed.barred:
         raise NotDoneError(f"{state.installed.problem} Nothing was changed; mend it, or delete it and install again.")
 
 

@@ -217,10 +217,11 @@ def _manifest(pack: Pack, before: Manifest | None, now: datetime) -> Manifest:
 def _checked(state: PackState, manifest: Manifest, now: datetime) -> Manifest:
     """That there is nothing newer is worth a note only where the pack was getting old.
 
-    A file of another program that is just what the registry has is known from then on.
+    A registry that has the very same text may say that it was looked at since; and a file of another program that is
+    just what the registry has is known from then on.
     """
-    if state.pack and manifest.sha256 is None and state.edited is False and state.offer is Offer.NOTHING:
-        manifest = replace(manifest, sha256=state.pack.sha256)
+    if state.pack and state.offer is Offer.NOTHING:
+        manifest = replace(manifest, sha256=state.pack.sha256, last_updated=state.pack.listed.last_updated)
     return replace(manifest, checked_at=_stamp(now)) if state.stale else manifest
 
 

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from echod.memory.document import Document, parse
@@ -22,6 +22,7 @@ from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 
 _SUFFIX = ".json"
+_LINK = "it is a symbolic link, and none is followed here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,15 @@ class Installed:
         raw: the manifest's bytes; None where there is no such file.
         memory: its file's bytes; None where there is none, or it cannot be read.
         problem: what is wrong with it, a sentence; None for nothing.
+        barred: something stands in its place that echod cannot use, and so must not write over.
     """
 
     stack: str
-    manifest: Manifest | None
-    raw: bytes | None
-    memory: bytes | None
-    problem: str | None
+    manifest: Manifest | None = None
+    raw: bytes | None = None
+    memory: bytes | None = None
+    problem: str | None = None
+    barred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Holding:
 
     def pack(self, stack: str) -> Installed:
         """What there is of a pack, perhaps nothing."""
-        return next((pack for pack in self.packs if pack.stack == stack), Installed(stack, None, None, None, None))
+        return next((pack for pack in self.packs if pack.stack == stack), Installed(stack))
 
 
 def manifest_path(home: Path, stack: str) -> Path:
@@ -81,10 +84,9 @@ def look(home: Path) -> Holding:
         with _directory(home, packs_store(home).root) as packs:
             stacks = set(found) | {name for name in ([] if packs is None else packs.names()) if is_stack(name)}
             for stack in stacks:
-                known = found.get(stack) or Installed(stack, None, None, None, None)
+                known = found.get(stack) or Installed(stack)
                 found[stack] = known if packs is None else _with_memory(packs, known)
-    there = (pack for pack in found.values() if pack.raw is not None or pack.memory is not None or pack.problem)
-    complete = (_judged(pack) for pack in there)
+    complete = (_judged(pack) for pack in found.values() if pack != Installed(pack.stack))
     return Holding(tuple(sorted(complete, key=lambda pack: pack.stack)), tuple(problems))
 
 
@@ -125,24 +127,28 @@ def _with_manifest(directory: Dir, name: str, stack: str) -> Installed:
     try:
         raw = _read(directory, name, SIZE_LIMIT)
     except OSError as error:
-        return Installed(stack, None, None, None, f"{path} cannot be read: {_why(directory, name, error)}.")
+        problem = f"{path} cannot be read: {_why(directory, name, error)}."
+        return Installed(stack, problem=problem, barred=True)
     manifest = read_manifest(raw, stack)
     if isinstance(manifest, Unusable):
-        return Installed(stack, None, raw, None, f"{path} is passed over: {manifest.reason}.")
-    return Installed(stack, manifest, raw, None, None)
+        return Installed(stack, raw=raw, problem=f"{path} is passed over: {manifest.reason}.", barred=True)
+    return Installed(stack, manifest, raw)
 
 
 def _with_memory(packs: Dir, known: Installed) -> Installed:
+    place, name = packs, known.stack
     try:
-        with packs.below(known.stack) as home:
-            memory: bytes | None = _read(home, MEMORY, MAX_FILE_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        memory = None
+        with packs.below(name) as home:
+            place, name = home, MEMORY
+            return replace(known, memory=_read(home, MEMORY, MAX_FILE_BYTES))
+    except FileNotFoundError:
+        return known
     except OSError as error:
-        path = packs.path / known.stack / MEMORY
-        problem = known.problem or f"{path} cannot be read: {_why(packs, known.stack, error)}."
-        return Installed(known.stack, known.manifest, known.raw, None, problem)
-    return Installed(known.stack, known.manifest, known.raw, memory, known.problem)
+        if place is packs and not _is_link(packs, name):
+            return known  # a file of that name is no pack
+        why = _LINK if place is packs else (error.strerror or type(error).__name__).lower()
+        problem = known.problem or f"{packs.path / known.stack / MEMORY} cannot be read: {why}."
+        return replace(known, problem=problem, barred=True)
 
 
 def _judged(pack: Installed) -> Installed:
@@ -151,11 +157,11 @@ def _judged(pack: Installed) -> Installed:
     document = None if pack.memory is None else parse(pack.memory)
     if problem is None and pack.manifest is not None and pack.memory is None:
         problem = f"The doc pack {pack.stack} has a manifest, but its file is gone."
-    elif problem is None and pack.raw is None:
+    elif problem is None and pack.manifest is None:
         problem = f"The doc pack {pack.stack} has no manifest, so that its version and age are not known."
     elif problem is None and document is not None and not isinstance(document, Document):
         problem = f"The doc pack {pack.stack} cannot be read: {document.reason}"
-    return Installed(pack.stack, pack.manifest, pack.raw, pack.memory, problem)
+    return replace(pack, problem=problem)
 
 
 def _read(directory: Dir, name: str, limit: int) -> bytes:
@@ -167,7 +173,9 @@ def _read(directory: Dir, name: str, limit: int) -> bytes:
 
 
 def _why(directory: Dir, name: str, error: OSError) -> str:
+    return _LINK if _is_link(directory, name) else (error.strerror or type(error).__name__).lower()
+
+
+def _is_link(directory: Dir, name: str) -> bool:
     found = directory.stat(name)
-    if found is not None and stat.S_ISLNK(found.st_mode):
-        return "it is a symbolic link, and none is followed here"
-    return (error.strerror or type(error).__name__).lower()
+    return found is not None and stat.S_ISLNK(found.st_mode)

@@ -30,7 +30,7 @@ PACK_LIMIT = 1024 * 1024
 """Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
 
 _IN_A_PLUGIN = Path("data/doc-packs")
-_NUMBERS = re.compile(r"(\d+)")
+_NUMBERS = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _found(place: str) -> Path:
 
 def _natural(path: str) -> list[tuple[int, str]]:
     """Sorts 1.10 behind 1.9."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in _NUMBERS.split(path)]
+    return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
 
 
 def _home(place: Path) -> Path:

@@ -116,7 +116,8 @@ def _finding(block: Block, entry: Entry, elevation: Elevation) -> Finding:
 
 def _standing(memory: Document, block: Block, finding: Finding) -> int | None:
     """Where the same words stand already, or an entry of the same title from the same role of the same project."""
-    same = (normalise_title(finding.title), finding.source)
+    title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    same = (normalise_title(title), finding.source)
     for position, there in enumerate(memory.blocks):
         if there.entry is None:
             continue

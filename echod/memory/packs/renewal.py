@@ -68,15 +68,6 @@ def renewed(base: Document | None, visible: Document, new: Document, stack: str)
     )
 
 
-def edits(base: Document, visible: Document) -> int:
-    """How many entries a person added, changed or took out since the pack was installed."""
-    were, are = ([content(block) for block in document.blocks] for document in (base, visible))
-    pairs = align(base.blocks, visible.blocks)
-    changed = sum(were[i] != are[j] for i, j in pairs.items())
-    preamble = base.preamble.strip() != visible.preamble.strip()
-    return changed + len(were) + len(are) - 2 * len(pairs) + preamble
-
-
 def _by_title(document: Document, stack: str) -> Mapping[str, Block]:
     """The pack's entries by title, those alone whose title is their own."""
     named = [(normalise_title(b.entry.title), b) for b in document.blocks if b.entry and belongs_to(b.entry, stack)]

@@ -7,7 +7,10 @@ from enum import StrEnum
 from itertools import zip_longest
 
 _VERSION = re.compile(
-    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?(?:\+\S{1,80})?"
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
+    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
+    r"(?:\+\S{1,80})?",
+    re.ASCII,
 )
 
 _Preview = tuple[tuple[int, int, str], ...]

@@ -1,0 +1,330 @@
+"""Doc packs and the global memory, used as a person uses them: real commands, a real service, a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.life.files import HEAD, TODAY, learning, observation
+from tests.packs.conftest import Team
+from tests.support import Home, daemon, project, until
+
+MINE = f"\n## Notes \u2014 mine ({TODAY})\n**Source**: user:remember\n- my own\n"
+
+
+class Commons:
+    """The global store of a home."""
+
+    def __init__(self, home: Home) -> None:
+        self.root = home.root / "claude/echoes/global"
+        self.memory = self.root / "MEMORY.md"
+
+    def pack(self, stack: str) -> Path:
+        return self.root / "doc-packs" / stack / "MEMORY.md"
+
+    def manifest(self, stack: str) -> Path:
+        return self.root / "manifests" / f"{stack}.json"
+
+    def told(self, stack: str) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self.manifest(stack).read_text())
+        return values
+
+    def age(self, stack: str, **changed: str) -> None:
+        self.manifest(stack).write_text(json.dumps(self.told(stack) | changed))
+
+    def tree(self) -> dict[str, bytes]:
+        return {str(p.relative_to(self.root)): p.read_bytes() for p in self.root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def commons(home: Home) -> Commons:
+    return Commons(home)
+
+
+@pytest.fixture
+def team(home: Home) -> Team:
+    root = home.root / "team"
+    root.mkdir()
+    config = home.root / "config.toml"
+    config.write_text(f'[packs]\nregistries = ["{root}"]\n')
+    return Team(root)
+
+
+@pytest.fixture
+def teamed(home: Home, team: Team) -> Home:
+    return Home(home.root, {"ECHOD_CONFIG": str(home.root / "config.toml")})
+
+
+def long_ago(days: int) -> str:
+    return (date.today() - timedelta(days=days)).isoformat()  # noqa: DTZ011  the local day, as the product's own
+
+
+def codes(home: Home) -> set[str]:
+    return {warning["code"] for warning in home.json("status")["warnings"]}
+
+
+def test_a_pack_is_listed_installed_shown_and_taken_away_again(home: Home, commons: Commons) -> None:
+    listed = home.json("packs", "list")["packs"]
+    assert [(p["name"], p["installed"], p["stale"]) for p in listed if p["name"] == "fastapi"] == [
+        ("fastapi", False, None)
+    ]
+    assert len(listed) == 6
+
+    home.done("packs", "install", "fastapi", "--dry-run")
+    assert not commons.root.exists()
+    assert "v1.0.0" in home.done("packs", "install", "fastapi")
+    before = commons.tree()
+    assert "already" in home.done("packs", "install", "fastapi")
+    assert commons.tree() == before
+
+    told = commons.told("fastapi")
+    assert {"name", "version", "installed_at", "last_updated", "source_version", "domains", "sha256"} <= set(told)
+    assert (commons.root / ".global-echo-dirty").exists()
+    lines = home.done("packs", "list").splitlines()
+    assert any("fastapi" in line and f"installed (v1.0.0, {told['installed_at'][:10]})" in line for line in lines)
+    assert any("nextjs" in line and "not installed" in line for line in lines)
+    assert "installed 0 days ago" in home.done("packs", "status")
+    assert "fastapi" in home.done("audit")
+
+    asked = home.echod("packs", "remove", "fastapi")
+    assert (asked.returncode, commons.tree()) == (2, before)
+    home.done("packs", "remove", "fastapi", "--yes")
+    assert not commons.pack("fastapi").exists()
+    assert not commons.manifest("fastapi").exists()
+    home.done("undo", "--last", "--yes")
+    assert commons.tree()["doc-packs/fastapi/MEMORY.md"] == before["doc-packs/fastapi/MEMORY.md"]
+    assert commons.told("fastapi") == told
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "x", "1st", "a" * 65])
+def test_a_name_that_is_none_is_refused_before_anything_is_touched(home: Home, commons: Commons, name: str) -> None:
+    for command in ("install", "update", "remove"):
+        assert home.echod("packs", command, name).returncode == 2
+    assert not commons.root.exists()
+
+
+def test_an_update_asks_for_an_installed_pack(home: Home) -> None:
+    result = home.echod("packs", "update", "fastapi")
+
+    assert result.returncode == 1
+    assert "echod packs install fastapi" in result.stderr
+
+
+def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(teamed: Home, team: Team, commons: Commons) -> None:
+    team.publish("kit", "1.9.0", "one", "two")
+    teamed.done("packs", "install", "kit")
+    edited = commons.pack("kit").read_text().replace("- one", "- one, and mine") + MINE
+    commons.pack("kit").write_text(edited)
+    team.publish("kit", "1.10.0", "one", "TWO")
+
+    shown = teamed.json("packs", "status")["packs"][0]
+    assert (shown["edited"], shown["offer"], shown["available"]) == (True, "version", "1.10.0")
+    teamed.done("packs", "update", "kit", "--dry-run")
+    assert commons.pack("kit").read_text() == edited
+    said = " ".join(teamed.done("packs", "update", "kit").split())
+
+    assert "v1.9.0 to v1.10.0" in said
+    assert 'Your changes were kept: "Kit: part 1", "mine"' in said
+    text = commons.pack("kit").read_text()
+    assert "- one, and mine" in text
+    assert "- TWO" in text
+    assert "up to date" in teamed.done("packs", "update")
+    teamed.done("undo", "--last", "--yes")
+    assert commons.pack("kit").read_text() == edited
+    assert commons.told("kit")["version"] == "1.9.0"
+    assert teamed.json("log")["jobs"][0]["kind"] == "undo"
+
+
+def test_a_workflow_somewhere_and_a_lock_for_a_moment_hold_nobody(home: Home, commons: Commons, tmp_path: Path) -> None:
+    home.done("workflow", "begin", "a-test", "--project", project(tmp_path / "p"), "--ttl", "5")
+    lock = commons.root / ".lock"
+    lock.mkdir(parents=True)
+    waits = subprocess.Popen([sys.executable, "-m", "echod", "packs", "install", "fastapi"], env=home.environ)
+    until((home.state / "echod.db").exists, "the command at work")
+    lock.rmdir()
+
+    assert waits.wait(30) == 0
+    assert commons.pack("fastapi").exists()
+
+
+def test_what_the_settings_forbid_is_not_done(home: Home, commons: Commons) -> None:
+    result = home.echod("packs", "install", "fastapi", ECHOD_MODE="report")
+
+    assert result.returncode == 1
+    assert "report" in result.stderr
+    assert not commons.pack("fastapi").exists()
+
+
+def test_broken_manifests_are_told_and_the_rest_works(home: Home, commons: Commons) -> None:
+    home.done("packs", "install", "fastapi")
+    commons.manifest("nextjs").write_text("{")
+    commons.manifest("sqlalchemy").write_text('{"name": "sqlalchemy", "version": "1.0.0", "schema": 99}')
+
+    report = home.json("packs", "status")
+
+    assert [pack["name"] for pack in report["packs"]] == ["fastapi"]
+    assert len(report["problems"]) == 2
+    home.done("packs", "install", "shadcn-ui")
+    home.done("packs", "update")
+    assert home.echod("packs", "install", "sqlalchemy").returncode == 1
+    assert commons.manifest("nextjs").read_text() == "{"
+
+
+def test_the_status_of_the_service_turns_to_stale_when_a_manifest_ages_and_back_after_an_update(
+    teamed: Home, team: Team, commons: Commons
+) -> None:
+    team.publish("kit", "1.0.0")
+    teamed.done("packs", "install", "kit")
+    teamed.done("packs", "install", "fastapi")
+
+    with daemon(teamed):
+        until(lambda: len(teamed.json("status")["packs"]) == 2, "the packs in the status")
+        assert not {code for code in codes(teamed) if code.startswith("packs")}
+
+        commons.age("kit", installed_at=f"{long_ago(91)}T00:00:00.000+00:00", last_updated=long_ago(10))
+        until(lambda: "packs-stale" in codes(teamed), "the stale warning")
+        status = teamed.json("status")
+        assert status["health"] == "degraded"
+        assert {pack["name"]: pack["stale"] for pack in status["packs"]} == {"kit": True, "fastapi": False}
+        assert "stale (> 90 days)" in teamed.done("packs", "status")
+
+        team.publish("kit", "1.1.0", last_updated=long_ago(1))
+        teamed.done("packs", "update", "kit")
+        until(lambda: "packs-stale" not in codes(teamed), "the warning that cleared itself")
+        assert teamed.json("status")["health"] == "healthy"
+
+        commons.manifest("fastapi").write_text("{")
+        until(lambda: "packs-unreadable" in codes(teamed), "the broken manifest in the status")
+
+
+def test_without_a_service_the_status_looks_itself_and_exactly_the_limit_is_fresh(home: Home, commons: Commons) -> None:
+    home.done("packs", "install", "fastapi")
+
+    for days, stale in ((90, False), (91, True)):
+        commons.age("fastapi", installed_at=long_ago(days), last_updated=long_ago(days))
+        assert ("packs-stale" in codes(home)) is stale
+        assert home.json("packs", "list")["packs"][3]["stale"] is stale
+
+    home.done("packs", "update")
+    assert "packs-stale" not in codes(home)
+
+
+def test_a_project_may_say_when_packs_are_stale(home: Home, commons: Commons, tmp_path: Path) -> None:
+    root = project(tmp_path / "p")
+    (root / ".rune/talisman.yml").write_text("echoes:\n  global:\n    staleness_days: 30\n")
+    home.done("packs", "install", "fastapi")
+    commons.age("fastapi", installed_at=long_ago(31), last_updated=long_ago(31))
+    assert home.json("packs", "status")["packs"][0]["stale"] is False
+
+    home.done("add", root)
+
+    assert home.json("packs", "status")["packs"][0]["stale"] is True
+    assert "packs-stale" in codes(home)
+
+
+def test_a_crash_before_the_manifest_is_put_right_by_the_service(home: Home, commons: Commons) -> None:
+    home.done("packs", "install", "fastapi")
+    manifest = commons.manifest("fastapi").read_bytes()
+    commons.manifest("fastapi").unlink()
+
+    with daemon(home):
+        until(commons.manifest("fastapi").exists, "the manifest")
+
+    assert commons.manifest("fastapi").read_bytes() == manifest
+
+
+class TestElevate:
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        root = project(tmp_path / "shop", "reviewer")
+        secret = 'The key is api_key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD".'
+        text = HEAD + learning("limits") + learning("keys").replace("What was learnt", secret) + observation("a review")
+        (root / ".rune/echoes/reviewer/MEMORY.md").write_text(text)
+        return root
+
+    def entry(self, home: Home, root: Path, title: str) -> str:
+        found = home.json("show", root)["entries"]
+        return next(str(entry["id"]) for entry in found if title in entry["title"])
+
+    def test_an_entry_is_copied_for_all_projects_once(self, home: Home, root: Path, commons: Commons) -> None:
+        entry = self.entry(home, root, "limits")
+        before = (root / ".rune/echoes/reviewer/MEMORY.md").read_bytes()
+        shown = home.done("elevate", entry[:6], root, "--domain", "backend", "--dry-run")
+        assert "elevated:shop@reviewer" in shown
+        assert not commons.memory.exists()
+
+        home.done("elevate", entry[:6], root, "--domain", "backend")
+
+        again = home.echod("elevate", entry[:6], root, "--domain", "backend")
+        assert again.returncode == 1
+        assert "already" in again.stderr
+        assert commons.memory.read_text().count("elevated:shop@reviewer") == 1
+        assert (root / ".rune/echoes/reviewer/MEMORY.md").read_bytes() == before
+        (audited,) = home.json("audit")["elevated"]
+        assert (audited["project"], audited["role"], audited["domain"]) == ("shop", "reviewer", "backend")
+        home.done("undo", "--last", "--yes")
+        assert not commons.memory.exists()
+
+    def test_secrets_stay_behind(self, home: Home, root: Path, commons: Commons) -> None:
+        said = home.done("elevate", self.entry(home, root, "keys"), root, "--domain", "backend")
+
+        assert "secret" in said
+        assert "sk-proj" not in commons.memory.read_text()
+        assert "sk-proj" not in "".join(path.read_text() for path in home.state.rglob("*.log"))
+
+    def test_an_observation_and_a_domain_that_is_none_are_refused(self, home: Home, root: Path) -> None:
+        assert home.echod("elevate", self.entry(home, root, "a review"), root, "--domain", "backend").returncode == 1
+        assert home.echod("elevate", self.entry(home, root, "limits"), root, "--domain", "cooking").returncode == 2
+        assert home.echod("elevate", "ffffffffffff", root, "--domain", "backend").returncode == 2
+
+    def test_the_domain_is_asked_for_at_a_terminal_and_a_script_has_to_say_it(
+        self, home: Home, root: Path, commons: Commons
+    ) -> None:
+        entry = self.entry(home, root, "limits")
+        assert home.echod("elevate", entry, root).returncode == 2
+
+        assert at_terminal(home, ["elevate", entry, str(root)], "cooking\ntesting\n") == 0
+
+        assert "**Domain**: testing" in commons.memory.read_text()
+
+    def test_the_audit_names_what_came_from_nowhere_known(self, home: Home, root: Path, commons: Commons) -> None:
+        home.done("elevate", self.entry(home, root, "limits"), root, "--domain", "backend")
+        home.done("packs", "install", "fastapi")
+        with commons.pack("fastapi").open("a") as file:
+            file.write(MINE)
+        with commons.memory.open("a") as file:
+            file.write(MINE.replace("mine", "stray"))
+
+        report = home.json("audit")
+
+        assert [(pack["name"], pack["added"]) for pack in report["packs"]] == [("fastapi", 1)]
+        assert {entry["title"] for entry in report["unknown"]} == {"mine", "stray"}
+        assert "Of unknown origin" in home.done("audit")
+
+
+def at_terminal(home: Home, arguments: list[str], typed: str) -> int:
+    """Run a command at a terminal at which a person types this; its exit code."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "echod", *arguments]
+    process = subprocess.Popen(command, env=home.environ, cwd=home.root, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    try:
+        while process.poll() is None:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    os.read(ours, 65_536)
+                except OSError:
+                    break
+        return process.wait(30)
+    finally:
+        os.close(ours)
