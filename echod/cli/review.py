@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from echod.cli.asked import Asked, carry_out, done
+from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
@@ -16,8 +16,9 @@ from echod.contract import ReviewItem, ReviewReport, to_json
 from echod.daemon.wiring import House, Lookout, furnish, look_out
 from echod.errors import UsageError
 from echod.jobs import answering
+from echod.jobs.folding_in import Means
 from echod.jobs.kept_back import kept_back
-from echod.jobs.review_items import FirstPrune, Item
+from echod.jobs.review_items import FirstPrune, GivenBack, Item
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve
 from echod.state.answers import Answer
 from echod.state.job import Job, JobKind
@@ -49,13 +50,13 @@ def answer_items(shell: Shell, ids: Sequence[str], answer: Answer, path: Path | 
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         items = _named(_items(lookout, _near_and_far(shell, lookout, path), shell.now()), ids)
-    for item in items:
-        typer.echo("\n".join(_head(item, shell.now())))
-        typer.echo(_change(item, answer))
+    asks = not wish.yes and any(answering.changes_files(item, answer) for item in items)
+    shown = (line for item in items for line in (*_head(item, shell.now()), _change(item, answer)))
+    shell.lay_out("\n".join(shown), needed=wish.dry_run or asks)
     if wish.dry_run:
         return
     may_write(shell)
-    if not wish.yes and any(answering.changes_files(item, answer) for item in items):
+    if asks:
         agree(f"Go on with {count(len(items), 'answer')}?")
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         for item in items:
@@ -100,20 +101,27 @@ def _answer(shell: Shell, house: House, item: Item, answer: Answer, *, force: bo
         house.queue.wake_deferred(item.role.store.key, shell.now())
     if answering.is_remembered(item, answer):
         house.entries.answers.note(item.role.store.key, [item.id], answer, shell.now())
-    typer.echo(f"{item.id}: {answer.value}.")
+    shell.say(f"{item.id}: {answer.value}.")
 
 
 def _do(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) -> None:
+    project = item.role.store.project
+    if (
+        isinstance(item.subject, GivenBack)
+        and answer is Answer.ACCEPTED
+        and not house.lookout.rules(project).consolidate
+    ):
+        raise NotDoneError("The project's own settings say consolidate: false. Nothing was changed.")
     said: list[str] = []
 
     def work(job: Job, gate: Gate) -> str:
-        means = answering.Means(job.id, house.engine, house.entries, gate, shell.now)
+        means = Means(job.id, house.engine, house.entries, gate, shell.now)
         said.append(done(answering.run(item, answer, means)))
         return said[-1]
 
     asked = Asked(JobKind.REVIEW, item.role, f"a person {answer.value} {item.kind} {item.id}")
     job = carry_out(shell, house, asked, work, force=force)
-    typer.echo(paragraph(f"{item.id}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    shell.say(paragraph(f"{item.id}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
 
 
 def _row(item: Item) -> ReviewItem:

@@ -63,7 +63,7 @@ def maintain(
         raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         today = day_of(as_of, shell.now())
-        plans = list(_each(shell, lookout, kind, _roles(shell, lookout, path, role), today))
+        plans = list(_each(shell, lookout, kind, roles_meant(shell, lookout, path, role), today))
     if as_json:
         typer.echo(to_json(_report(plans)))
         return
@@ -103,7 +103,12 @@ def known_facts(lookout: Lookout, role: Role, care: Care, today: date, memory: D
     return Facts() if lookout.entries is None else facts_of(role, lookout.entries, care.policy, today, memory)
 
 
-def _roles(shell: Shell, lookout: Lookout, path: Path | None, name: str | None) -> list[Role]:
+def roles_meant(shell: Shell, lookout: Lookout, path: Path | None, name: str | None) -> list[Role]:
+    """The roles of the project at `path` (None: as `stores_meant` says), or the one of that name in each store.
+
+    Raises:
+        UsageError: there is no project, no memory, or no such role.
+    """
     stores: Sequence[Store] = stores_meant(shell, path) or lookout.roster().stores
     roles = [role for store in stores for role in roles_of(store)]
     if not roles:

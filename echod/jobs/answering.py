@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from echod.jobs import consolidate, forgetting, raising
+from echod.jobs import forgetting, raising
+from echod.jobs.folding_in import Means, fold_in
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.jobs.reading import Reading
 from echod.jobs.review_items import Claim, FirstPrune, GivenBack, Item, Replaced, SetAside, Suspicious
 from echod.memory.policy import Rule
 from echod.memory.redact import redact
 from echod.state.answers import Answer
-from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.changeset import ChangeSet, Consume, Origin, Write
-from echod.store.engine import Engine
-from echod.store.layout import Role
-from echod.store.plan import Gate
 from echod.store.session import RoleSession, RoleView
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What an answer is carried out with: the job's number, the engine, what is known of entries, gate and clock."""
-
-    job: int
-    engine: Engine
-    entries: EntryLog
-    gate: Gate
-    clock: Callable[[], float]
 
 
 def changes_files(item: Item, answer: Answer) -> bool:
@@ -70,27 +54,6 @@ def run(item: Item, answer: Answer, means: Means) -> Outcome:
                 return _keep_out(name, digest, session, means)
             case _:
                 return Done("nothing was changed", changed=False)
-
-
-def fold_in(role: Role, digests: frozenset[str], means: Means) -> Outcome:
-    """Fold in the findings files that a person chose, by digest, also those whose consolidation was taken back.
-
-    Very many findings are folded in by parts; the role is held for each of them anew, so that others come in between.
-
-    Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; what was folded in before stays so.
-    """
-    terms = consolidate.Terms(quiet_seconds=0.0, writes=True, only=digests)
-    reading, said = Reading(), list[str]()
-    while True:
-        with means.engine.only_look(role) as session:
-            consolidate.read_ahead(session, reading, terms, means.clock)
-        with means.engine.open_role(role) as session:
-            outcome = consolidate.run(means.job, session, means.entries, terms, reading, means.gate, means.clock)
-        if isinstance(outcome, Done) and outcome.changed:
-            said.append(outcome.summary)
-        else:
-            return Done("; ".join(said), changed=True) if said else outcome
 
 
 def _put_back(aside: SetAside, session: RoleSession, means: Means) -> Outcome:

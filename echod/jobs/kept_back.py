@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +41,9 @@ class KeptBack:
     @property
     def remedy(self) -> str:
         """What a person can do about it."""
-        number = "JOB (its number is in `echod log`)" if self.by is None else str(self.by)
-        return f"Change or delete the file; or fold it in as it is with: echod undo {number}"
+        project = shlex.quote(str(self.role.store.project))
+        command = f"consolidate {project} --role {self.role.name}" if self.by is None else f"undo {self.by}"
+        return f"Change or delete the file; or fold it in as it is with: echod {command}"
 
 
 def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:

@@ -11,6 +11,25 @@ from echod.cli.tree.base import app, example, shell_of
 from echod.cli.tree.options import AsOf, DryRun, Force, Json, OneRole, PlanJson, Project, Where, Yes
 
 
+@app.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
+def consolidate(
+    context: typer.Context,
+    path: Where = None,
+    role: OneRole = None,
+    dry_run: DryRun = False,
+    as_of: AsOf = None,
+    json: PlanJson = False,
+    force: Force = False,
+) -> None:
+    """Fold agents' findings into the memory now, also those whose consolidation was undone.
+
+    Files that are being written wait. Every findings file is kept in the role's archive.
+    """
+    from echod.cli.consolidate import consolidate
+
+    consolidate(shell_of(context), path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)
+
+
 @app.command(epilog=example("echod prune ~/src/my-project --dry-run"))
 def prune(
     context: typer.Context,

@@ -20,6 +20,7 @@ from echod.memory.policy.prune import PrunePlan, plan_prune
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
 from echod.memory.policy.standing import Standing, standings
+from echod.memory.reception import as_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ def explain(
         verified=standing.verified,
         idle_days=standing.idle_days,
         references=standing.history.references,
-        rules=() if standing.protected else _rules(standing, found, plan, mine.rule, policy, today),
+        rules=()
+        if standing.protected
+        else (*_rules(standing, found, plan, mine.rule, policy, today), _superseding(standing, found)),
     )
 
 
@@ -112,6 +115,17 @@ def _rules(
         text = f"{references} of {policy.promote_references} references that make it inscribed"
         views.append(RuleView(Rule.PROMOTE, is_due(standing, policy), None, None, None, text))
     return tuple(views)
+
+
+def _superseding(standing: Standing, found: Sequence[Standing]) -> RuleView:
+    title = as_target(standing.entry.title)
+    others = [s.entry.title for s in found if s.index != standing.index and as_target(s.entry.supersedes) == title]
+    text = "goes when a finding says that it replaces this title"
+    if standing.pinned_until is not None:
+        text += ", once it is no longer pinned"
+    if others:
+        text += f"; {others[0]!r} says so, and you decide (echod review)"
+    return RuleView(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, of=None, text=text)
 
 
 def _expiry(standing: Standing, applied: Rule | None, policy: Policy, today: date) -> RuleView:

@@ -1,0 +1,169 @@
+"""`echod consolidate`: show what agents' findings would do to the memory, and fold them in as a job of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import typer
+
+from echod.cli.asked import Asked, carry_out, done
+from echod.cli.by_hand import may_write
+from echod.cli.shell import Shell
+from echod.cli.text import paragraph, plain, short_path
+from echod.cli.upkeep import day_of, roles_meant
+from echod.cli.wake import wake_daemon
+from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings, to_json
+from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.errors import UsageError
+from echod.jobs.folding_in import Means, fold_in, foresee
+from echod.memory.consolidate import Consolidation
+from echod.memory.document import Document, Unreadable, parse
+from echod.memory.identity import entry_ids
+from echod.memory.superseding import Doubt
+from echod.state.job import Job, JobKind
+from echod.store.layout import MEMORY, Role
+from echod.store.plan import Gate
+from echod.store.session import RoleView
+
+_DOUBTS = {
+    Doubt.NONE: "no entry has that title",
+    Doubt.SEVERAL: "several entries have that title",
+    Doubt.NEWER: "that entry is newer",
+    Doubt.PROTECTED: "only you take that entry out",
+    Doubt.PINNED: "that entry is pinned",
+    Doubt.STUCK: "a code block or comment above that entry is never closed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What would become of a role's findings; `digests` names the files that are ready."""
+
+    role: Role
+    findings: tuple[PlannedFinding, ...]
+    files: tuple[PlannedFindings, ...]
+    digests: frozenset[str]
+
+
+def consolidate(
+    shell: Shell, path: Path | None, role: str | None, *, dry_run: bool, as_of: str | None, as_json: bool, force: bool
+) -> None:
+    """Fold the findings of a project's roles into their memory files, those of one role if it is named.
+
+    Raises:
+        UsageError: the options do not go together, or there is no such role.
+        HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
+        EchodError: a file could not be changed, the sentence says why.
+    """
+    if not dry_run and (as_of is not None or as_json):
+        raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
+    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        today = day_of(as_of, shell.now())
+        plans = [_planned(lookout, one, today) for one in roles_meant(shell, lookout, path, role)]
+    if as_json:
+        typer.echo(to_json(_report(plans)))
+        return
+    shell.lay_out("\n".join(line for plan in plans for line in _shown(plan)), needed=dry_run)
+    todo = [plan for plan in plans if plan.digests]
+    if dry_run or not todo:
+        return
+    may_write(shell)
+    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
+        for plan in todo:
+            _do(shell, house, plan, force=force)
+    wake_daemon(shell)
+
+
+def _planned(lookout: Lookout, role: Role, today: date) -> _Planned:
+    if not lookout.rules(role.store.project).consolidate:
+        return _left(role, "the project's own settings say consolidate: false")
+    view = lookout.engine.peek(role)
+    pinned = frozenset[str]() if lookout.entries is None else lookout.entries.pinned(role.store.key, today)
+    digests = frozenset(found.digest for found in view.findings if found.digest)
+    findings: list[PlannedFinding] = []
+    files = [
+        PlannedFindings("wait", busy.path.name, role.store.key, role.name, busy.reason)
+        for busy in view.busy
+        if busy.path.name != MEMORY
+    ]
+    for plan in foresee(view, digests, pinned, today):
+        if isinstance(plan, Unreadable):
+            return _left(role, plan.reason)
+        findings += _findings(role, plan, view)
+        files += _files(role, plan)
+    return _Planned(role, tuple(findings), tuple(files), digests)
+
+
+def _left(role: Role, why: str) -> _Planned:
+    return _Planned(role, (), (PlannedFindings("left", MEMORY, role.store.key, role.name, why),), frozenset())
+
+
+def _findings(role: Role, plan: Consolidation, view: RoleView) -> Iterator[PlannedFinding]:
+    titles = {one.id: one.title for one in plan.added} | _titles(view)
+    for one in plan.added:
+        yield PlannedFinding("add", one.id, one.title, role.store.key, role.name)
+    for again in plan.duplicates:
+        yield PlannedFinding("duplicate", again.id, again.title, role.store.key, role.name)
+    for gone in plan.superseded:
+        note = f"gives way to {gone.by}"
+        yield PlannedFinding("supersede", gone.archived.id, gone.title, role.store.key, role.name, note)
+    claims = [(one.id, one.title, one.claimed) for one in plan.added]
+    claims += [(again.id, again.title, again.claimed) for again in plan.duplicates]
+    for identity, title, layer in claims:
+        if layer is not None:
+            yield PlannedFinding("review", identity, title, role.store.key, role.name, f"it claims to be {layer.value}")
+    for doubtful in plan.undecided:
+        note = f"it says that it replaces {doubtful.target!r}, but {_DOUBTS[doubtful.doubt]}"
+        title = titles.get(doubtful.id, "")
+        yield PlannedFinding("review", doubtful.id, title, role.store.key, role.name, note)
+
+
+def _titles(view: RoleView) -> dict[str, str]:
+    document = parse(view.memory.text)
+    if not isinstance(document, Document):
+        return {}
+    pairs = zip(entry_ids(view.role.name, document), document.blocks, strict=True)
+    return {identity: block.entry.title for identity, block in pairs if identity is not None and block.entry}
+
+
+def _files(role: Role, plan: Consolidation) -> Iterator[PlannedFindings]:
+    for file in plan.consumed:
+        yield PlannedFindings("consume", file.name, role.store.key, role.name)
+    for aside in plan.quarantined:
+        yield PlannedFindings("set-aside", aside.name, role.store.key, role.name, aside.reason)
+
+
+def _report(plans: Sequence[_Planned]) -> ConsolidationReport:
+    return ConsolidationReport(
+        findings=tuple(finding for plan in plans for finding in plan.findings),
+        files=tuple(file for plan in plans for file in plan.files),
+    )
+
+
+def _shown(plan: _Planned) -> Iterator[str]:
+    yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
+    if not plan.files:
+        yield "  no findings"
+    for finding in plan.findings:
+        title = plain(finding.title) or "(untitled)"
+        text = title if finding.note is None else f"{title} ({plain(finding.note)})"
+        yield paragraph(text, indent=f"  {finding.action:<9} {finding.id}  ")
+    for file in plan.files:
+        if file.note is not None:
+            yield paragraph(f"{file.name}: {plain(file.note)}", indent=f"  {file.action:<9} ")
+
+
+def _do(shell: Shell, house: House, plan: _Planned, *, force: bool) -> None:
+    """Do it, as a job of its own. The plan is made anew from the files as they are then."""
+    said: list[str] = []
+
+    def work(job: Job, gate: Gate) -> str:
+        means = Means(job.id, house.engine, house.entries, gate, shell.now)
+        said.append(done(fold_in(plan.role, plan.digests, means)))
+        return said[-1]
+
+    job = carry_out(shell, house, Asked(JobKind.CONSOLIDATE, plan.role, "a person asked for it"), work, force=force)
+    shell.say(paragraph(f"{plan.role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
