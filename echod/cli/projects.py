@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -13,9 +14,12 @@ from echod.projects import Projects, expand
 
 
 def add(shell: Shell, path: Path) -> None:
-    """Register a project and say what is in it."""
+    """Register a project, and say what is in it and what its first maintenance will do."""
+    from echod.cli.preview import preview
     from echod.cli.wake import wake_daemon
     from echod.daemon.wiring import look_out
+    from echod.jobs.proposal import local_day
+    from echod.store.layout import Role
 
     project = shell.project(path)
     shell.paths.create()
@@ -35,8 +39,10 @@ def add(shell: Shell, path: Path) -> None:
                 f"{count(findings, 'findings file')} waiting"
             )
             for role in info.roles:
-                if role.problem:
-                    typer.echo(paragraph(f"{role.name}: {role.problem}", indent="    ! "))
+                for line in preview(lookout, Role(store, role.name), role, local_day(shell.now())):
+                    typer.echo(line)
+        command = f"echod prune {shlex.quote(str(project))} --dry-run"
+        typer.echo(f"Every entry that is to leave, and why: {command}")
 
 
 def list_projects(shell: Shell, *, as_json: bool) -> None:
@@ -75,7 +81,7 @@ def pause(shell: Shell, path: Path | None) -> None:
     held = _projects(shell).pause(root)
     wake_daemon(shell)
     name = "Everything" if root is None else short_path(str(root))
-    typer.echo(f"{name} is paused until `echod resume`." if held else f"{name} was paused already.")
+    shell.say(f"{name} is paused until `echod resume`." if held else f"{name} was paused already.")
 
 
 def resume(shell: Shell, path: Path | None) -> None:
@@ -85,14 +91,14 @@ def resume(shell: Shell, path: Path | None) -> None:
 
     root = None if path is None else shell.project(path)
     if not _projects(shell).resume(root):
-        typer.echo("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
+        shell.say("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
         return
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         roster = house.lookout.roster()
         for store in roster.stores if root is None else roster.stores_in(root):
             house.queue.wake_deferred(store.key, shell.now())
     wake_daemon(shell)
-    typer.echo("Work goes on." if root is None else f"Work on {short_path(str(root))} goes on.")
+    shell.say("Work goes on." if root is None else f"Work on {short_path(str(root))} goes on.")
 
 
 def _projects(shell: Shell) -> Projects:

@@ -82,9 +82,14 @@ def in_words(plan: PrunePlan) -> str:
     return plan.summary if plan.over_limit is None else f"{plan.summary}; still {plan.over_limit.sentence}"
 
 
+def takes_most(lines_before: int, lines_after: int) -> bool:
+    """Whether a prune takes so much of a file that the first one waits for a person."""
+    return 2 * lines_after < lines_before
+
+
 def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
     """Why a first prune waits for a person; None if it does not."""
-    if 2 * plan.lines_after >= plan.lines_before:
+    if not takes_most(plan.lines_before, plan.lines_after):
         return None
     since = entries.hold(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
