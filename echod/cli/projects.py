@@ -26,7 +26,7 @@ def add(shell: Shell, path: Path) -> None:
     new = _projects(shell).add(project)
     wake_daemon(shell)
     shown = short_path(str(project))
-    typer.echo(f"{shown} is maintained from now on." if new else f"{shown} was registered already.")
+    shell.say(f"{shown} is maintained from now on." if new else f"{shown} was registered already.")
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         for store in shell.stores(project):
             info = lookout.survey.of(store, lookout.line_limit(project), None)
@@ -34,15 +34,15 @@ def add(shell: Shell, path: Path) -> None:
                 typer.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue
             findings = sum(role.findings for role in info.roles)
-            typer.echo(
+            shell.say(
                 f"  {store.root.relative_to(project)}: {count(len(info.roles), 'role')}, "
                 f"{count(findings, 'findings file')} waiting"
             )
             for role in info.roles:
                 for line in preview(lookout, Role(store, role.name), role, local_day(shell.now())):
-                    typer.echo(line)
+                    shell.say(line)
         command = f"echod prune {shlex.quote(str(project))} --dry-run"
-        typer.echo(f"Every entry that is to leave, and why: {command}")
+        shell.say(f"Every entry that is to leave, and why: {command}")
 
 
 def list_projects(shell: Shell, *, as_json: bool) -> None:
