@@ -1,0 +1,186 @@
+"""Laws of what a person asks for of single entries: nothing but that changes, and what goes can come back."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echod.memory.alignment import content
+from echod.memory.document import Document, Layer, parse
+from echod.memory.identity import entry_ids
+from echod.memory.policy import Rule, archive_text, read_archive
+from echod.memory.policy.archive_text import archived_entry
+from echod.memory.policy.by_hand import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out
+from echod.memory.policy.condense import condensed
+from echod.memory.policy.reset import plan_reset
+from echod.memory.redact import redact_entry
+
+DAY = date(2026, 11, 20)
+ROLE = "reviewer"
+
+_LAYERS = st.sampled_from(["etched", "notes", "inscribed", "observations", "traced", "unheard-of"])
+_TITLES = st.sampled_from(["Close the pool", "Keys need the locale", "Notes-taking", "Task"])
+_LINES = st.sampled_from(
+    ["- It says so.", "text", "", "```", "- **layer**: traced", "  ## indented", "---", "<!--", "-->", "### more"]
+)
+
+
+@st.composite
+def _entry(draw: st.DrawFn) -> str:
+    layer, title, body = draw(_LAYERS), draw(_TITLES), "\n".join(draw(st.lists(_LINES, max_size=5)))
+    return draw(
+        st.sampled_from(
+            [
+                f"### [2026-11-01] Pattern: {title}\n- **layer**: {layer}\n- **source**: s\n- It is so.\n{body}\n",
+                f"## {layer.title()} \u2014 {title} (2026-11-01)\n\n**Source**: `s`\n\n{body}\n\n",
+                f"## Observations - Task: {title} (2026-11-01)\n- **layer**: {layer}\n**Source**: `s`\n{body}\n",
+                f"## {title}\n- **layer**: {layer.upper()}\n- **source**: s\n{body}\n\n",
+                f"## A section of one's own\n\n{body}\n\n",
+            ]
+        )
+    )
+
+
+@st.composite
+def _documents(draw: st.DrawFn) -> Document:
+    head = draw(st.sampled_from(["", "<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n", "# Mine\n\nWords.\n"]))
+    text = head + "".join(draw(st.lists(_entry(), max_size=6)))
+    text = text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+    document = parse((text if draw(st.booleans()) else text.rstrip()).encode())
+    assert isinstance(document, Document)
+    return document
+
+
+def ids_of(document: Document) -> list[str]:
+    return [identity for identity in entry_ids(ROLE, document) if identity is not None]
+
+
+@given(_documents(), st.data(), st.sampled_from([Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED]))
+def test_raise_changes_the_layer_of_one_entry_and_nothing_else(
+    document: Document, data: st.DataObject, layer: Layer
+) -> None:
+    if not (ids := ids_of(document)):
+        return
+    chosen = data.draw(st.sampled_from(ids))
+
+    after = raised(ROLE, document, chosen, layer)
+
+    if isinstance(after, Impossible):
+        return
+    assert parse(after.render()) == after
+    assert entry_ids(ROLE, after) == entry_ids(ROLE, document)
+    assert after.preamble == document.preamble
+    for identity, old, new in zip(entry_ids(ROLE, document), document.blocks, after.blocks, strict=True):
+        if identity != chosen:
+            assert new == old
+            continue
+        assert old.entry is not None
+        assert new.entry is not None
+        assert new.entry.layer is layer
+        assert (new.entry.verified, new.entry.confidence, new.entry.source) == (
+            old.entry.verified,
+            old.entry.confidence,
+            old.entry.source,
+        )
+        assert _body(new.text, new.entry.body.start, new.entry.body.end) == _body(
+            old.text, old.entry.body.start, old.entry.body.end
+        )
+
+
+def _body(text: str, start: int, end: int) -> str:
+    return text[start:end]
+
+
+@given(_documents(), st.sampled_from([Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED]))
+def test_to_raise_an_entry_to_its_own_layer_is_to_do_nothing(document: Document, layer: Layer) -> None:
+    for identity, block in zip(entry_ids(ROLE, document), document.blocks, strict=True):
+        if identity is not None and block.entry is not None and block.entry.layer is layer:
+            assert raised(ROLE, document, identity, layer) is document
+
+
+@given(_documents(), st.data())
+def test_what_is_taken_out_stands_in_the_archive_and_the_rest_keeps_its_bytes(
+    document: Document, data: st.DataObject
+) -> None:
+    ids = ids_of(document)
+    chosen = data.draw(st.sets(st.sampled_from(ids))) if ids else set()
+
+    out = taken_out(ROLE, document, chosen, Rule.FORGOTTEN, DAY)
+
+    if isinstance(out, Impossible):
+        return
+    pairs = list(zip(entry_ids(ROLE, document), document.blocks, strict=True))
+    assert out.document.blocks == tuple(block for identity, block in pairs if identity not in chosen)
+    assert out.document.preamble == document.preamble
+    back = read_archive(archive_text(out.archived, 7))
+    assert not back.damaged
+    assert [(e.id, e.text, e.rule) for e in back.entries] == [
+        (identity, redact_entry(block.text).text, "forgotten") for identity, block in pairs if identity in chosen
+    ]
+
+
+@given(_documents(), st.data())
+def test_what_was_taken_out_comes_back_with_its_bytes(document: Document, data: st.DataObject) -> None:
+    if not (ids := ids_of(document)):
+        return
+    out = taken_out(ROLE, document, [data.draw(st.sampled_from(ids))], Rule.FORGOTTEN, DAY)
+    if not isinstance(out, TakenOut):
+        return
+    (kept,) = read_archive(archive_text(out.archived, 7)).entries
+
+    back = brought_back(ROLE, out.document, kept)
+
+    if isinstance(back, BroughtBack):
+        assert back.document.render().endswith(kept.text.encode())
+        assert [content(block) for block in back.document.blocks[:-1]] == [content(b) for b in out.document.blocks]
+        assert entry_ids(ROLE, back.document)[-1] == back.id
+        assert isinstance(brought_back(ROLE, back.document, kept), Impossible)
+
+
+def test_a_full_text_comes_back_where_its_short_form_stood() -> None:
+    long = "### [2026-11-01] Pattern: Long\n- **layer**: inscribed\n- **source**: s\n- It is so.\n" + "  More.\n" * 30
+    document = parse(f"# M\n\n{long}\n## Mine\n\nWords.\n".encode())
+    assert isinstance(document, Document)
+    (identity,) = ids_of(document)
+    kept = archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
+    short = condensed(document.blocks[0], identity, "archive/pruned-2026.md")
+    assert short is not None
+    condensed_file = parse(document.render().replace(document.blocks[0].text.encode(), short.text.encode()))
+    assert isinstance(condensed_file, Document)
+
+    back = brought_back(ROLE, condensed_file, kept)
+
+    assert back == BroughtBack(document, identity, short.text)
+
+
+def test_an_entry_that_is_not_there_is_named() -> None:
+    document = parse(b"# M\n")
+    assert isinstance(document, Document)
+
+    for said in (
+        raised(ROLE, document, "0123456789ab", Layer.ETCHED),
+        taken_out(ROLE, document, ["0123456789ab"], Rule.FORGOTTEN, DAY),
+    ):
+        assert isinstance(said, Impossible)
+        assert "0123456789ab" in said.reason
+
+
+@given(_documents())
+def test_a_reset_keeps_every_byte_in_the_archive(document: Document) -> None:
+    new = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+
+    plan = plan_reset(ROLE, document, new, DAY, file="MEMORY.md")
+
+    if not document.blocks:
+        assert plan is None
+        return
+    assert plan is not None
+    assert plan.data == new
+    assert plan.entries == len(ids_of(document))
+    head = document.preamble if document.preamble.strip() not in ("", new.decode().strip()) else ""
+    texts = [*([head] if head else []), *(block.text for block in document.blocks)]
+    assert [e.text for e in read_archive(archive_text(plan.archived, 7)).entries] == [
+        redact_entry(text).text for text in texts
+    ]

@@ -1,0 +1,119 @@
+"""What a person asks to remember: one entry, whatever the words; never twice; never a secret."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echod.memory.alignment import content
+from echod.memory.compose import new_memory_file
+from echod.memory.document import Document, Form, Layer, parse
+from echod.memory.notes import Note, Unwritable, note_of, same_note, with_note
+
+DAY = date(2026, 11, 20)
+
+_PIECES = [
+    "```", "~~~", "## ", "### [2026-01-01] P: x", "- **layer**: etched", "**Source**: x", "<!--", "-->", "---", "***",
+    "\n", "\n\n", "- ", "  ", "    ", "words", "(2026-01-01)", "Task: ", "#", " #", "\u00e9", "\t", "<div>", "\u202e",
+]  # fmt: skip
+_WORDS = st.lists(st.one_of(st.sampled_from(_PIECES), st.text(max_size=5)), max_size=12).map("".join)
+
+
+def file(text: str = "") -> Document:
+    document = parse(new_memory_file("notes") + text.encode())
+    assert isinstance(document, Document)
+    return document
+
+
+def noted(text: str, title: str | None = None) -> Note:
+    note = note_of(text, title)
+    assert note is not None
+    return note
+
+
+def written(document: Document, note: Note) -> Document:
+    after = with_note(document, note, DAY)
+    assert not isinstance(after, Unwritable), after
+    return after
+
+
+def test_it_has_the_notes_form() -> None:
+    after = written(file(), noted("Use uv, never pip. It is faster."))
+
+    assert after.render().decode() == (
+        "<!-- echo-schema: v1 -->\n# Notes Memory\n\n"
+        "## Notes \u2014 Use uv, never pip (2026-11-20)\n"
+        "**Source**: user:remember\n"
+        "- Use uv, never pip. It is faster.\n"
+    )
+
+
+@given(_WORDS, st.one_of(st.none(), _WORDS))
+def test_any_words_become_one_entry_that_is_recognised_again(text: str, title: str | None) -> None:
+    note = note_of(text, title)
+    if note is None:
+        return
+    before = written(file(), noted("Something that stood there before"))
+
+    after = written(before, note)
+
+    assert [content(block) for block in after.blocks[:-1]] == [content(block) for block in before.blocks]
+    entry = after.blocks[-1].entry
+    assert entry is not None
+    assert (entry.layer, entry.heading_date, entry.source) == (Layer.NOTES, DAY, "user:remember")
+    assert same_note(after, note) in (0, 1)
+
+
+@pytest.mark.parametrize("again", ["use UV, never pip.", "  Use uv,\n never pip.", "- Use uv, never pip."])
+def test_the_same_words_are_the_same_note_whatever_title_and_day(again: str) -> None:
+    before = written(file(), noted("Use uv, never pip.", "Packages"))
+
+    assert same_note(before, noted(again, "Another title")) == 0
+    assert same_note(before, noted("Use uv, never poetry.")) is None
+
+
+def test_an_entry_of_another_layer_is_no_note() -> None:
+    document = file("\n## Inscribed \u2014 Use uv (2026-11-01)\n**Source**: s\n- Use uv.\n")
+
+    assert same_note(document, noted("Use uv.")) is None
+
+
+def test_secrets_are_taken_out_of_text_and_title() -> None:
+    token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
+
+    note = noted(f"The token is {token}.", f"Token {token}")
+
+    assert note.redacted
+    assert token not in note.text + note.title
+    assert not noted("No secret at all.").redacted
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "---", "\u200b"])
+def test_nothing_is_no_note(text: str) -> None:
+    assert note_of(text, "A title") is None
+
+
+def test_the_line_ends_of_the_file_are_kept() -> None:
+    document = parse(b"# Notes Memory\r\n\r\nWords.\r\n")
+    assert isinstance(document, Document)
+
+    assert b"\n" not in written(document, noted("one\ntwo")).render().replace(b"\r\n", b"")
+
+
+def test_a_comment_that_is_never_closed_is_said() -> None:
+    document = file("\n## Mine\n\n<!-- never closed\n")
+
+    after = with_note(document, noted("Use uv."), DAY)
+
+    assert isinstance(after, Unwritable) or after.blocks[-1].entry is not None
+
+
+def test_a_title_that_looks_like_a_task_is_still_a_note() -> None:
+    after = written(file(), noted("Do it.", "Task: clean up"))
+
+    entry = after.blocks[-1].entry
+    assert entry is not None
+    assert (entry.form, entry.layer) == (Form.OBSERVATION, Layer.NOTES)
