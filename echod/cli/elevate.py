@@ -10,7 +10,7 @@ import typer
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import may_write
 from echod.cli.find import Found, in_memory
-from echod.cli.packs import patiently
+from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon

@@ -1,45 +1,19 @@
-"""`echod packs`: which doc packs there are, installing them, keeping them up to date, taking them away."""
+"""`echod packs list` and `echod packs status`: which doc packs there are, and how those stand that are installed."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import TypeVar
+from collections.abc import Sequence
 
 import typer
 
-from echod.cli.asked import Asked, NotDoneError, carry_out, done
-from echod.cli.by_hand import agree as ask
-from echod.cli.by_hand import may_write, stores_meant
-from echod.cli.packs_text import listed, stands, told
+from echod.cli.by_hand import stores_meant
+from echod.cli.packs_text import listed, stands
 from echod.cli.shell import Shell
-from echod.cli.text import count, paragraph, plain, short_path
-from echod.cli.wake import wake_daemon
+from echod.cli.text import paragraph, plain
 from echod.contract import PacksReport, to_json
 from echod.daemon.packs import pack_info
-from echod.daemon.wiring import House, Lookout, furnish, look_out
-from echod.errors import UsageError
-from echod.jobs import packing
-from echod.jobs.outcome import Blocked, Outcome
-from echod.jobs.packing import Planned
-from echod.memory.packs.names import is_stack
-from echod.packs.check import PackState, state_of
-from echod.packs.installed import Installed
-from echod.packs.manifests import agree
-from echod.packs.room import Inventory, PackRoom, take_inventory
-from echod.paths import claude_home
-from echod.state.job import Job, JobKind
-from echod.store.commons import make
-from echod.store.faults import Busy
-from echod.store.layout import Role, project_root
-from echod.store.plan import Gate
-from echod.store.session import RoleSession
-
-Said = TypeVar("Said")
-
-_TRIES, _PAUSE_SECONDS = 8, 0.5
-"""Other programs hold the lock of the global store for moments; a person who waits for it need not ask again."""
+from echod.daemon.wiring import look_out
+from echod.packs.room import Inventory, take_inventory
 
 
 def list_packs(shell: Shell, *, as_json: bool) -> None:
@@ -71,177 +45,13 @@ def show_status(shell: Shell, *, as_json: bool) -> None:
     _say_problems(report.problems)
 
 
-def install(shell: Shell, stack: str, *, dry_run: bool) -> None:
-    """Install a pack.
-
-    Raises:
-        UsageError: there is no such pack.
-        EchodError: it cannot be installed; the sentence says why.
-    """
-    state = _state(shell, stack)
-    _refuse_unusable(state)
-    if state.pack is None and state.installed.manifest is None:
-        raise UsageError(f"No registry has a doc pack {plain(stack)}; echod packs list shows those there are.")
-    _bring(shell, state, dry_run=dry_run, installs=True)
-
-
-def update(shell: Shell, stack: str | None, *, dry_run: bool) -> None:
-    """Update a pack, or all that are installed.
-
-    Raises:
-        UsageError: it has no pack's name.
-        NotDoneError: it is not installed, or cannot be updated; the sentence says why.
-    """
-    if stack is not None:
-        _update(shell, _state(shell, stack), dry_run=dry_run)
-        return
-    inventory, _ = look(shell)
-    if not inventory.installed:
-        shell.say("No doc pack is installed; echod packs list shows what there is.")
-    failed = []
-    for state in inventory.installed:
-        try:
-            _update(shell, state, dry_run=dry_run)
-        except NotDoneError as error:
-            typer.echo(paragraph(str(error), indent="! "))
-            failed.append(state.stack)
-    if failed:
-        raise NotDoneError(f"{count(len(failed), 'doc pack')} could not be updated: {', '.join(failed)}.")
-
-
-def _update(shell: Shell, state: PackState, *, dry_run: bool) -> None:
-    _refuse_unusable(state)
-    if state.installed.manifest is None:
-        fix = f"echod packs install {state.stack}"
-        what = "has no manifest, so that its version is not known" if state.is_installed else "is not installed"
-        raise NotDoneError(f"The doc pack {state.stack} {what}. Say: {fix}")
-    _bring(shell, state, dry_run=dry_run, installs=False)
-
-
-def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
-    """Take a pack away.
-
-    Raises:
-        UsageError: it has no pack's name, or a question cannot be asked.
-        NotDoneError: it is not installed.
-    """
-    state = _state(shell, stack)
-    _refuse_unusable(state)
-    if not state.is_installed:
-        raise NotDoneError(f"The doc pack {stack} is not installed; echod packs status lists those that are.")
-    version = f" (v{plain(state.installed.manifest.version)})" if state.installed.manifest else ""
-    edited = ", which you have changed," if state.edited else ""
-    if dry_run:
-        typer.echo(paragraph(f"The doc pack {stack}{version}{edited} would be removed; its text would be archived."))
-        return
-    may_write(shell)
-    if not yes:
-        ask(f"Remove the doc pack {stack}{version}{edited.rstrip(',')}? Its text is archived.")
-
-    def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
-        return packing.take(job.id, session, _state(shell, stack).installed.raw, gate, shell.now)
-
-    job = _carry_out(shell, stack, "a person removes it", work)
-    shell.say(f"Removed the doc pack {stack}. Its text is in its archive:")
-    shell.say(f"  {short_path(str(_room(shell).role(stack).path / 'archive'))}")
-    shell.say(f"To take it back: echod undo {job.id}")
-
-
-def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> None:
-    """Install or update; says what was done, and what a person's edits became."""
-    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        planned = _planned(lookout, state, packing.moment(shell.now))
-    if isinstance(planned, Blocked):
-        raise NotDoneError(f"{planned.reason[:1].upper()}{planned.reason[1:].rstrip('.')}. Nothing was changed.")
-    changes_memory = planned.memory != state.installed.memory
-    if dry_run or not (changes_memory or planned.manifest != state.installed.manifest):
-        said = "\n".join(told(state, planned, dry_run=dry_run, installs=installs))
-        typer.echo(said) if dry_run else shell.say(said)
-        return
-    may_write(shell)
-
-    def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
-        return packing.put(job.id, session, _state(shell, state.stack), gate, shell.now)
-
-    job = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
-    shell.say("\n".join(told(state, planned, dry_run=False, installs=installs)))
-    if changes_memory:
-        shell.say(f"To take it back: echod undo {job.id}")
-
-
-def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blocked:
-    role = lookout.packs.role(state.stack)
-    if state.installed.memory is None:
-        return packing.plan_for(state, None, None, now)
-    with lookout.engine.only_look(role) as session:
-        return packing.plan_for(state, session.read().memory.data, packing.base_in(session, state), now)
-
-
-def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleSession, Gate], Outcome]) -> Job:
-    """Do it in the pack's role, as a job of its own. No workflow holds the global store: it belongs to no project."""
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        room = house.lookout.packs
-        role = room.role(stack)
-
-        def do(job: Job, gate: Gate) -> str:
-            agree(house.engine, room.home)
-            make(role)
-            return patiently(lambda: _in_role(house, role, lambda session: work(job, session, gate)))
-
-        job = carry_out(shell, house, Asked(JobKind.PACK, role, reason), do, force=True)
-    wake_daemon(shell)
-    return job
-
-
-def _in_role(house: House, role: Role, work: Callable[[RoleSession], Outcome]) -> str:
-    with house.engine.open_role(role) as session:
-        return done(work(session))
-
-
-def patiently(action: Callable[[], Said]) -> Said:
-    """Do it as soon as the other programs that write to the global store let us, within a few seconds.
-
-    Raises:
-        Busy: they did not.
-    """
-    for _ in range(_TRIES):
-        try:
-            return action()
-        except Busy:
-            time.sleep(_PAUSE_SECONDS)
-    return action()
-
-
-def _state(shell: Shell, stack: str) -> PackState:
-    """How a pack stands.
-
-    Raises:
-        UsageError: it has no pack's name.
-    """
-    if not is_stack(stack):
-        raise UsageError(f"{plain(stack)!r} is no name of a doc pack: a letter, then 1 to 63 letters, digits, - and _.")
-    inventory, days = look(shell)
-    nothing = state_of(Installed(stack), None, packing.moment(shell.now), days)
-    return next((state for state in inventory.packs if state.stack == stack), nothing)
-
-
 def look(shell: Shell) -> tuple[Inventory, int]:
     """Everything, and after how many days a pack is stale."""
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         here = stores_meant(shell, None) or ()
         projects = (*lookout.roster().projects, *(store.project for store in here))
         days = lookout.staleness_days(projects)
-        return take_inventory(lookout.packs, shell.now(), days), days
-
-
-def _room(shell: Shell) -> PackRoom:
-    return PackRoom(project_root(claude_home(shell.environ)), shell.settings.packs.registries)
-
-
-def _refuse_unusable(state: PackState) -> None:
-    """What cannot be used stays as it is: it may say what a later version of echod needs to know."""
-    if state.installed.barred:
-        raise NotDoneError(f"{state.installed.problem} Nothing was changed; mend it, or delete it and install again.")
+        return take_inventory(lookout.packs, lookout.packs.installed(), shell.now(), days), days
 
 
 def _say_problems(problems: Sequence[str]) -> None:

@@ -70,7 +70,10 @@ class PackWatch:
 
     def _look(self, now: float) -> Inventory:
         try:
-            return take_inventory(self._lookout.packs, now, self._days)
+            holding = self._lookout.packs.installed()
+            if not (holding.packs or holding.problems):
+                return _NOTHING  # whoever has no pack needs no registry either
+            return take_inventory(self._lookout.packs, holding, now, self._days)
         except StoreFault as error:
             return Inventory((), (), (str(error),))
 

@@ -61,18 +61,16 @@ class Inventory:
         return tuple(state for state in self.packs if state.is_installed)
 
 
-def take_inventory(room: PackRoom, now: float, staleness_days: int) -> Inventory:
-    """Look at everything.
+def take_inventory(room: PackRoom, holding: Holding, now: float, staleness_days: int) -> Inventory:
+    """Compare what is installed with what the registries have.
 
     Args:
-        room: where to look.
+        room: where the registries are.
+        holding: what is installed.
         now: Unix seconds.
         staleness_days: a pack that is older is stale.
-
-    Raises:
-        StoreFault: the global store cannot be looked into.
     """
-    registries, holding = room.available(), room.installed()
+    registries = room.available()
     found = states(holding, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
     broken = (pack.problem for pack in holding.packs if pack.problem is not None)
     problems = tuple(problem for registry in registries.each for problem in registry.problems)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from echod.memory.document import Document, parse
+from echod.memory.identity import entry_ids
 from tests.life.files import HEAD, TODAY, learning, observation
 from tests.packs.conftest import Team
 from tests.support import Home, daemon, project, until
@@ -93,7 +95,9 @@ def test_a_pack_is_listed_installed_shown_and_taken_away_again(home: Home, commo
     assert any("fastapi" in line and f"installed (v1.0.0, {told['installed_at'][:10]})" in line for line in lines)
     assert any("nextjs" in line and "not installed" in line for line in lines)
     assert "installed 0 days ago" in home.done("packs", "status")
-    assert "fastapi" in home.done("audit")
+    said = home.done("audit")
+    assert "4 entries" in said
+    assert "backend, testing" in said
 
     asked = home.echod("packs", "remove", "fastapi")
     assert (asked.returncode, commons.tree()) == (2, before)
@@ -105,18 +109,14 @@ def test_a_pack_is_listed_installed_shown_and_taken_away_again(home: Home, commo
     assert commons.told("fastapi") == told
 
 
-@pytest.mark.parametrize("name", ["../../x", "a/b", "x", "1st", "a" * 65])
-def test_a_name_that_is_none_is_refused_before_anything_is_touched(home: Home, commons: Commons, name: str) -> None:
-    for command in ("install", "update", "remove"):
-        assert home.echod("packs", command, name).returncode == 2
+def test_what_is_no_name_or_not_installed_is_refused_before_anything_is_touched(home: Home, commons: Commons) -> None:
+    for command, name, code in (("install", "../../x", 2), ("remove", "1st", 2), ("install", "nowhere", 2)):
+        assert home.echod("packs", command, name).returncode == code
+    update = home.echod("packs", "update", "fastapi")
+
+    assert update.returncode == 1
+    assert "echod packs install fastapi" in update.stderr
     assert not commons.root.exists()
-
-
-def test_an_update_asks_for_an_installed_pack(home: Home) -> None:
-    result = home.echod("packs", "update", "fastapi")
-
-    assert result.returncode == 1
-    assert "echod packs install fastapi" in result.stderr
 
 
 def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(teamed: Home, team: Team, commons: Commons) -> None:
@@ -128,8 +128,6 @@ def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(teamed: Home, t
 
     shown = teamed.json("packs", "status")["packs"][0]
     assert (shown["edited"], shown["offer"], shown["available"]) == (True, "version", "1.10.0")
-    teamed.done("packs", "update", "kit", "--dry-run")
-    assert commons.pack("kit").read_text() == edited
     said = " ".join(teamed.done("packs", "update", "kit").split())
 
     assert "v1.9.0 to v1.10.0" in said
@@ -141,7 +139,6 @@ def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(teamed: Home, t
     teamed.done("undo", "--last", "--yes")
     assert commons.pack("kit").read_text() == edited
     assert commons.told("kit")["version"] == "1.9.0"
-    assert teamed.json("log")["jobs"][0]["kind"] == "undo"
 
 
 def test_a_workflow_somewhere_and_a_lock_for_a_moment_hold_nobody(home: Home, commons: Commons, tmp_path: Path) -> None:
@@ -173,7 +170,6 @@ def test_broken_manifests_are_told_and_the_rest_works(home: Home, commons: Commo
 
     assert [pack["name"] for pack in report["packs"]] == ["fastapi"]
     assert len(report["problems"]) == 2
-    home.done("packs", "install", "shadcn-ui")
     home.done("packs", "update")
     assert home.echod("packs", "install", "sqlalchemy").returncode == 1
     assert commons.manifest("nextjs").read_text() == "{"
@@ -212,7 +208,6 @@ def test_without_a_service_the_status_looks_itself_and_exactly_the_limit_is_fres
     for days, stale in ((90, False), (91, True)):
         commons.age("fastapi", installed_at=long_ago(days), last_updated=long_ago(days))
         assert ("packs-stale" in codes(home)) is stale
-        assert home.json("packs", "list")["packs"][3]["stale"] is stale
 
     home.done("packs", "update")
     assert "packs-stale" not in codes(home)
@@ -227,7 +222,6 @@ def test_a_project_may_say_when_packs_are_stale(home: Home, commons: Commons, tm
 
     home.done("add", root)
 
-    assert home.json("packs", "status")["packs"][0]["stale"] is True
     assert "packs-stale" in codes(home)
 
 
@@ -251,15 +245,16 @@ class TestElevate:
         (root / ".rune/echoes/reviewer/MEMORY.md").write_text(text)
         return root
 
-    def entry(self, home: Home, root: Path, title: str) -> str:
-        found = home.json("show", root)["entries"]
-        return next(str(entry["id"]) for entry in found if title in entry["title"])
+    def entry(self, root: Path, title: str) -> str:
+        document = parse((root / ".rune/echoes/reviewer/MEMORY.md").read_bytes())
+        assert isinstance(document, Document)
+        named = zip(entry_ids("reviewer", document), document.blocks, strict=True)
+        return next(identity for identity, block in named if identity and block.entry and title in block.entry.title)
 
     def test_an_entry_is_copied_for_all_projects_once(self, home: Home, root: Path, commons: Commons) -> None:
-        entry = self.entry(home, root, "limits")
+        entry = self.entry(root, "limits")
         before = (root / ".rune/echoes/reviewer/MEMORY.md").read_bytes()
-        shown = home.done("elevate", entry[:6], root, "--domain", "backend", "--dry-run")
-        assert "elevated:shop@reviewer" in shown
+        assert "elevated:shop@reviewer" in home.done("elevate", entry, root, "--domain", "backend", "--dry-run")
         assert not commons.memory.exists()
 
         home.done("elevate", entry[:6], root, "--domain", "backend")
@@ -275,40 +270,36 @@ class TestElevate:
         assert not commons.memory.exists()
 
     def test_secrets_stay_behind(self, home: Home, root: Path, commons: Commons) -> None:
-        said = home.done("elevate", self.entry(home, root, "keys"), root, "--domain", "backend")
+        said = home.done("elevate", self.entry(root, "keys"), root, "--domain", "backend")
 
         assert "secret" in said
         assert "sk-proj" not in commons.memory.read_text()
         assert "sk-proj" not in "".join(path.read_text() for path in home.state.rglob("*.log"))
 
     def test_an_observation_and_a_domain_that_is_none_are_refused(self, home: Home, root: Path) -> None:
-        assert home.echod("elevate", self.entry(home, root, "a review"), root, "--domain", "backend").returncode == 1
-        assert home.echod("elevate", self.entry(home, root, "limits"), root, "--domain", "cooking").returncode == 2
-        assert home.echod("elevate", "ffffffffffff", root, "--domain", "backend").returncode == 2
+        assert home.echod("elevate", self.entry(root, "a review"), root, "--domain", "backend").returncode == 1
+        assert home.echod("elevate", self.entry(root, "limits"), root, "--domain", "cooking").returncode == 2
 
     def test_the_domain_is_asked_for_at_a_terminal_and_a_script_has_to_say_it(
         self, home: Home, root: Path, commons: Commons
     ) -> None:
-        entry = self.entry(home, root, "limits")
+        entry = self.entry(root, "limits")
         assert home.echod("elevate", entry, root).returncode == 2
 
         assert at_terminal(home, ["elevate", entry, str(root)], "cooking\ntesting\n") == 0
 
         assert "**Domain**: testing" in commons.memory.read_text()
 
-    def test_the_audit_names_what_came_from_nowhere_known(self, home: Home, root: Path, commons: Commons) -> None:
-        home.done("elevate", self.entry(home, root, "limits"), root, "--domain", "backend")
+    def test_the_audit_names_what_came_from_nowhere_known(self, home: Home, commons: Commons) -> None:
         home.done("packs", "install", "fastapi")
         with commons.pack("fastapi").open("a") as file:
             file.write(MINE)
-        with commons.memory.open("a") as file:
-            file.write(MINE.replace("mine", "stray"))
+        commons.memory.write_text(f"# Global Memory\n{MINE.replace('mine', 'stray')}")
 
         report = home.json("audit")
 
         assert [(pack["name"], pack["added"]) for pack in report["packs"]] == [("fastapi", 1)]
         assert {entry["title"] for entry in report["unknown"]} == {"mine", "stray"}
-        assert "Of unknown origin" in home.done("audit")
 
 
 def at_terminal(home: Home, arguments: list[str], typed: str) -> int:

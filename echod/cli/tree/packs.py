@@ -28,7 +28,7 @@ def list_(context: typer.Context, json: Json = False) -> None:
 @packs_app.command(epilog=example("echod packs install fastapi"))
 def install(context: typer.Context, pack: Stack, dry_run: DryRun = False) -> None:
     """Install a pack for all projects. Doing it again changes nothing, and what you changed in it stays."""
-    from echod.cli.packs import install
+    from echod.cli.pack_changes import install
 
     install(shell_of(context), pack, dry_run=dry_run)
 
@@ -42,7 +42,7 @@ def update(
     dry_run: DryRun = False,
 ) -> None:
     """Bring an installed pack up to the newest version there is. What you changed in it stays."""
-    from echod.cli.packs import update
+    from echod.cli.pack_changes import update
 
     update(shell_of(context), pack, dry_run=dry_run)
 
@@ -50,7 +50,7 @@ def update(
 @packs_app.command(epilog=example("echod packs remove fastapi"))
 def remove(context: typer.Context, pack: Stack, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take an installed pack out of the global memory; its text goes to its archive."""
-    from echod.cli.packs import remove
+    from echod.cli.pack_changes import remove
 
     remove(shell_of(context), pack, dry_run=dry_run, yes=yes)
 
