@@ -4,7 +4,7 @@ What is kept of an entry between two looks is its likeness, digests of what it s
 without secrets, so that an entry looks the same before and after it was scrubbed, and nothing can be read from them.
 
 A wrong guess would give one entry's references to another, which is worse than to forget them. So only what leaves no
-doubt counts; docs/lifecycle.md lists it for users.
+doubt counts; docs/formats.md lists it for users.
 """
 
 from __future__ import annotations
@@ -91,27 +91,29 @@ def recognise(
         now: the entries of the file as it is.
         told: id then -> id now, from whoever changed the file and knows better than any likeness.
     """
-    pairs = _Pairs(dict(here), dict(now))
+    unknown = dict(now)
+    stayed, returned = _Pairs(dict(here), unknown), _Pairs(dict(gone), unknown)
     for then, identity in told.items():
-        pairs.join(then, identity)
-    pairs.join_unchanged()
-    pairs.join_alike()
-    pairs.join_only_ones(lambda likeness: likeness.heading)
-    pairs.join_corrected(here, now)
-    pairs.join_same_ids()
-    back = _Pairs(dict(gone), pairs.unknown)
-    back.join_unchanged()
-    back.join_alike()
-    back.join_same_ids()
-    return {**pairs.found, **back.found}
+        stayed.join(then, identity)
+    for pairs in (stayed, returned):
+        pairs.join_unchanged()
+        pairs.join_alike()
+    stayed.join_corrected(here, now)
+    stayed.join_only_ones(lambda likeness: likeness.heading)
+    stayed.join_same_ids()
+    returned.join_same_ids()
+    return {**stayed.found, **returned.found}
 
 
 class _Pairs:
-    """Pairs of an entry then and an entry now as they are found; what has a partner is out of the search."""
+    """Pairs of an entry then and an entry now as they are found; what has a partner is out of the search.
 
-    def __init__(self, then: dict[str, Likeness | None], now: dict[str, Likeness]) -> None:
+    `unknown` are the entries now that have none yet; two searches may share them.
+    """
+
+    def __init__(self, then: dict[str, Likeness | None], unknown: dict[str, Likeness]) -> None:
         self.found: dict[str, str] = {}
-        self.unknown = now
+        self.unknown = unknown
         self._then = then
 
     def join(self, then: str, now: str) -> None:
@@ -147,7 +149,8 @@ class _Pairs:
     def join_corrected(self, before: Mapping[str, Likeness | None], after: Mapping[str, Likeness]) -> None:
         """Entries with a body that no other one has on either side, and of title, date and source but one changed.
 
-        Tasks that come again are reported in the same words on another day from another workflow; those are two.
+        Tasks that come again are reported in the same words on another day from another workflow; those are two. And
+        where an id still stands for an entry, that one was edited.
         """
         bodies = [Counter(x.body for x in side.values() if x is not None) for side in (before, after)]
         by_body = self._by(lambda likeness: likeness.body)
@@ -155,9 +158,12 @@ class _Pairs:
             body = likeness.body
             if not body or any(count[body] != 1 for count in bodies) or not by_body[body]:
                 continue
-            old = self._then[by_body[body][0]]
-            if old is not None and sum(a != b for a, b in zip(old.heading, likeness.heading, strict=True)) == 1:
-                self.join(by_body[body][0], identity)
+            then = by_body[body][0]
+            old = self._then.get(then)
+            if old is None or then in self.unknown:
+                continue
+            if sum(a != b for a, b in zip(old.heading, likeness.heading, strict=True)) == 1:
+                self.join(then, identity)
 
     def _by(self, same: Callable[[Likeness], Hashable]) -> defaultdict[Hashable, list[str]]:
         grouped: defaultdict[Hashable, list[str]] = defaultdict(list)

@@ -4,82 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from echod.jobs import prune
-from echod.jobs.outcome import Deferred, Done, Outcome
+from echod.jobs.outcome import Deferred, Done
 from echod.jobs.proposal import local_day
 from echod.memory.document import Document, parse
-from echod.memory.policy import ARCHIVE_LIMIT, Policy, read_archive
-from echod.state.database import Database
-from echod.state.entries import EntryLog
-from echod.store.engine import Engine
-from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
-from echod.store.plan import open_gate
-from echod.store.steps import Step, Tracer, untraced
+from echod.memory.policy import ARCHIVE_LIMIT, read_archive
+from echod.store.steps import Step
+from tests.jobs.site import Site, at_noon
 from tests.life.files import HEAD, TODAY, learning, observation, protected
 from tests.support import in_child
-
-POLICY = Policy(memory_line_limit=100)
-
-
-@dataclass
-class Site:
-    """A role, and a clock that can be set."""
-
-    root: Path
-    now: float
-
-    @property
-    def role(self) -> Role:
-        project = self.root / "project"
-        return Role(Store(project, project / ".rune/echoes"), "reviewer")
-
-    def write(self, text: str) -> None:
-        self.role.path.mkdir(parents=True, exist_ok=True)
-        self.role.memory.write_text(text)
-        os.utime(self.role.memory, (self.now - 3600, self.now - 3600))
-
-    @contextmanager
-    def entries(self) -> Iterator[EntryLog]:
-        with Database.open(self.root / "state/echod.db") as database:
-            yield EntryLog(database)
-
-    def engine(self, trace: Tracer = untraced) -> Engine:
-        return Engine(self.root / "state/journal", limits=EngineLimits(), clock=lambda: self.now, trace=trace)
-
-    def prune(self, *, trace: Tracer = untraced, person: bool = True, writes: bool = True, job: int = 1) -> Outcome:
-        with self.entries() as entries:
-            if person:
-                entries.let_go(self.role.store.key, [self.role.name])
-            with self.engine(trace).open_role(self.role) as session:
-                return prune.run(job, session, entries, POLICY, open_gate, lambda: self.now, writes=writes)
-
-    def names(self) -> set[str]:
-        return {path.name for path in (self.role.path / "archive").glob("*.md")}
-
-    def everywhere(self) -> str:
-        return "".join(
-            path.read_text(errors="replace")
-            for path in self.role.path.rglob("*.md")
-            if not path.name.startswith("MEMORY-")
-        )
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = Site(tmp_path.resolve(), 0.0)
-    # Noon, so that no test meets midnight on its way.
-    made.now = datetime.combine(TODAY, time(12)).astimezone().timestamp()
-    return made
+    return at_noon(tmp_path)
 
 
 def crowd() -> str:

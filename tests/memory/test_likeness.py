@@ -169,6 +169,12 @@ class TestRepeats:
         assert known(before, now) == {ids(now)[0]: ids(before)[0]}
         assert known(before, now, {ids(before)[1]: ids(now)[0]}) == {ids(now)[0]: ids(before)[1]}
 
+    def test_one_whose_title_was_corrected_is_known_by_its_words_before_another_one_by_its_heading(self) -> None:
+        before = document(entry("corrected", body="x"), entry(body="y"), entry(body="z"))
+        now = document(entry(body="x"), entry(body="y"))
+
+        assert known(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
+
 
 class TestDoubt:
     """Where it cannot be told, nothing is: a wrong guess is worse than none."""
@@ -183,6 +189,11 @@ class TestDoubt:
         now = document(entry("one", body="x"), entry("three", body="x"))
 
         assert known(before, now) == {ids(now)[0]: ids(before)[0]}
+
+    def test_two_entries_that_exchange_their_words_are_known_by_their_headings(self) -> None:
+        before, now = document(entry("a", "x"), entry("b", "y")), document(entry("a", "y"), entry("b", "x"))
+
+        assert known(before, now) == {identity: identity for identity in ids(now)}
 
     def test_an_empty_body_proves_nothing(self) -> None:
         assert not known(document(entry("one", body="")), document(entry("two", body="")))
@@ -225,6 +236,15 @@ class TestGone:
         assert then != identity
 
         assert recognise({}, {then: likeness_of(left)}, likenesses(back)) == {identity: then}
+
+    def test_it_comes_before_one_that_has_only_its_heading(self) -> None:
+        x, y = entry(body="x"), entry(body="y")
+        now = likenesses(document(entry("corrected", body="x"), y))
+        plain, repeat = ids(document(x, y))
+
+        pairs = recognise({plain: likeness_of(x)}, {repeat: likeness_of(y)}, now)
+
+        assert pairs == dict(zip(now, (plain, repeat), strict=True))
 
     def test_one_that_is_there_comes_first(self) -> None:
         now = likenesses(document(entry()))

@@ -1,0 +1,287 @@
+"""Whatever happens to a memory file, references, pins and age stay with the words that they were counted for."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from echod.memory.identity import entry_ids
+from echod.memory.policy import Policy
+from echod.state.entries import Reference
+from echod.store.steps import Step
+from tests.jobs.site import Site, at_noon
+from tests.life.files import HEAD, TODAY
+from tests.support import in_child
+
+KEY = "g" + "hp_" + "aB3dE5gH7" * 4
+TIGHT = Policy(memory_line_limit=30)
+HOUR = 3600.0
+_MARK = re.compile(r"Mark (\d+) ")
+
+
+def marked(number: int, title: str, *, layer: str = "inscribed", lines: int = 8) -> str:
+    """An entry whose learning says which one it is, whatever becomes of its heading, and however it is condensed."""
+    more = "".join(f"  And thing {n} of it.\n" for n in range(lines - 7))
+    return (
+        f"### [{TODAY}] Pattern: {title}\n- **layer**: {layer}\n- **source**: rune:review 7be10d44\n"
+        f"- **confidence**: 0.8\n- **verified**: {TODAY}\n- Mark {number} was learnt.\n{more}\n"
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return at_noon(tmp_path)
+
+
+def standing(site: Site) -> list[tuple[int, str]]:
+    """Marks and ids of the entries that stand in the memory file."""
+    pairs = zip(site.document.blocks, entry_ids(site.role.name, site.document), strict=True)
+    return [(int(match[1]), i) for block, i in pairs if (match := _MARK.search(block.text)) and i]
+
+
+def ids(site: Site) -> dict[int, str]:
+    """Mark -> id of the entries that stand in the memory file."""
+    return dict(standing(site))
+
+
+def counted(site: Site) -> dict[int, int]:
+    """Mark -> references of the entries that stand in the memory file.
+
+    An entry whose title was changed can stand there twice, if somebody overwrote the file at that moment: a new title
+    makes a new entry. One of the two has them all.
+    """
+    histories = site.facts().histories
+    found: dict[int, int] = {}
+    for mark, identity in standing(site):
+        references = histories[identity].references if identity in histories else 0
+        found[mark] = max(found.get(mark, 0), references)
+    return found
+
+
+def refer(site: Site, counts: dict[int, int]) -> None:
+    """So many references to the entries with these marks."""
+    site.look()
+    with site.entries() as entries:
+        for mark, count in counts.items():
+            named = [Reference(ids(site)[mark], f"session:{mark}-{n}") for n in range(count)]
+            entries.refer(site.role.store.key, named, site.today)
+
+
+def pin(site: Site, mark: int) -> None:
+    with site.entries() as entries:
+        entries.pin(site.role.store.key, [ids(site)[mark]], site.today)
+
+
+def test_a_repeat_that_is_pruned_leaves_its_id_and_keeps_what_was_known_of_it(site: Site) -> None:
+    site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=9) + marked(3, "once", lines=9))
+    refer(site, {1: 1, 2: 2, 3: 3})
+    pin(site, 2)
+    site.prune(policy=TIGHT)
+
+    assert counted(site) == {2: 2, 3: 3}
+    assert site.facts().pinned.keys() & set(ids(site).values()) == {ids(site)[2]}
+    site.undo(1, by=2, pinned=False)
+    assert counted(site) == {1: 1, 2: 2, 3: 3}
+    assert site.facts().pinned.keys() & set(ids(site).values()) == {ids(site)[2]}
+
+
+def test_of_two_that_say_the_same_the_one_that_stays_keeps_its_own(site: Site) -> None:
+    site.write(HEAD + marked(1, "twice", lines=14) + marked(1, "twice", lines=14))
+    site.look()
+    first, second = filter(None, entry_ids(site.role.name, site.document))
+    with site.entries() as entries:
+        entries.refer(site.role.store.key, [Reference(second, "session:1")], site.today)
+        entries.pin(site.role.store.key, [second], site.today)
+
+    site.prune(policy=TIGHT)
+
+    (left,) = filter(None, entry_ids(site.role.name, site.document))
+    assert left == first
+    assert (site.facts().histories[left].references, site.facts().pinned) == (1, {left: site.today})
+
+
+def test_what_an_undo_brings_back_is_pinned_though_another_entry_had_its_id_meanwhile(site: Site) -> None:
+    site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=9) + marked(3, "once", lines=9))
+    refer(site, {2: 2, 3: 3})
+    site.prune(policy=TIGHT)
+    assert ids(site).keys() == {2, 3}
+
+    site.undo(1, by=2)
+
+    assert site.facts().pinned.keys() == set(ids(site).values())
+    assert ids(site).keys() == {1, 2, 3}
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["looked at afterwards", "not looked at"])
+@pytest.mark.parametrize("change", ["a secret is taken out of the title", "a person corrects the title", "the date"])
+def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, change: str, *, seen: bool) -> None:
+    site.write(HEAD + marked(1, f"the token {KEY}", layer="traced", lines=20) + marked(2, "other", lines=20))
+    refer(site, {1: 4})
+    pin(site, 1)
+    before = ids(site)[1]
+
+    if "secret" in change:
+        site.scrub(1)
+    else:
+        old, new = (f"[{TODAY}]", "[2026-01-01]") if "date" in change else ("the token", "that token")
+        site.role.memory.write_text(site.role.memory.read_text().replace(old, new, 1))
+    if seen:
+        site.look()
+
+    assert ids(site)[1] != before
+    assert counted(site)[1] == 4
+    site.prune(policy=TIGHT, job=2)
+    assert 1 in ids(site)  # traced entries go first, but not pinned ones
+    assert counted(site)[1] == 4
+
+
+def test_an_overwrite_by_a_stale_writer_takes_nothing_away_for_good(site: Site) -> None:
+    site.write(HEAD + marked(1, "twice", layer="observations"))
+    site.heal()
+    stale = site.role.memory.read_text()
+    site.write(HEAD + marked(2, "twice") + marked(1, "twice", layer="observations") + marked(3, "once"))
+    refer(site, {1: 1, 2: 2, 3: 3})
+    pin(site, 2)
+    site.heal()
+    site.now += 1
+
+    site.role.memory.write_text(stale)
+    site.look()
+    assert counted(site) == {1: 1}
+    site.write(HEAD + marked(2, "twice") + marked(1, "twice", layer="observations") + marked(3, "once"))
+
+    assert counted(site) == {1: 1, 2: 2, 3: 3}
+    assert ids(site)[2] in site.facts().pinned
+
+
+def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(tmp_path: Path) -> None:
+    """The note of what was done comes after the commit; a kill between them must cost nothing."""
+
+    def kill(at: int) -> Callable[[Step], None]:
+        left = iter(range(at))
+
+        def trace(_: Step) -> None:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return trace
+
+    killed = 0
+    for at in range(1000):
+        site = at_noon(tmp_path / str(at))
+        site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=20) + marked(3, "once", lines=20))
+        refer(site, {1: 1, 2: 2, 3: 3})
+
+        code = in_child(partial(site.prune, policy=TIGHT, trace=kill(at)))
+        site.heal()
+
+        assert counted(site) == {mark: mark for mark in ids(site)}
+        site.prune(policy=TIGHT, job=2)
+        assert counted(site) == {mark: mark for mark in ids(site)}
+        if code == 0:
+            break
+        killed += 1
+    assert killed > 5
+
+
+@dataclass
+class Story:
+    """A memory file through a series of events, and what should be known of its entries."""
+
+    site: Site
+    counts: dict[int, int] = field(default_factory=dict)
+    pruned: list[int] = field(default_factory=list)
+    jobs: int = 0
+    past: list[str] = field(default_factory=list)
+
+    def write(self, text: str) -> None:
+        """Another program than echod writes the file, just now."""
+        self.site.role.memory.write_text(text)
+        os.utime(self.site.role.memory, (self.site.now, self.site.now))
+
+    def add(self, pick: int) -> None:
+        """A writer appends an entry; some have the heading of another one that is there."""
+        mark = len(self.counts) + 1
+        layer = ("inscribed", "observations", "traced")[pick % 3]
+        there = [block.entry.title for block in self.site.document.blocks if block.entry]
+        title = there[pick % len(there)] if there and pick % 2 else f"title {mark} {KEY}"
+        text = self.site.role.memory.read_text()
+        self.write(text + marked(mark, title, layer=layer, lines=8 if pick % 4 else 20))
+        self.counts[mark] = pick % 3
+        refer(self.site, {mark: pick % 3})
+
+    def correct(self, pick: int) -> None:
+        """A person corrects the title of an entry."""
+        blocks = [block.text for block in self.site.document.blocks]
+        if blocks:
+            at = pick % len(blocks)
+            blocks[at] = re.sub(r"Pattern: .*", f"Pattern: corrected {self.jobs} {pick}", blocks[at])
+            self.write(self.site.document.preamble + "".join(blocks))
+            self.site.look()
+
+    def remove(self, pick: int) -> None:
+        """A person takes an entry out, and the last one to the top."""
+        blocks = [block.text for block in self.site.document.blocks]
+        if len(blocks) > 2:
+            del blocks[pick % len(blocks)]
+            self.write(self.site.document.preamble + "".join([blocks[-1], *blocks[:-1]]))
+            self.site.look()
+
+    def prune(self, _: int) -> None:
+        self.jobs += 1
+        self.site.prune(policy=TIGHT, job=self.jobs)
+        if any(done.job == self.jobs for done in self.site.engine().history()):
+            self.pruned.append(self.jobs)
+
+    def undo(self, _: int) -> None:
+        if self.pruned:
+            self.jobs += 1
+            self.site.undo(self.pruned.pop(), by=self.jobs, pinned=False)
+            self.site.look()
+
+    def scrub(self, _: int) -> None:
+        self.jobs += 1
+        self.site.scrub(self.jobs)
+
+    def overwrite(self, pick: int) -> None:
+        """A stale writer puts back what it read a while ago; somebody looks; the next job puts it right or not."""
+        self.write(self.past[pick % len(self.past)])
+        self.site.look()
+        self.site.heal()
+
+    def go_on(self) -> None:
+        self.past.append(self.site.role.memory.read_text())
+        self.site.now += HOUR
+
+
+EVENTS = (Story.add, Story.add, Story.prune, Story.undo, Story.correct, Story.remove, Story.scrub, Story.overwrite)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 59)), min_size=4, max_size=14))
+def test_through_any_series_of_events_references_stay_with_their_entry(
+    events: list[tuple[Callable[[Story, int], None], int]],
+) -> None:
+    root = Path(tempfile.mkdtemp())
+    story = Story(at_noon(root))
+    story.site.write(HEAD)
+    story.go_on()
+    try:
+        for event, pick in events:
+            event(story, pick)
+            told = counted(story.site)
+            assert told == {mark: story.counts[mark] for mark in told}, event.__name__
+            story.go_on()
+    finally:
+        shutil.rmtree(root)
