@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 import typer
@@ -16,9 +17,11 @@ from echod.projects import Projects, expand
 def add(shell: Shell, path: Path) -> None:
     """Register a project, and say what is in it and what its first maintenance will do."""
     from echod.cli.preview import preview
+    from echod.cli.status import daemon_liveness
     from echod.cli.wake import wake_daemon
     from echod.daemon.wiring import look_out
     from echod.jobs.proposal import local_day
+    from echod.service.choose import how_to_start
     from echod.store.layout import Role
 
     project = shell.project(path)
@@ -43,6 +46,9 @@ def add(shell: Shell, path: Path) -> None:
                     shell.say(line)
         command = f"echod prune {shlex.quote(str(project))} --dry-run"
         shell.say(f"Every entry that is to leave, and why: {command}")
+    if not daemon_liveness(shell).answers:
+        once = f"echod run --once {shlex.quote(str(project))}"
+        shell.say(f"No service runs. To start it: {how_to_start(sys.platform, shell.environ)}; or do it now: {once}")
 
 
 def list_projects(shell: Shell, *, as_json: bool) -> None:

@@ -40,7 +40,7 @@ def show_status(shell: Shell, *, as_json: bool) -> NoReturn:
     live = daemon_liveness(shell)
     now = shell.now()
     report = _kept_ready(shell, live, now) or _looked_up(shell, live, now)
-    print(to_json(report) if as_json else render(report, now), flush=True)
+    print(to_json(report) if as_json else shell.painted(render(report, now)), flush=True)
     sys.exit(_exit_code(live, report))
 
 

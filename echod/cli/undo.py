@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,8 @@ from echod.store.commons import commons_of
 from echod.store.history import Done
 from echod.store.plan import Gate
 from echod.store.undo import Preview
+
+_SHOWN_CHANGES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes
         EchodError: it cannot be undone, the sentence says why.
     """
     plan, reason = _prepare(shell, job, path, force=force)
-    shell.lay_out("\n".join(_shown(plan, shell.now())), needed=dry_run or not yes)
+    shown = "\n".join(_shown(plan, shell.now(), most=sys.maxsize if dry_run else _SHOWN_CHANGES))
+    shell.lay_out(shown, needed=dry_run or not yes)
     if dry_run:
         if reason is not None:
             typer.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
@@ -131,14 +135,16 @@ def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
     return carry_out(shell, house, asked, work, force=force or plan.is_global).id
 
 
-def _shown(plan: _Plan, now: float) -> Iterator[str]:
+def _shown(plan: _Plan, now: float, *, most: int) -> Iterator[str]:
     done = plan.newest
     role = f"{done.kind} {done.role.name}".strip()
     yield f"Job {plan.job}: {role}  {short_path(done.store.key)}  {moment(done.at, now)}"
     yield paragraph(plain(done.summary), indent="  ")
     yield "To undo it means to"
     lines = [line for preview in plan.previews for line in _changes(preview)]
-    yield from lines or ["  change nothing: others have done so already"]
+    yield from lines[:most] or ["  change nothing: others have done so already"]
+    if len(lines) > most:
+        yield f"  ... and {len(lines) - most} more (all with --dry-run)"
     if any(preview.leaving or preview.goes for preview in plan.previews):
         yield "What is taken out is kept in the role's archive."
     if not all(preview.exact for preview in plan.previews):

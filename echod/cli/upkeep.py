@@ -69,6 +69,8 @@ def maintain(
         return
     todo = [plan for plan in plans if plan.changes]
     shown = "\n".join(line for plan in plans for line in _shown(plan, every=dry_run))
+    if dry_run and todo:
+        shown += "\n\nWhat the rules mean: docs/lifecycle.md. About one entry: echod explain ID"
     shell.lay_out(shown, needed=dry_run or not yes)
     if dry_run or not todo:
         return
