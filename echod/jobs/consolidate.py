@@ -5,7 +5,7 @@ What becomes of each finding is decided by `echod.memory.consolidate`; this modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -16,6 +16,7 @@ from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.reading import Reading
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
 from echod.memory.document import Document, Unreadable, parse
+from echod.memory.likeness import NOTHING
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout
 from echod.store.changeset import Append, Begin, ChangeSet, Consume, Write
@@ -82,6 +83,7 @@ def run(
         ready = at_once(view, terms)
         if not ready:
             return _nothing_ready(view, now)
+        _note_entries(entries, view, view.memory.data, _day(now))
         plan = plan_for(view, ready, entries.pinned(view.role.store.key, _day(now)), reading, _day(now))
         if isinstance(plan, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
@@ -89,7 +91,7 @@ def run(
             return Done(f"report only: would do: {plan.summary}", changed=False)
         session.ask(_questions(view.role.name, plan, now))
         if isinstance(session.commit(job, _changes(job, view, ready, plan, _day(now)), gate=gate), Committed):
-            _note_entries(entries, view, plan, _day(now))
+            _note_entries(entries, view, plan.memory, _day(now), plan.renumbered)
             _count_references(entries, view, ready, plan, _day(now))
             return Done(plan.summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
@@ -208,10 +210,12 @@ def _questions(role: str, plan: Consolidation, now: float) -> Iterator[Question]
         yield Question(now, SUPERSEDES, role, one.key, one.id, one.target, one.doubt.value)
 
 
-def _note_entries(entries: EntryLog, view: RoleView, plan: Consolidation, today: date) -> None:
-    document = None if plan.memory is None else parse(plan.memory)
+def _note_entries(
+    entries: EntryLog, view: RoleView, memory: bytes | None, today: date, told: Mapping[str, str] = NOTHING
+) -> None:
+    document = None if memory is None else parse(memory)
     if isinstance(document, Document):
-        note_entries(entries, view.role, document, today, plan.renumbered)
+        note_entries(entries, view.role, document, today, told)
 
 
 def _count_references(

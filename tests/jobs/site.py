@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-from echod.jobs import prune, scrub
+from echod.jobs import consolidate, prune, scrub
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Outcome
 from echod.jobs.pins import pin_what_came_back
 from echod.jobs.proposal import local_day
+from echod.jobs.reading import Reading
 from echod.jobs.scan import candidates
 from echod.memory.document import Document, parse
 from echod.memory.policy import Facts, Policy
@@ -79,6 +80,11 @@ class Site:
                 entries.let_go(self.role.store.key, [self.role.name])
             with self.engine(trace).open_role(self.role) as session:
                 return prune.run(job, session, entries, policy, open_gate, lambda: self.now, writes=writes)
+
+    def consolidate(self, *, job: int = 1) -> Outcome:
+        terms = consolidate.Terms(quiet_seconds=0, writes=True)
+        with self.entries() as entries, self.engine().open_role(self.role) as session:
+            return consolidate.run(job, session, entries, terms, Reading(), open_gate, lambda: self.now)
 
     def undo(self, job: int, *, by: int, pinned: bool = True) -> None:
         undone = self.engine().undo(job, by=by)

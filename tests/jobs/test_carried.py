@@ -146,6 +146,17 @@ def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, chan
     assert counted(site)[1] == 4
 
 
+def test_what_agents_find_again_is_counted_for_the_entry_that_a_person_retitled_meanwhile(site: Site) -> None:
+    site.write(HEAD + marked(1, "teh lock") + marked(2, "other"))
+    refer(site, {1: 2, 2: 1})
+    site.role.memory.write_text(site.role.memory.read_text().replace("teh lock", "the lock"))
+    (site.role.path / "ward-findings.md").write_text(marked(1, "the lock"))
+
+    site.consolidate()
+
+    assert counted(site) == {1: 3, 2: 1}
+
+
 def test_an_overwrite_by_a_stale_writer_takes_nothing_away_for_good(site: Site) -> None:
     site.write(HEAD + marked(1, "twice", layer="observations"))
     site.heal()
