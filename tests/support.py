@@ -92,13 +92,13 @@ class Home:
         return self.root / "run"
 
     def echod(
-        self, *arguments: object, before: tuple[str, ...] = (), **changed: str
+        self, *arguments: object, before: tuple[str, ...] = (), cwd: Path | None = None, **changed: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end; `before` runs it (setpriv, strace)."""
+        """Run a command to its end, in `cwd` (default: the home); `before` runs it (setpriv, strace)."""
         return subprocess.run(
             [*before, sys.executable, "-m", "echod", *map(str, arguments)],
             env={**self.environ, **changed},
-            cwd=self.root,
+            cwd=cwd or self.root,
             capture_output=True,
             text=True,
             timeout=60,
