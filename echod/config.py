@@ -1,5 +1,6 @@
-"""Settings: a TOML file, then `ECHOD_*` variables, variables winning. Read once, passed on as a value.
+"""Settings: a TOML file, then `ECHOD_*` variables, variables winning. Read once, checked, and passed on as a value.
 
+The values with their defaults are in `echod.settings`; here is what each means and what it may be.
 Unknown keys are errors that name file and line; unknown variables are warnings. `ECHOD_STATE_DIR`,
 `ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG` belong to `echod.paths`, since they decide where this file is.
 """
@@ -13,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -21,53 +22,62 @@ from pydantic_settings.exceptions import SettingsError
 
 from echod import settings_file
 from echod.errors import ConfigurationError
-from echod.memory.observe import TEAMS
-from echod.memory.policy.numbers import Policy
+from echod.memory.numbers import Policy
 from echod.projects import fault_of
+from echod.settings import (
+    PATH_VARIABLES,
+    PREFIX,
+    GateSettings,
+    HookSettings,
+    LogLevel,
+    Mode,
+    ObserveSettings,
+    PackSettings,
+    Settings,
+)
 from echod.settings_file import SettingsFile
 
-PREFIX = "ECHOD_"
-PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
-
+_DEFAULTS = Settings()
+_TABLES = frozenset({"gate", "observe", "hooks", "packs", "policy"})
 _ROUNDING = 1e-9
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Minutes = Annotated[float, Field(gt=0, le=1_440, allow_inf_nan=False)]
 
 
-class GateSettings(BaseModel):
+class GateModel(BaseModel):
     """What the gate looks at beyond the workflow plugins' own markers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sessions: bool = Field(
-        default=True,
+        default=_DEFAULTS.gate.sessions,
         description="A live Claude Code session that says it is busy in a project holds its gate.",
     )
 
 
-class ObserveSettings(BaseModel):
+class ObserveModel(BaseModel):
     """Which completed tasks become observations."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     teams: tuple[str, ...] = Field(
-        default=TEAMS,
+        default=_DEFAULTS.observe.teams,
         description='Patterns of the teams whose completed tasks are remembered; "" for sessions without a team.',
     )
 
 
-class HookSettings(BaseModel):
+class HookModel(BaseModel):
     """What the hooks of agents may do beyond reporting."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     register_projects: bool = Field(
-        default=False,
+        default=_DEFAULTS.hooks.register_projects,
         description="A session that starts in a project with a memory registers the project, as `echod add` does.",
     )
     session_summary: bool = Field(
-        default=False,
+        default=_DEFAULTS.hooks.session_summary,
         description="A session that starts is told the project's ten most valuable entries, 1,200 characters at most.",
     )
 
@@ -76,54 +86,85 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Days = Annotated[int, Field(ge=1, le=3_650)]
 
 
-class PolicySettings(BaseModel):
+class PolicyModel(BaseModel):
     """The numbers by which entries are kept, condensed, promoted and archived; docs/lifecycle.md tells how."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     importance_weight: Share = Field(
-        default=0.4, description="Weight of the layer in an entry's score; this and the next two add up to 1."
+        default=_DEFAULTS.policy.importance_weight,
+        description="Weight of the layer in an entry's score; this and the next two add up to 1.",
     )
     relevance_weight: Share = Field(
-        default=0.3, description="Weight of the share of recent workflows that referenced the entry."
+        default=_DEFAULTS.policy.relevance_weight,
+        description="Weight of the share of recent workflows that referenced the entry.",
     )
-    recency_weight: Share = Field(default=0.3, description="Weight of how lately the entry was verified.")
-    importance_etched: Share = Field(default=1.0, description="How much an etched entry counts, 0 to 1.")
-    importance_notes: Share = Field(default=0.9, description="How much a note counts.")
-    importance_inscribed: Share = Field(default=0.7, description="How much an inscribed entry counts.")
-    importance_observations: Share = Field(default=0.5, description="How much an observation counts.")
-    importance_traced: Share = Field(default=0.3, description="How much a traced entry counts.")
-    relevance_days: Days = Field(default=90, description="Days for which workflows and their references count.")
+    recency_weight: Share = Field(
+        default=_DEFAULTS.policy.recency_weight, description="Weight of how lately the entry was verified."
+    )
+    importance_etched: Share = Field(
+        default=_DEFAULTS.policy.importance_etched, description="How much an etched entry counts, 0 to 1."
+    )
+    importance_notes: Share = Field(default=_DEFAULTS.policy.importance_notes, description="How much a note counts.")
+    importance_inscribed: Share = Field(
+        default=_DEFAULTS.policy.importance_inscribed, description="How much an inscribed entry counts."
+    )
+    importance_observations: Share = Field(
+        default=_DEFAULTS.policy.importance_observations, description="How much an observation counts."
+    )
+    importance_traced: Share = Field(
+        default=_DEFAULTS.policy.importance_traced, description="How much a traced entry counts."
+    )
+    relevance_days: Days = Field(
+        default=_DEFAULTS.policy.relevance_days, description="Days for which workflows and their references count."
+    )
     inscribed_days: Days = Field(
-        default=90, description="Days without a reference after which an inscribed entry is old."
+        default=_DEFAULTS.policy.inscribed_days,
+        description="Days without a reference after which an inscribed entry is old.",
     )
     observations_days: Days = Field(
-        default=60, description="Days without a reference after which an observation is archived."
+        default=_DEFAULTS.policy.observations_days,
+        description="Days without a reference after which an observation is archived.",
     )
-    traced_days: Days = Field(default=30, description="Days without a reference after which a traced entry is old.")
+    traced_days: Days = Field(
+        default=_DEFAULTS.policy.traced_days, description="Days without a reference after which a traced entry is old."
+    )
     inscribed_score: Share = Field(
-        default=0.3, description="An old inscribed entry expires with a score below this, if its file is too long."
+        default=_DEFAULTS.policy.inscribed_score,
+        description="An old inscribed entry expires with a score below this, if its file is too long.",
     )
-    traced_score: Share = Field(default=0.2, description="The same for an old traced entry.")
+    traced_score: Share = Field(default=_DEFAULTS.policy.traced_score, description="The same for an old traced entry.")
     noise_share: Share = Field(
-        default=0.2, description="Share of the line limit that observations and traced entries may take together."
+        default=_DEFAULTS.policy.noise_share,
+        description="Share of the line limit that observations and traced entries may take together.",
     )
     traced_keep_share: Share = Field(
-        default=0.35, description="Of the traced entries in a file that is too long, the best share stays."
+        default=_DEFAULTS.policy.traced_keep_share,
+        description="Of the traced entries in a file that is too long, the best share stays.",
     )
     traced_compress_share: Share = Field(
-        default=0.3, description="The next share goes into knowledge.md; the rest is archived."
+        default=_DEFAULTS.policy.traced_compress_share,
+        description="The next share goes into knowledge.md; the rest is archived.",
     )
     condense_over_lines: int = Field(
-        default=15, ge=5, le=1_000, description="Inscribed entries with more lines may be condensed."
+        default=_DEFAULTS.policy.condense_over_lines,
+        ge=5,
+        le=1_000,
+        description="Inscribed entries with more lines may be condensed.",
     )
     daily_inscribed_share: Share = Field(
-        default=0.2, description="Share of a file's inscribed entries that may be archived for room in one day."
+        default=_DEFAULTS.policy.daily_inscribed_share,
+        description="Share of a file's inscribed entries that may be archived for room in one day.",
     )
     promote_references: int = Field(
-        default=3, ge=2, le=1_000, description="An observation with so many references becomes inscribed."
+        default=_DEFAULTS.policy.promote_references,
+        ge=2,
+        le=1_000,
+        description="An observation with so many references becomes inscribed.",
     )
-    pin_days: Days = Field(default=30, description="How long an entry that a person brought back is left alone.")
+    pin_days: Days = Field(
+        default=_DEFAULTS.policy.pin_days, description="How long an entry that a person brought back is left alone."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -134,17 +175,18 @@ class PolicySettings(BaseModel):
         return self
 
 
-class PackSettings(BaseModel):
+class PackModel(BaseModel):
     """Where doc packs come from besides those that ship, and when they are old; docs/packs.md tells more."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     registries: tuple[str, ...] = Field(
-        default=(),
+        default=_DEFAULTS.packs.registries,
         description="Directories with a registry.json and doc packs of your own; later ones override earlier ones.",
     )
     staleness_days: Days = Field(
-        default=90, description="Days after which an installed doc pack is stale, unless a project says otherwise."
+        default=_DEFAULTS.packs.staleness_days,
+        description="Days after which an installed doc pack is stale, unless a project says otherwise.",
     )
 
     @field_validator("registries")
@@ -156,7 +198,7 @@ class PackSettings(BaseModel):
         return places
 
 
-class Settings(BaseSettings):
+class SettingsModel(BaseSettings):
     """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
 
     model_config = SettingsConfigDict(
@@ -168,42 +210,53 @@ class Settings(BaseSettings):
     )
 
     projects: tuple[str, ...] = Field(
-        default=(),
+        default=_DEFAULTS.projects,
         description="Globs of project directories to maintain besides those added with `echod add`.",
     )
-    mode: Literal["maintain", "report"] = Field(
-        default="maintain", description='"report" plans and shows everything and writes nothing to a store.'
+    mode: Mode = Field(
+        default=_DEFAULTS.mode, description='"report" plans and shows everything and writes nothing to a store.'
     )
     quiet_seconds: Seconds = Field(
-        default=30, description="How long files must be still, and a workflow be over, before echod writes."
+        default=_DEFAULTS.quiet_seconds,
+        description="How long files must be still, and a workflow be over, before echod writes.",
     )
-    debounce_seconds: Seconds = Field(default=2, description="How long a store must be still before it is looked at.")
+    debounce_seconds: Seconds = Field(
+        default=_DEFAULTS.debounce_seconds, description="How long a store must be still before it is looked at."
+    )
     debounce_max_seconds: Seconds = Field(
-        default=20, description="A store that is never still is looked at after this long all the same."
+        default=_DEFAULTS.debounce_max_seconds,
+        description="A store that is never still is looked at after this long all the same.",
     )
     reconcile_minutes: Minutes = Field(
-        default=10, description="Every store is compared with the disk this often, whatever events said."
+        default=_DEFAULTS.reconcile_minutes,
+        description="Every store is compared with the disk this often, whatever events said.",
     )
     memory_line_limit: int = Field(
-        default=150,
+        default=_DEFAULTS.memory_line_limit,
         ge=100,
         le=100_000,
         description="Lines of a MEMORY.md above which entries have to go. A project may ask for more, never for less.",
     )
     knowledge_line_limit: int = Field(
-        default=300, ge=100, le=100_000, description="Lines of a knowledge.md above which it is compressed."
+        default=_DEFAULTS.knowledge_line_limit,
+        ge=100,
+        le=100_000,
+        description="Lines of a knowledge.md above which it is compressed.",
     )
     max_attempts: int = Field(
-        default=5, ge=1, le=100, description="A job that failed this often rests until its input changes."
+        default=_DEFAULTS.max_attempts,
+        ge=1,
+        le=100,
+        description="A job that failed this often rests until its input changes.",
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least important log lines that are written."
+    log_level: LogLevel = Field(
+        default=_DEFAULTS.log_level, description="The least important log lines that are written."
     )
-    gate: GateSettings = Field(default_factory=GateSettings)
-    observe: ObserveSettings = Field(default_factory=ObserveSettings)
-    hooks: HookSettings = Field(default_factory=HookSettings)
-    packs: PackSettings = Field(default_factory=PackSettings)
-    policy: PolicySettings = Field(default_factory=PolicySettings)
+    gate: GateModel = Field(default_factory=GateModel)
+    observe: ObserveModel = Field(default_factory=ObserveModel)
+    hooks: HookModel = Field(default_factory=HookModel)
+    packs: PackModel = Field(default_factory=PackModel)
+    policy: PolicyModel = Field(default_factory=PolicyModel)
 
     @field_validator("projects")
     @classmethod
@@ -213,12 +266,20 @@ class Settings(BaseSettings):
             raise ValueError("; ".join(faults))
         return patterns
 
-    def policy_numbers(self, memory_line_limit: int) -> Policy:
-        """Every number that the policies go by, for a project whose memory files may have so many lines."""
-        return Policy(
-            memory_line_limit=memory_line_limit,
-            knowledge_line_limit=self.knowledge_line_limit,
-            **self.policy.model_dump(),
+    def values(self) -> Settings:
+        """What was checked, as the plain values that everything works with."""
+        own = {name: getattr(self, name) for name in type(self).model_fields.keys() - _TABLES}
+        return Settings(
+            gate=GateSettings(**dict(self.gate)),
+            observe=ObserveSettings(**dict(self.observe)),
+            hooks=HookSettings(**dict(self.hooks)),
+            packs=PackSettings(**dict(self.packs)),
+            policy=Policy(
+                memory_line_limit=self.memory_line_limit,
+                knowledge_line_limit=self.knowledge_line_limit,
+                **dict(self.policy),
+            ),
+            **own,
         )
 
     @classmethod
@@ -240,7 +301,7 @@ class _Variables(EnvSettingsSource):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        super().__init__(Settings)
+        super().__init__(SettingsModel)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         known = _known_variables()
@@ -255,9 +316,13 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: something is wrong; the sentence names every key, with file and line.
     """
+    return _checked(file, environ).values()
+
+
+def _checked(file: Path, environ: Mapping[str, str]) -> SettingsModel:
     read = settings_file.read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
     try:
-        return Settings(**_merged(read.values, _variables(environ)))
+        return SettingsModel(**_merged(read.values, _variables(environ)))
     except ValidationError as error:
         raise ConfigurationError("\n".join(_explain(dict(e), read, environ) for e in error.errors())) from error
 
@@ -295,8 +360,8 @@ def origins(file: Path, environ: Mapping[str, str]) -> tuple[Origin, ...]:
     Raises:
         ConfigurationError: as `load` does.
     """
-    settings = load(file, environ).model_dump(mode="json")
-    defaults = Settings().model_dump(mode="json")
+    settings = _checked(file, environ).model_dump(mode="json")
+    defaults = SettingsModel().model_dump(mode="json")
     read = settings_file.read(file, must_exist=False)
     variables = _variables(environ)
     found = []
@@ -392,7 +457,7 @@ def _variable_of(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | Non
 
 def _every_setting() -> Iterator[tuple[str, ...]]:
     """The path of each setting, in the order in which they are declared."""
-    for name, field in Settings.model_fields.items():
+    for name, field in SettingsModel.model_fields.items():
         model = field.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
             yield from ((name, inner) for inner in model.model_fields)

@@ -8,9 +8,10 @@ import pytest
 from echod import config
 from echod.errors import ConfigurationError, Exit
 from echod.memory.policy import DEFAULT_POLICY
+from echod.settings import Settings
 
 
-def load(tmp_path: Path, text: str, **environ: str) -> config.Settings:
+def load(tmp_path: Path, text: str, **environ: str) -> Settings:
     file = tmp_path / "config.toml"
     file.write_text(text)
     return config.load(file, environ)
@@ -127,8 +128,8 @@ class TestPolicy:
         said = dataclasses.asdict(DEFAULT_POLICY)
         limits = {name: said.pop(name) for name in ("memory_line_limit", "knowledge_line_limit")}
 
-        assert said.keys() == config.PolicySettings.model_fields.keys()
-        assert limits.keys() <= config.Settings.model_fields.keys()
+        assert said.keys() == config.PolicyModel.model_fields.keys()
+        assert limits.keys() <= config.SettingsModel.model_fields.keys()
 
     def test_a_number_arrives_where_it_counts(self, tmp_path: Path) -> None:
         settings = load(tmp_path, "[policy]\nobservations_days = 7", ECHOD_POLICY__NOISE_SHARE="0.5")

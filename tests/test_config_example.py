@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from echod.config import Settings
+from echod.config import SettingsModel
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
 
@@ -25,13 +25,13 @@ def described(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, s
 def test_the_example_shows_every_setting_with_its_default() -> None:
     shown = tomllib.loads(re.sub(r"(?m)^#(?=\w+ = )", "", EXAMPLE.read_text()))
 
-    assert shown == Settings().model_dump(mode="json")
+    assert shown == SettingsModel().model_dump(mode="json")
 
 
 def test_the_example_describes_every_setting_in_its_own_words() -> None:
     text = " ".join(EXAMPLE.read_text().replace("\n# ", " ").split())
 
-    for name, description in described(Settings):
+    for name, description in described(SettingsModel):
         key = name.rpartition(".")[2]
         assert f" {description} #{key} = " in text, name
 

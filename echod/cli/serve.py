@@ -8,9 +8,8 @@ import sys
 import structlog
 import typer
 
-from echod import config, log
+from echod import log
 from echod.cli.shell import Shell
-from echod.config import Settings
 from echod.daemon.lifetime import AlreadyRunningError
 from echod.errors import ConfigurationError, StateError
 
@@ -34,11 +33,8 @@ def serve(shell: Shell) -> None:
         return
     _log_to(shell, settings.log_level)
 
-    def load() -> Settings:
-        return config.load(shell.paths.config_file, shell.environ)
-
     try:
-        run(shell.paths, load, shell.environ)
+        run(shell.paths, shell.load_settings, shell.environ)
     except AlreadyRunningError as already:
         typer.echo(f"{already} Nothing to do.")
     except StateError as error:

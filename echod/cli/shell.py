@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Self
 from echod import paths
 from echod.cli.progress import Progress
 from echod.errors import UsageError
+from echod.settings import Settings, nothing_is_set
 from echod.store import layout
 
 if TYPE_CHECKING:
-    from echod.config import Settings
     from echod.store.layout import Store
 
 
@@ -48,14 +48,31 @@ class Shell:
     @cached_property
     def settings(self) -> Settings:
         """The settings; unknown variables and a file that others can change are said on standard error."""
-        from echod import config
-
         self._log_to_file()
-        file = self.paths.config_file
-        for warning in (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid())):
+        for warning in self._doubts():
             if not self.quiet:
                 sys.stderr.write(f"echod: {warning}\n")
-        return config.load(file, self.environ)
+        return self.load_settings()
+
+    def load_settings(self) -> Settings:
+        """The settings as they are said to be now; where nobody says anything, there is nothing to check.
+
+        Raises:
+            ConfigurationError: they cannot be used; the sentence names every wrong key.
+        """
+        if nothing_is_set(self.paths.config_file, self.environ):
+            return Settings()
+        from echod import config
+
+        return config.load(self.paths.config_file, self.environ)
+
+    def _doubts(self) -> tuple[str, ...]:
+        if nothing_is_set(self.paths.config_file, self.environ):
+            return ()
+        from echod import config
+
+        file = self.paths.config_file
+        return (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid()))
 
     def _log_to_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 
 from echod import projects as project_list
-from echod.config import Settings
 from echod.daemon.progress import Progress
 from echod.jobs.care import Care
 from echod.jobs.gatekeeper import Gatekeeper
@@ -30,6 +29,7 @@ from echod.packs.room import PackRoom
 from echod.paths import Paths, claude_home
 from echod.project_settings import ProjectSettingsReader
 from echod.projects import Projects
+from echod.settings import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.state.job import ProcessIdentity

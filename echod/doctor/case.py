@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.config import Settings
 from echod.contract import Check, CheckResult
 from echod.paths import Paths
+from echod.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

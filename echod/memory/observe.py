@@ -24,9 +24,6 @@ from echod.memory.redact import redact
 LONGEST = 500
 """Characters of a subject and of a description that are kept."""
 
-TEAMS = ("rune-*", "arc-*", "session-*")
-"""The teams that are listened to unless the settings say otherwise."""
-
 DEFAULT_ROLE = "orchestrator"
 
 _ROLES = (

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from echod import __version__, paths
-from echod.config import Settings
 from echod.contract import Check, CheckResult
 from echod.daemon.mounts import read_mounts
 from echod.doctor import running
@@ -21,6 +20,7 @@ from echod.doctor.case import Case
 from echod.doctor.examine import examine
 from echod.doctor.ignored import ignored_by
 from echod.projects import Projects
+from echod.settings import Settings
 from echod.store.layout import stores_of
 from tests.support import Home, daemon, finding, project
 

@@ -19,7 +19,7 @@ from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.outcome import Outcome
 from echod.jobs.spool import Spool
 from echod.memory.document import Document, Form, parse
-from echod.memory.observe import TEAMS
+from echod.settings import TEAMS
 from echod.state.database import Database
 from echod.state.observed import Heard, ObservedLog
 from echod.store.engine import Engine

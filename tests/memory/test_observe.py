@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from echod.memory.document import Document, Form, Layer, parse
 from echod.memory.observe import (
     LONGEST,
-    TEAMS,
     Drop,
     Observation,
     Unwritable,
@@ -25,6 +24,7 @@ from echod.memory.observe import (
     with_observations,
 )
 from echod.memory.redact import redact
+from echod.settings import TEAMS
 from tests.hooks.events import SESSION, main_agent, rune_team, subagent, teammate
 
 DAY = date(2026, 11, 27)

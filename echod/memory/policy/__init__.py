@@ -3,9 +3,9 @@
 Values in, values out: a document, `Facts` (what is known about its entries and the project), a `Policy` (every number)
 and today's date give a plan. A dry run shows a plan, a job carries out the very same one.
 
-Read in this order: `numbers`, `facts`, `score`, `standing` (how each entry stands today), `expiry` and `pressure`
-(in which order entries go), `condense`, `desk` and `prune` (what goes today), `explain`, `promote`, `compress`,
-`archive_text` (the text of the archive and back).
+Read in this order: `memory.numbers`, `facts`, `score`, `standing` (how each entry stands today), `expiry` and
+`pressure` (in which order entries go), `condense`, `desk` and `prune` (what goes today), `explain`, `promote`,
+`compress`, `archive_text` (the text of the archive and back).
 
 For the jobs and commands on top:
 
@@ -26,6 +26,7 @@ move along; `likeness.recognise` cannot tell by itself which of two equal entrie
 
 from __future__ import annotations
 
+from echod.memory.numbers import DEFAULT_POLICY, Policy
 from echod.memory.policy.archive_text import (
     ARCHIVE_LIMIT,
     Archive,
@@ -38,7 +39,6 @@ from echod.memory.policy.archive_text import (
 from echod.memory.policy.compress import CompressPlan, plan_compress
 from echod.memory.policy.explain import Explanation, RuleView, explain
 from echod.memory.policy.facts import Facts, History
-from echod.memory.policy.numbers import DEFAULT_POLICY, Policy
 from echod.memory.policy.overlimit import OverLimit
 from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
 from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune

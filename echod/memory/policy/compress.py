@@ -11,10 +11,10 @@ from datetime import date
 
 from echod.memory.document import Document, parse
 from echod.memory.knowledge import Source, compress
+from echod.memory.numbers import Policy
 from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
 from echod.memory.policy.facts import Facts
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.pressure import may_be_told
 from echod.memory.policy.rules import Rule
 from echod.memory.policy.standing import standings

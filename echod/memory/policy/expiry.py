@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from echod.memory.document import Layer
-from echod.memory.policy.numbers import Policy
+from echod.memory.numbers import Policy
 from echod.memory.policy.score import Terms, recency, score_of
 from echod.memory.policy.standing import Standing
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.document import Document, Layer
+from echod.memory.numbers import Policy
 from echod.memory.policy.expiry import age_of, expires_on
 from echod.memory.policy.facts import Facts
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.pressure import Leaving, inscribed_queue, long_queue, noise_queue
 from echod.memory.policy.promote import is_due
 from echod.memory.policy.prune import PrunePlan, plan_prune

@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from echod.memory.document import Document
+from echod.memory.numbers import Policy
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.standing import Standing
 
 

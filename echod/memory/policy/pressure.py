@@ -18,8 +18,8 @@ from fractions import Fraction
 
 from echod.memory.document import Layer
 from echod.memory.identity import normalise_title
+from echod.memory.numbers import Policy
 from echod.memory.policy.condense import is_condensed
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.standing import Standing
 from echod.memory.suspicion import speaks_to_agents

@@ -11,8 +11,8 @@ from datetime import date
 
 from echod.memory.document import Document, Layer
 from echod.memory.edit import with_layer
+from echod.memory.numbers import Policy
 from echod.memory.policy.facts import Facts
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.rereading import reads_as_written
 from echod.memory.policy.standing import Standing, standings
 from echod.memory.suspicion import speaks_to_agents

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from echod.memory.document import Entry, Layer
+from echod.memory.numbers import Policy
 from echod.memory.policy.facts import History
-from echod.memory.policy.numbers import Policy
 
 EARLIEST = date(2000, 1, 1)
 """No agent wrote anything before; an older date is an accident and counts as missing."""

@@ -8,9 +8,9 @@ from datetime import date
 from echod.memory import scan
 from echod.memory.document import Block, Document, Entry, Layer
 from echod.memory.identity import entry_ids
+from echod.memory.numbers import Policy
 from echod.memory.policy.facts import UNKNOWN_HISTORY, Facts, History
 from echod.memory.policy.lines import entry_lines, room
-from echod.memory.policy.numbers import Policy
 from echod.memory.policy.score import Terms, idle_days, idle_since, score_of, terms_of, verified_on
 
 DEFAULT_CONFIDENCE = 0.5
