@@ -1,0 +1,152 @@
+"""The exit code of every command: where there is nothing yet, with a wrong option, and with settings it cannot use."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import structlog
+from typer.testing import CliRunner
+
+from echod.cli.app import app
+from echod.errors import EchodError, Exit
+from tests.cli.reference import every_command
+
+ELSEWHERE: Final = {
+    "hook": "tests/hooks: it always ends with 0 and ends the process",
+    "service": "tests/service: it would speak to this machine's service manager",
+}
+
+OK, FAILED, USAGE, NOT_RUNNING = Exit.OK, Exit.FAILED, Exit.USAGE, Exit.NOT_RUNNING
+
+IN_AN_EMPTY_HOME: Final[dict[str, tuple[str, Exit]]] = {
+    "add": (".", USAGE),
+    "audit": ("", OK),
+    "claude check": ("", FAILED),
+    "claude plugin-dir": ("", OK),
+    "completion": ("bash", OK),
+    "compress": ("--dry-run", USAGE),
+    "config check": ("", OK),
+    "config path": ("", OK),
+    "config show": ("", OK),
+    "consolidate": ("--dry-run", USAGE),
+    "doctor": ("", FAILED),
+    "elevate": ("4f1c --dry-run", USAGE),
+    "explain": ("4f1c", USAGE),
+    "forget": ("4f1c --dry-run", USAGE),
+    "gate": (".", USAGE),
+    "init": ("--dry-run", OK),
+    "jobs": ("", OK),
+    "jobs retry": ("7", USAGE),
+    "log": ("", OK),
+    "packs install": ("no-such-pack --dry-run", USAGE),
+    "packs list": ("", OK),
+    "packs remove": ("no-such-pack --dry-run", FAILED),
+    "packs status": ("", OK),
+    "packs update": ("", OK),
+    "pause": ("", OK),
+    "pin": ("4f1c", USAGE),
+    "projects": ("", OK),
+    "prune": ("--dry-run", USAGE),
+    "raise": ("4f1c etched --dry-run", USAGE),
+    "record-access": ("4f1c", USAGE),
+    "remember": ("text --dry-run", USAGE),
+    "remove": (".", USAGE),
+    "reset": ("--dry-run", USAGE),
+    "restore": ("4f1c --dry-run", USAGE),
+    "resume": ("", OK),
+    "review": ("", OK),
+    "review accept": ("4f1c", USAGE),
+    "review reject": ("4f1c", USAGE),
+    "run": ("--once", USAGE),
+    "scrub": ("--dry-run", USAGE),
+    "show": ("", OK),
+    "status": ("", NOT_RUNNING),
+    "undo": ("--last --dry-run", USAGE),
+    "unpin": ("4f1c", USAGE),
+    "workflow begin": ("nightly", USAGE),
+    "workflow end": ("nightly", USAGE),
+}
+
+WITHOUT_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path"})
+"""They answer the same whatever the settings are."""
+
+COMMANDS: Final = tuple(" ".join(path) for path in every_command() if path[0] not in ELSEWHERE)
+
+
+@pytest.fixture(autouse=True)
+def _restore_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without anything in it, which is where we are."""
+    for name in [name for name in os.environ if name.startswith(("ECHOD_", "CLAUDE_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ECHOD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("ECHOD_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
+    monkeypatch.chdir(home)
+    return home
+
+
+def code_of(*words: str) -> int:
+    """How a command ends, as `echod.cli.entry` ends it."""
+    result = CliRunner().invoke(app, words, prog_name="echod")
+    if isinstance(result.exception, EchodError):
+        return result.exception.exit_code
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    return result.exit_code
+
+
+def test_the_table_has_every_command() -> None:
+    assert set(COMMANDS) == set(IN_AN_EMPTY_HOME)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_there_is_nothing_yet_a_command_ends_as_documented(empty: Path, command: str) -> None:
+    words, code = IN_AN_EMPTY_HOME[command]
+
+    assert code_of(*command.split(), *words.split()) == code
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_option_ends_every_command_with_2(empty: Path, command: str) -> None:
+    assert code_of(*command.split(), "--no-such-option") == USAGE
+
+
+@pytest.mark.parametrize(
+    "command", sorted({"status", "projects", "gate", "add", "run", "undo", "config check", "pause"})
+)
+def test_settings_that_cannot_be_used_end_a_command_with_78(empty: Path, command: str) -> None:
+    config = empty / "wrong.toml"
+    config.write_text("quiet_secnds = 3")
+    (empty / ".rune/echoes/reviewer").mkdir(parents=True)
+    words = IN_AN_EMPTY_HOME[command][0].split()
+
+    expected = Exit.OK if command == "pause" else Exit.CONFIGURATION
+    assert code_of("--config", str(config), *command.split(), *words) == expected
+
+
+@pytest.mark.parametrize("command", sorted(WITHOUT_SETTINGS))
+def test_what_needs_no_settings_works_with_wrong_ones(empty: Path, command: str) -> None:
+    config = empty / "wrong.toml"
+    config.write_text("quiet_secnds = 3")
+
+    assert code_of("--config", str(config), *command.split(), *IN_AN_EMPTY_HOME[command][0].split()) == OK
