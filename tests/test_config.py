@@ -63,6 +63,7 @@ def test_a_list_in_a_variable_is_json(tmp_path: Path) -> None:
         ),
         ("\n[polcy]\nnoise_share = 0.3", r"config.toml:2: there is no setting polcy; did you mean \[policy\]\?"),
         ("\nprojects = ['src/*']", r"config.toml:2: projects: 'src/\*' is not absolute; write it from / or ~ on"),
+        ("[packs]\nregistries = ['team']", r"config.toml:2: packs.registries: 'team' is not absolute"),
     ],
 )
 def test_a_wrong_setting_is_named_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:

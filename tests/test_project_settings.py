@@ -127,6 +127,20 @@ class TestWhatItSays:
         assert "echoes.memory_line_limit is ignored" in warning
         assert len(warning) < len(str(tmp_path)) + 250
 
+    def test_how_old_a_doc_pack_may_be_stands_one_level_deeper(self, put: Callable[..., Path], tmp_path: Path) -> None:
+        put("echoes:\n  prune: false\n  global:\n    enabled: true\n    staleness_days: 30\n    domains: [backend]\n")
+
+        read = read_project_settings(tmp_path)
+
+        assert (read.settings, read.warnings) == (ProjectSettings(prune=False, staleness_days=30), ())
+
+    @pytest.mark.parametrize("said", ["0", "-1", "soon", "[30]", "{a: 1}", "30.5"])
+    def test_an_age_that_is_none_is_not_followed(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
+        put(f"echoes:\n  global:\n    staleness_days: {said}\n")
+
+        assert "echoes.global.staleness_days is ignored" in warning_of(tmp_path)
+        assert read_project_settings(tmp_path).settings.staleness_days is None
+
     @pytest.mark.parametrize(("said", "users", "counts"), [(None, 150, 150), (400, 150, 400), (120, 150, 150)])
     def test_a_project_may_raise_the_users_limit_and_never_lower_it(
         self, said: int | None, users: int, counts: int

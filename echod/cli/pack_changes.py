@@ -36,7 +36,7 @@ from echod.store.session import RoleSession
 
 Said = TypeVar("Said")
 
-_TRIES, _PAUSE_SECONDS = 8, 0.5
+_TRIES, _PAUSE_SECONDS = 20, 0.5
 """Other programs hold the lock of the global store for moments; a person who waits for it need not ask again."""
 
 
