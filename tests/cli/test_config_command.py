@@ -24,7 +24,7 @@ class _Bare(Home):
 
 
 def settings(home: Home, *arguments: object, **changed: str) -> dict[str, tuple[object, str, str | None]]:
-    done = home.echod(*arguments, "config", "show", "--json", before=(), **changed)
+    done = home.echod(*arguments, "config", "show", "--json", before=(), cwd=None, **changed)
     assert done.returncode == 0, done.stderr
     return {one["key"]: (one["value"], one["source"], one["place"]) for one in json.loads(done.stdout)["settings"]}
 
