@@ -103,12 +103,22 @@ def test_the_line_ends_of_the_file_are_kept() -> None:
     assert b"\n" not in written(document, noted("one\ntwo")).render().replace(b"\r\n", b"")
 
 
-def test_a_comment_that_is_never_closed_is_said() -> None:
-    document = file("\n## Mine\n\n<!-- never closed\n")
+@pytest.mark.parametrize("opened", ["<!-- never closed", "```", "~~~text"])
+def test_what_is_never_closed_above_swallows_no_note(opened: str) -> None:
+    document = file(f"\n## Mine\n\n{opened}\nwords\n")
 
-    after = with_note(document, noted("Use uv."), DAY)
+    for text in ("Use uv.", "```\ncode\n```", "~~~"):
+        after = written(document, noted(text))
 
-    assert isinstance(after, Unwritable) or after.blocks[-1].entry is not None
+        assert same_note(after, noted(text)) is not None
+        assert after.render().startswith(document.render())
+
+
+def test_a_note_that_would_close_a_comment_above_is_not_written() -> None:
+    said = with_note(file("\n## Mine\n\n<!-- never closed\n"), noted("-->"), DAY)
+
+    assert isinstance(said, Unwritable)
+    assert "never closed" in said.reason
 
 
 def test_a_title_that_looks_like_a_task_is_still_a_note() -> None:
