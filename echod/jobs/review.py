@@ -77,7 +77,7 @@ class Review:
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
 
     def _asked(self, role: Role, question: Question) -> Iterator[Item]:
-        contents = self._looks.at(role)
+        contents = self._looks.into(role)
         entry = contents.entries.get(question.entry)
         if entry is None:
             return

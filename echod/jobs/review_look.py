@@ -1,9 +1,13 @@
-"""What a memory file holds that a person may be asked about; files that have not changed are not read again."""
+"""What a memory file holds that a person may be asked about; files that have not changed are not read again.
+
+Of each file little is remembered: hundreds of them, read and taken apart, would be most of the service's memory. What
+is seldom asked for is read again.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -40,13 +44,20 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """A memory file: when it was written (Unix seconds), its entries by id, and how it reads."""
+class Glance:
+    """A memory file: when it was written (Unix seconds), its lines, and what reads like an instruction to agents."""
 
     at: float = 0.0
+    lines: int = 0
+    suspicious: tuple[Seen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A memory file: its entries by id, and how it reads."""
+
     entries: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
     document: Document | None = None
-    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +81,37 @@ class Looks:
     """Remembers what it saw; one for a process."""
 
     def __init__(self) -> None:
-        self._contents: dict[Path, tuple[_Stamp, Contents]] = {}
+        self._glances: dict[Path, tuple[_Stamp, Glance]] = {}
         self._outlooks: dict[Path, tuple[_Version, Outlook]] = {}
 
-    def at(self, role: Role) -> Contents:
-        """What a role's memory file holds; nothing where it cannot be read or understood, which is told elsewhere."""
+    def at(self, role: Role) -> Glance:
+        """A role's memory file; nothing where it cannot be read or understood, which is told elsewhere."""
         stamp = _stamp(role.memory)
         if stamp is None:
-            return Contents()
-        known = self._contents.get(role.memory)
+            return Glance()
+        known = self._glances.get(role.memory)
         if known is None or known[0] != stamp:
-            known = self._contents[role.memory] = (stamp, _contents(role))
+            known = self._glances[role.memory] = (stamp, _glance(role, stamp))
         return known[1]
+
+    def into(self, role: Role) -> Contents:
+        """The entries of a role's memory file, read anew; nothing as above."""
+        document = None if _stamp(role.memory) is None else _document(role)[1]
+        if document is None:
+            return Contents()
+        return Contents({seen.id: seen for seen in _entries(role, document)}, document)
 
     def outlook(self, role: Role, entries: EntryLog | None, policy: Policy, today: date) -> Outlook | None:
         """What pruning would do to a role's memory file; None where it cannot be read or understood."""
-        document, stamp = self.at(role).document, _stamp(role.memory)
-        if stamp is None or document is None:
+        stamp = _stamp(role.memory)
+        if stamp is None:
             return None
         version = (stamp, today, policy)
         known = self._outlooks.get(role.memory)
         if known is None or known[0] != version:
+            document = self.into(role).document
+            if document is None:
+                return None
             facts = Facts() if entries is None else facts_of(role, entries, policy, today, document)
             plan = plan_prune(role.name, document, facts, policy, today)
             found = Outlook(plan.summary, plan.lines_before, plan.lines_after, plan.over_limit)
@@ -98,27 +119,36 @@ class Looks:
         return known[1]
 
 
-def _contents(role: Role) -> Contents:
+def _glance(role: Role, stamp: _Stamp) -> Glance:
+    data, document = _document(role)
+    if document is None:
+        return Glance()
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    speaking = any(block.entry and speaks_to_agents(block.text) is not None for block in document.blocks)
+    suspicious = tuple(seen for seen in _entries(role, document) if seen.phrase is not None) if speaking else ()
+    return Glance(stamp[2] / 1e9, lines, suspicious)
+
+
+def _document(role: Role) -> tuple[bytes, Document | None]:
     try:
-        at, data = role.memory.stat().st_mtime, role.memory.read_bytes()
+        data = role.memory.read_bytes()
     except OSError:
-        return Contents()
+        return b"", None
     document = parse(data)
-    if not isinstance(document, Document):
-        return Contents()
-    entries = {
-        identity: Seen(
-            identity,
-            block.entry.title,
-            normalise_title(bare_title(learning_of(block, block.entry).title)),
-            block.entry.layer,
-            hashlib.sha256(block.text[block.entry.body.start : block.entry.body.end].encode()).hexdigest(),
-            speaks_to_agents(block.text),
-        )
-        for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True)
-        if identity is not None and block.entry is not None
-    }
-    return Contents(at, entries, document, data.count(b"\n") + (not data.endswith(b"\n") and bool(data)))
+    return data, document if isinstance(document, Document) else None
+
+
+def _entries(role: Role, document: Document) -> Iterator[Seen]:
+    for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True):
+        if identity is not None and block.entry is not None:
+            yield Seen(
+                identity,
+                block.entry.title,
+                normalise_title(bare_title(learning_of(block, block.entry).title)),
+                block.entry.layer,
+                hashlib.sha256(block.text[block.entry.body.start : block.entry.body.end].encode()).hexdigest(),
+                speaks_to_agents(block.text),
+            )
 
 
 def _stamp(file: Path) -> _Stamp | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
-from echod.jobs.review_look import Contents, Seen
+from echod.jobs.review_look import Contents, Glance, Seen
 from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
 from echod.memory.superseding import Doubt
 from echod.store import layout
@@ -58,15 +58,12 @@ def _why(other: Seen, question: Question) -> str:
     return _BECAUSE.get(question.doubt, "it came later")
 
 
-def suspicious(role: Role, contents: Contents) -> Iterator[Item]:
+def suspicious(role: Role, glance: Glance) -> Iterator[Item]:
     """The entries that read like instructions to agents."""
-    for entry in contents.entries.values():
-        if entry.phrase is not None:
-            text = (
-                f"An entry reads like an instruction to agents ({entry.phrase}); read it, and reject it if it is one."
-            )
-            identity = item_id(role, Kind.SPEAKS_TO_AGENTS, entry.id, entry.title, entry.says)
-            yield Item(identity, role, Kind.SPEAKS_TO_AGENTS, contents.at, text, (entry.title,), Suspicious(entry.id))
+    for entry in glance.suspicious:
+        text = f"An entry reads like an instruction to agents ({entry.phrase}); read it, and reject it if it is one."
+        identity = item_id(role, Kind.SPEAKS_TO_AGENTS, entry.id, entry.title, entry.says)
+        yield Item(identity, role, Kind.SPEAKS_TO_AGENTS, glance.at, text, (entry.title,), Suspicious(entry.id))
 
 
 def set_aside(role: Role) -> Iterator[Item]:
