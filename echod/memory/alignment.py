@@ -62,15 +62,23 @@ def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
 
 
 def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, int]:
-    """The same for blocks that were added on both sides: only equal texts, or a last block that was cut off, pair.
+    """The same for blocks that were added on both sides: equal texts, a last block that was cut off, or one entry.
 
-    Two learnings under one title are two learnings.
+    What agrees in title, date and source is one entry in two versions. Other blocks are what they say, and a heading
+    is not enough to take one for the other.
     """
     pairs: dict[int, int] = {}
     _pair(one, other, content, pairs)
     _pair_torn_end(one, other, pairs)
     _pair_torn_end(other, one, back := {j: i for i, j in pairs.items()})
-    return {i: j for j, i in back.items()}
+    pairs = {i: j for j, i in back.items()}
+    _pair(one, other, _key_of_entry, pairs)
+    return pairs
+
+
+def _key_of_entry(block: Block) -> Hashable:
+    """The key of an entry; for another block what agrees with nothing."""
+    return key(block) if block.entry else id(block)
 
 
 def _pair_torn_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:

@@ -1,8 +1,9 @@
 """Folding what another version changed into the visible file, without losing either side's work.
 
 Three versions: the *base* both descend from, the *visible* file, and the *other* one whose changes are folded in.
-Both sides' additions stay; an edit beats a deletion; of two edits of one field the visible one wins and the other
-text comes back as `lost`, to be archived verbatim; a block that is the start of the other is that block half-written.
+Both sides' additions stay; an edit beats a deletion; of two edits of one field, and of two versions of an entry that
+both sides added, the visible one wins unless it is known to be the older; the text that gives way comes back as `lost`,
+to be archived verbatim. A block that is the start of the other is that block half-written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Merged:
     Attributes:
         data: its bytes.
         brought: blocks that came from the other version.
-        lost: texts of the other version that had to give way.
+        lost: texts of either version that had to give way.
     """
 
     data: bytes
@@ -37,13 +38,16 @@ class Unmergeable:
     reason: str
 
 
-def merge(base: Document, visible: Document, other: Document) -> Merged | Unmergeable:
+def merge(
+    base: Document, visible: Document, other: Document, *, older: Container[str] = frozenset()
+) -> Merged | Unmergeable:
     """Fold what changed from `base` to `other` into `visible`.
 
     Nothing changed gives the visible bytes. The order of the visible file is kept; what comes in stands behind the
-    block it stood behind in the other version.
+    block it stood behind in the other version. `older` holds what blocks said (as `content` gives it) before `other`
+    was written: where two versions of a block cannot both stand, one that was said then gives way to a new one.
     """
-    fold = _Fold(base, visible, other)
+    fold = _Fold(base, visible, other, older)
     return fold.result()
 
 
@@ -76,8 +80,8 @@ class _Piece:
 class _Fold:
     """One merge at work."""
 
-    def __init__(self, base: Document, visible: Document, other: Document) -> None:
-        self._base, self._visible, self._other = base, visible, other
+    def __init__(self, base: Document, visible: Document, other: Document, older: Container[str]) -> None:
+        self._base, self._visible, self._other, self._older = base, visible, other, older
         self._in_visible = align(base.blocks, visible.blocks)
         self._in_other = align(base.blocks, other.blocks)
         self._brought: list[Block] = []
@@ -120,7 +124,7 @@ class _Fold:
         return pieces
 
     def _partners(self, base_of: dict[int, int]) -> dict[int, int]:
-        """Position in visible -> position in other: through the base, or because both added the same block."""
+        """Position in visible -> position in other: through the base, or because both added the same block or entry."""
         partner = {j: self._in_other[i] for j, i in base_of.items() if i in self._in_other}
         mine = [j for j in range(len(self._visible.blocks)) if j not in base_of]
         taken = set(self._in_other.values())
@@ -142,11 +146,18 @@ class _Fold:
             return visible
         text = None if base is None else _merged_text(base.text, visible.text, other.text)
         if text is None:
-            self._lost.append(other.text)
-            return visible
+            return self._newer(visible, other)
         both = Block(text, visible.entry)
         self._brought.append(both)
         return both
+
+    def _newer(self, visible: Block, other: Block) -> Block:
+        if content(visible) in self._older and content(other) not in self._older:
+            self._lost.append(visible.text)
+            self._brought.append(other)
+            return other
+        self._lost.append(other.text)
+        return visible
 
     def _bring_others(self, pieces: list[_Piece]) -> None:
         base_of = {k: i for i, k in self._in_other.items()}

@@ -91,8 +91,7 @@ def _merge_late(
 ) -> Committed | None:
     """One try; None where someone else was faster."""
     note = Absorption(record.seq, write.stage, desk.journal.images.put(late))
-    is_memory = write.path == desk.ground.path_of(MEMORY)
-    visible = healed_memory(desk) if is_memory else desk.read(write.path)
+    visible = healed_memory(desk) if _is_memory(desk, write) else desk.read(write.path)
     base = desk.journal.images.get(write.absorbed)
     now, before, then = map(desk.readings.read, (visible.text, base, late))
     if isinstance(now, Unreadable):
@@ -101,7 +100,7 @@ def _merge_late(
     if isinstance(before, Unreadable) or isinstance(then, Unreadable):
         merged = Unmergeable("what came late cannot be read")
     else:
-        merged = _fold(desk, write, now, before, then, is_memory=is_memory)
+        merged = _fold(desk, record, write, now, before, then)
     if isinstance(merged, Unmergeable):
         merged = Merged(visible.text, (), (late.decode(errors="replace"),))
     old = archived(desk)
@@ -121,18 +120,39 @@ def _merge_late(
     return outcome if isinstance(outcome, Committed) else None
 
 
+def _is_memory(desk: Desk, write: WriteRecord) -> bool:
+    return write.path == desk.ground.path_of(MEMORY)
+
+
 def _fold(
-    desk: Desk, write: WriteRecord, visible: Document, base: Document, late: Document, *, is_memory: bool
+    desk: Desk, record: Record, write: WriteRecord, visible: Document, base: Document, late: Document
 ) -> Merged | Unmergeable:
     if len(late.blocks) * 2 < len(base.blocks):
         # Half a file through a held descriptor is a torn write rather than a wish: take what it adds, no removals.
         return merge(believe_removals(base, late, ()), visible, late)
-    if is_memory:
-        origin = _straightened(desk, write, late)
-        if isinstance(origin, Unmergeable):
-            return origin
-        late = origin
-    return merge(base, visible, late)
+    if not _is_memory(desk, write):
+        return merge(base, visible, late)
+    origin = _straightened(desk, write, late)
+    if isinstance(origin, Unmergeable):
+        return origin
+    return merge(base, visible, origin, older=_said_before(desk, record, write))
+
+
+def _said_before(desk: Desk, record: Record, write: WriteRecord) -> frozenset[str]:
+    """What blocks said in the memory files that were displaced before this one, as far as that is merged.
+
+    A program that reads and replaces the file quickly has its first version displaced by one commit and its second by
+    the next; when both are merged the first one stands in the memory, and gives way to the second.
+    """
+    earlier = [
+        older.absorbed
+        for displaced in desk.journal.open_records()
+        if displaced.seq < record.seq
+        for older in displaced.writes
+        if older.path == write.path and older.absorbed != older.pre
+    ]
+    documents = (desk.readings.document(desk.journal, image) for image in earlier)
+    return frozenset(content(block) for document in documents if document for block in document.blocks)
 
 
 def _straightened(desk: Desk, write: WriteRecord, late: Document) -> Document | Unmergeable:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from echod.memory.alignment import Key, content, heading
+from echod.memory.alignment import Key, content, half_written, heading
 from echod.memory.document import Block, Document
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
@@ -71,7 +71,9 @@ def brought_in_line(
     wanted = without(newest, kept_out)
     if isinstance(descent, Crossed):
         return merge(without(newest, set(descent.gone)), document, wanted)
-    return merge(believe_removals(known[descent.base].document, wanted, old), document, wanted)
+    said = frozenset(text for state in known[:-1] for text in state.known.shape.values())
+    older = said - set(known[-1].known.shape.values())
+    return merge(believe_removals(known[descent.base].document, wanted, old), document, wanted, older=older)
 
 
 def _repair(desk: Desk, found: Snapshot) -> Plan | None:
@@ -188,7 +190,7 @@ def _put_back(
     owed = owed_blocks(desk, data, old)
     if owed:
         healed = desk.readings.remember(data) or document
-        repaid = merge(Document(healed.preamble, ()), healed, Document(healed.preamble, tuple(owed.values())))
+        repaid = _with_owed(healed, tuple(owed.values()))
         data = repaid.data if isinstance(repaid, Merged) else data
     lost = [text for text in lost if text.rstrip() not in old]
     if data == document.render():
@@ -203,6 +205,14 @@ def _put_back(
         leaving(desk, lost, "gave way to another edit"),
         reapplied=names,
     )
+
+
+def _with_owed(healed: Document, owed: tuple[Block, ...]) -> Merged | Unmergeable:
+    """The owed blocks at the end. One that is the last but half-written is completed; the others are no versions."""
+    standing = healed.blocks
+    if standing and any(half_written(standing[-1], block) for block in owed):
+        standing = standing[:-1]
+    return merge(Document(healed.preamble, standing), healed, Document(healed.preamble, (*standing, *owed)))
 
 
 def _why(descent: Stale | Crossed) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.alignment import content, numbered_keys
+from echod.memory.alignment import content, key, numbered_keys
 from echod.memory.document import Document, parse
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
 
@@ -91,13 +91,67 @@ def test_a_half_written_block_does_not_shorten_the_whole_one() -> None:
     assert outcome.data == document(A, C).render()
 
 
-def test_two_learnings_under_one_title_are_two() -> None:
+def test_of_two_versions_of_an_added_entry_the_visible_one_stands_and_the_other_comes_back() -> None:
+    new, old = entry("C", "Its later version."), entry("C", "Its first version.")
+
+    outcome = merged(document(A), document(A, new), document(A, old, D))
+
+    assert outcome.data == document(A, new, D).render()
+    assert outcome.lost == (old,)
+
+
+@pytest.mark.parametrize("base", [[A], [A, entry("C", "As both found it.")]], ids=["added", "edited"])
+def test_a_version_known_to_be_the_older_gives_way_to_a_new_one(base: list[str]) -> None:
+    old, new = entry("C", "Its first version."), entry("C", "Its later version.")
+
+    outcome = merge(document(*base), document(A, old), document(A, new), older={old.rstrip()})
+
+    assert isinstance(outcome, Merged)
+    assert outcome.data == document(A, new).render()
+    assert outcome.lost == (old,)
+
+
+def test_of_two_versions_that_are_both_known_the_visible_one_stands() -> None:
     one, other = entry("C", "One."), entry("C", "Other.")
+
+    outcome = merge(document(A), document(A, one), document(A, other), older={one.rstrip(), other.rstrip()})
+
+    assert isinstance(outcome, Merged)
+    assert outcome.data == document(A, one).render()
+    assert outcome.lost == (other,)
+
+
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [("`test`", "`another`"), ("(2026-01-01)", "(2026-01-02)")],
+    ids=["another source", "another day"],
+)
+def test_two_learnings_under_one_title_are_two(what: str, other: str) -> None:
+    one = entry("C", "One.")
+    two = one.replace(what, other).replace("One.", "Two.")
+
+    outcome = merged(document(A), document(A, one), document(A, two))
+
+    assert one.encode() in outcome.data
+    assert two.encode() in outcome.data
+    assert outcome.lost == ()
+
+
+def test_a_second_learning_beside_one_that_was_there_is_no_version_of_it() -> None:
+    second = entry("A", "Quite another thing.")
+
+    outcome = merged(document(A), document(A), document(A, second))
+
+    assert outcome.data == document(A, second).render()
+
+
+def test_blocks_that_are_no_entries_are_taken_for_each_other_only_if_they_agree() -> None:
+    one, other = "## Plain\n\nOne text.\n\n", "## Plain\n\nAnother text.\n\n"
 
     outcome = merged(document(A), document(A, one), document(A, other))
 
-    assert one.encode() in outcome.data
-    assert other.encode() in outcome.data
+    assert one.rstrip().encode() in outcome.data
+    assert other.rstrip().encode() in outcome.data
 
 
 def test_a_block_that_comes_in_stands_apart_by_a_blank_line() -> None:
@@ -149,7 +203,8 @@ def versions(draw: st.DrawFn) -> tuple[Document, Document, Document]:
     def version(mark: str) -> list[str]:
         kept = [t for t in base if draw(st.booleans())]
         texts = [entry(t, draw(st.sampled_from(["Learned.", f"{mark} edit."]))) for t in draw(st.permutations(kept))]
-        return texts + [entry(f"{mark}{n}") for n in range(draw(st.integers(0, 2)))]
+        both = [entry(t, f"{mark} version.") for t in "XY" if draw(st.booleans())]
+        return texts + both + [entry(f"{mark}{n}") for n in range(draw(st.integers(0, 2)))]
 
     return document(*map(entry, base)), document(*version("mine")), document(*version("theirs"))
 
@@ -168,6 +223,20 @@ def test_nothing_that_either_side_wrote_is_lost(three: tuple[Document, Document,
     for side in (visible, other):
         for block in side.blocks:
             assert content(block) in texts or content(block) in known
+
+
+@given(versions(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_no_entry_comes_to_stand_twice(three: tuple[Document, Document, Document], visible_is_older: bool) -> None:
+    older = {content(block) for block in three[1].blocks} if visible_is_older else set[str]()
+
+    outcome = merge(*three, older=older)
+
+    assert isinstance(outcome, Merged)
+    result = parse(outcome.data)
+    assert isinstance(result, Document)
+    keys = [key(block) for block in result.blocks]
+    assert len(keys) == len(set(keys))
 
 
 @given(versions())

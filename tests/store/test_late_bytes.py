@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+import pytest
 
 from echod.store.commit import Committed
 from echod.store.steps import Step
@@ -130,3 +133,87 @@ def test_nothing_to_do_writes_nothing_and_takes_no_lock(place: Place) -> None:
 
     assert (place.project / "tmp").stat().st_mtime_ns == tmp
     assert {p: p.stat().st_mtime_ns for p in place.journal.rglob("*")} == journal
+
+
+def replace(path: Path, data: bytes) -> None:
+    path.with_suffix(".new").write_bytes(data)
+    path.with_suffix(".new").rename(path)
+
+
+def revised(version: int, others: bytes) -> bytes:
+    """What a program has read (`others`) with its own entry in a new version."""
+    return others + entry("Status", f"Version {version}.")
+
+
+def held_over_the_exchange(place: Place, agent: str, replacement: bytes) -> int:
+    """A commit in whose last moment somebody replaces the file; a descriptor through which that one can be written."""
+    place.findings(agent, entry(f"Found by {agent}"))
+    held: list[int] = []
+
+    def replaces(step: Step) -> None:
+        if step is Step.INTENDED and not held:
+            replace(place.memory, replacement)
+            held.append(os.open(place.memory, os.O_WRONLY | os.O_APPEND))
+
+    with place.engine(replaces).open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    return held[0]
+
+
+def versions(place: Place) -> list[bytes]:
+    """The versions of the entry that stand in the memory."""
+    return [line for line in place.memory.read_bytes().splitlines() if line.startswith(b"Version ")]
+
+
+def kept_in_archives(place: Place) -> bytes:
+    return b"".join(path.read_bytes() for path in place.archive.glob("*.md"))
+
+
+@pytest.mark.parametrize("before", [b"", entry("Status", "Version 0.")], ids=["a new entry", "an entry that was there"])
+def test_an_older_version_that_comes_late_never_stands_beside_the_newer_one(place: Place, before: bytes) -> None:
+    place.memory.write_bytes(BOTH + before)
+    first = held_over_the_exchange(place, "one", revised(1, BOTH + entry("Theirs")))
+    replace(place.memory, revised(2, BOTH + entry("Theirs")))  # by the same program, which had read its first
+
+    place.engine().settle_debts(place.store)
+    os.close(first)
+    place.engine().settle_debts(place.store)
+
+    assert versions(place) == [b"Version 2."]
+    assert b"Version 1." in kept_in_archives(place)
+    assert place.memory.read_bytes().count(b"Found by one") == 1
+
+
+@pytest.mark.parametrize("before", [b"", entry("Status", "Version 0.")], ids=["a new entry", "an entry that was there"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first first", "last first"])
+def test_of_two_versions_that_come_late_the_newer_one_stands(
+    place: Place, before: bytes, order: tuple[int, int]
+) -> None:
+    place.memory.write_bytes(BOTH + before)
+    held = (
+        held_over_the_exchange(place, "one", revised(1, BOTH + entry("Theirs"))),
+        held_over_the_exchange(place, "two", revised(2, BOTH + entry("Theirs"))),
+    )
+
+    for which in order:
+        os.close(held[which])
+        place.engine().settle_debts(place.store)
+
+    assert versions(place) == [b"Version 2."]
+    assert b"Version 1." in kept_in_archives(place)
+    for found in (b"Found by one", b"Found by two", b"Theirs"):
+        assert place.memory.read_bytes().count(found) == 1
+
+
+def test_of_two_versions_that_are_put_together_by_healing_the_one_on_the_disk_stands(place: Place) -> None:
+    held = held_over_the_exchange(place, "one", revised(1, BOTH))
+    os.close(held)
+    place.engine().settle_debts(place.store)
+    before = versions(place)
+
+    replace(place.memory, revised(2, BOTH))  # a stale writer: it does not know what was found
+
+    place.engine().settle_debts(place.store)
+    assert before == [b"Version 1."]
+    assert versions(place) == [b"Version 2."]
+    assert place.memory.read_bytes().count(b"Found by one") == 1

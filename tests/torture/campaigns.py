@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.torture.explorer import Tally, count_steps, fresh, run, run_killed
 from tests.torture.service import Arena
 from tests.torture.storm import Outcome
-from tests.torture.writers import KINDS, Schedule, Writer, actions, scripts
+from tests.torture.writers import KINDS, Schedule, Writer, actions, revisions, scripts
 
 SEED = 20261127
 TARGETS = ("memory", "findings")
@@ -46,6 +46,16 @@ def explore(base: Path, target: str, kind: str, sample: int | None) -> Tally:
     chosen = every if sample is None or sample >= len(every) else random.Random(SEED).sample(every, sample)
     for name, writer, schedule in chosen:
         tally.add(name, run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
+    return tally
+
+
+def explore_revisions(base: Path, runs: int, seed: int) -> Tally:
+    """Random schedules of a writer with an entry in ever newer versions, and of programs that keep files open."""
+    rnd, tally, steps = random.Random(seed), Tally(), count_steps(base)
+    for number in range(runs):
+        writer, schedule = revisions(_target(base, "memory"), steps, rnd)
+        told = {at: [action.__name__ for action in due] for at, due in sorted(schedule.items())}
+        tally.add(f"seed {seed} run {number}: {told}", run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
     return tally
 
 

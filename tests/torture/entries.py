@@ -51,6 +51,15 @@ def named(data: bytes) -> tuple[tuple[str, str], ...]:
     return tuple((_name(content(block)), content(block)) for block in document.blocks)
 
 
+def with_own(data: bytes, own: str, version: int) -> bytes:
+    """The file with a writer's own status entry at a new version, ending in a blank line."""
+    new = entry(own, version)
+    for name, text in named(data):
+        if name == own:
+            return data.replace(text.encode(), new.rstrip()).rstrip() + b"\n\n"
+    return data.rstrip() + b"\n\n" + new
+
+
 def census(paths: Iterable[Path]) -> Counter[str]:
     """How often each entry stands in the files."""
     return Counter(name for path in paths if path.is_file() for name, _ in named(path.read_bytes()))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.steps import Step
-from tests.torture.entries import census, entry, is_whole, named
+from tests.torture.entries import census, entry, is_whole, named, version_of
 from tests.torture.service import Arena, in_child, turn
 from tests.torture.writers import Action, Schedule, Writer, waits_for_lease
 
@@ -173,7 +173,7 @@ def calm(arena: Arena) -> None:
 
 
 def problems(arena: Arena, writers: list[Writer]) -> list[str]:
-    """What is not as it should be: lost, twice in the memory, half an entry, something nobody wrote."""
+    """What is not as it should be: lost, twice in the memory, out of date, half an entry, something nobody wrote."""
     wanted = {*_ORIGINAL, *_FINDINGS, *(w.name for w in writers if w.acknowledged)}
     memory, archive = census([arena.memory]), census(arena.archives())
     waiting = census(arena.findings())
@@ -183,6 +183,8 @@ def problems(arena: Arena, writers: list[Writer]) -> list[str]:
             found.append(f"left in findings: {name}" if waiting[name] else f"lost: {name}")
         if memory[name] > 1:
             found.append(f"twice: {name}")
+    standing = dict(named(arena.memory.read_bytes()))
+    found += [f"outdated: {w.name}" for w in writers if version_of(standing.get(w.name, "")) not in (-1, w.version)]
     found += [f"foreign: {name}" for name in memory if name not in wanted]
     found += [f"torn: {name}" for name, text in named(arena.memory.read_bytes()) if not is_whole(text)]
     return found

@@ -7,6 +7,7 @@ is lost), so every loss is the service's. The service never sees that lock.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import random
 import shutil
@@ -19,11 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.limits import EngineLimits
-from tests.torture.entries import census, entry, is_whole, named, version_of
+from tests.torture.entries import census, entry, is_whole, named, version_of, with_own
 from tests.torture.service import Arena, in_child, plan_naively, turn
 
 STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
 _KEEP = 40
+_MOST_COMMITS = 300
+"""Several times what is left to do after any storm."""
+_PATIENCE_SECONDS = 60.0
+"""How long nothing at all may happen: replaced files are followed for 1.8 s, and the machine may be busy."""
 _OLD = tuple(f"p{number:03d}" for number in range(80))
 
 
@@ -127,12 +132,32 @@ def _ended(pid: int) -> bool:
 
 
 def _finish(arena: Arena) -> None:
+    """Let the service come to an end in peace, however slow the machine is, as long as it gets on.
+
+    With nobody else writing, each commit must bring about what was not there before: two rules that undo each other's
+    work would go on for ever.
+    """
     engine = arena.engine(STORMY)
     engine.recover([arena.store])
-    deadline = time.monotonic() + 15
-    while turn(arena, engine, keep=_KEEP, batch=3) or arena.hidden() or arena.findings():
-        assert time.monotonic() < deadline, "the service does not come to an end"
+    seen, hidden, waits_since = {_visible(arena)}, arena.hidden(), time.monotonic()
+    while (did := turn(arena, engine, keep=_KEEP, batch=3)) or arena.hidden() or arena.findings():
+        if did:
+            now = _visible(arena)
+            assert now not in seen, "the service goes round in circles"
+            seen.add(now)
+            assert len(seen) < _MOST_COMMITS, "the service commits on and on although nobody else writes"
+        if did or arena.hidden() != hidden:
+            hidden, waits_since = arena.hidden(), time.monotonic()
+        assert time.monotonic() - waits_since < _PATIENCE_SECONDS, f"the service waits: {hidden} {arena.findings()}"
         time.sleep(0.02)
+
+
+def _visible(arena: Arena) -> bytes:
+    """What the files of the role say, the hidden ones aside."""
+    said = hashlib.sha256()
+    for path in sorted(p for p in arena.role.path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        said.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return said.digest()
 
 
 def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
@@ -222,7 +247,7 @@ class _Writer:
             time.sleep(rnd.uniform(0, 0.03))
             own = f"st{self.kind}{self.number}"
             aside = self.arena.memory.with_name(f".aside-{self.number}")
-            aside.write_bytes(_with_own(read, own, count) + entry(name))
+            aside.write_bytes(with_own(read, own, count) + entry(name))
             aside.rename(self.arena.memory)
         yield name
         yield f"{own} {count}"
@@ -232,7 +257,7 @@ class _Writer:
             read = _read(self.arena.memory)
             time.sleep(rnd.uniform(0, 0.03))
             own = f"st{self.kind}{self.number}"
-            new = _with_own(read, own, count) + entry(name)
+            new = with_own(read, own, count) + entry(name)
             fd = os.open(self.arena.memory, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             cut = rnd.randrange(len(new))
             os.write(fd, new[:cut])
@@ -278,15 +303,6 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         return b""
-
-
-def _with_own(data: bytes, own: str, version: int) -> bytes:
-    """The file with the writer's own status entry at a new version, ending in a blank line."""
-    new = entry(own, version)
-    for name, text in named(data):
-        if name == own:
-            return data.replace(text.encode(), new.rstrip()).rstrip() + b"\n\n"
-    return data.rstrip() + b"\n\n" + new
 
 
 def table(rows: dict[str, Outcome]) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.campaigns import ALL, SEED, TARGETS, explore, explore_killed, kill_at_every_step
+from tests.torture.campaigns import ALL, SEED, TARGETS, explore, explore_killed, explore_revisions, kill_at_every_step
 from tests.torture.explorer import Tally
 from tests.torture.writers import KINDS
 
 _SAMPLE = 12
 """Schedules of each kind in the quick run; `make torture` takes all of them."""
+_REVISIONS = 40
+"""Random schedules of one who revises; `make torture` takes two thousand."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,12 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_writer_at_any_step(base: Path, target: str, kind: str) -> None:
     tally = explore(base, target, kind, _SAMPLE)
+
+    assert not tally.wrong, tally.examples
+
+
+def test_no_version_of_an_entry_stands_beside_or_in_the_place_of_a_newer_one(base: Path) -> None:
+    tally = explore_revisions(base, _REVISIONS, SEED)
 
     assert not tally.wrong, tally.examples
 
@@ -63,6 +71,10 @@ def test_every_schedule(base: Path) -> None:
             print(f"{target:10}{kind:10}{tally.schedules:10}{sum(tally.wrong.values()):7}")
             total.wrong += tally.wrong
             total.examples |= tally.examples
+    tally = explore_revisions(base, 2000, SEED)
+    print(f"{'memory':10}{'revise':10}{tally.schedules:10}{sum(tally.wrong.values()):7}")
+    total.wrong += tally.wrong
+    total.examples |= tally.examples
     tally = explore_killed(base, ALL, 2000, SEED)
     print(f"{'both':10}{'1-2, kills':10}{tally.schedules:10}{sum(tally.wrong.values()):7}   {tally.kills} kills")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.torture.entries import entry
+from tests.torture.entries import entry, with_own
 
 Action = Callable[[], None]
 Schedule = dict[int, list[Action]]
@@ -15,11 +16,12 @@ Schedule = dict[int, list[Action]]
 
 @dataclass
 class Writer:
-    """Adds one entry to a file in its own way; `acknowledged` once its last step returned."""
+    """Adds one entry to a file in its own way; `acknowledged` once its last step returned. `version` is its newest."""
 
     path: Path
     name: str
     acknowledged: bool = False
+    version: int = 0
     _read: bytes = b""
     _rest: bytes = b""
     _fd: int = -1
@@ -37,6 +39,16 @@ class Writer:
         aside.write_bytes(self._grown())
         aside.rename(self.path)
         self.acknowledged = True
+
+    def revise(self) -> None:
+        self.version += 1
+        aside = self.path.with_name(f".aside-{self.name}")
+        aside.write_bytes(with_own(self._read, self.name, self.version))
+        aside.rename(self.path)
+        self.acknowledged = True
+
+    def let_go(self) -> None:
+        os.close(self._fd)
 
     def truncate(self) -> None:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -80,6 +92,28 @@ def scripts(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writer, Sc
                 continue
             for third in range(second, steps):
                 yield _script(kind, path, (first, second, third))
+
+
+def revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Schedule]:
+    """A writer that brings its own entry from version to version, and descriptors that keep files busy meanwhile.
+
+    It reads the file anew for each version and renames within five steps; nobody else changes the file, so that the
+    newest version is the only one that may stand in the end.
+    """
+    writer = Writer(path, "x1")
+    schedule: Schedule = {}
+    at = rnd.randrange(steps)
+    for _ in range(rnd.randint(2, 4)):
+        schedule.setdefault(at, []).append(writer.look)
+        at += rnd.randint(0, 5)
+        schedule.setdefault(at, []).append(writer.revise)
+        at += rnd.randint(0, steps // 3)
+    for number in range(rnd.randint(0, 3)):
+        idler = Writer(path, f"idle{number}")
+        opened = rnd.randrange(steps)
+        schedule.setdefault(opened, []).append(idler.hold)
+        schedule.setdefault(opened + rnd.randint(1, steps), []).append(idler.let_go)
+    return writer, schedule
 
 
 def _script(kind: str, path: Path, at: tuple[int, ...]) -> tuple[str, Writer, Schedule]:
