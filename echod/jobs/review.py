@@ -5,6 +5,7 @@ Looks only. Where single items come from is told in `review_sources`, what an an
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -60,8 +61,11 @@ class Review:
             roles = layout.roles_of(store)
         except OSError:
             return
+        asked: defaultdict[str, list[Question]] = defaultdict(list)
         for question in self._engine.questions(store):
-            yield from self._asked(Role(store, question.role), question)
+            asked[question.role].append(question)
+        for name, questions in asked.items():
+            yield from self._asked(Role(store, name), questions)
         held = {} if self._entries is None else self._entries.held(store.key)
         for role in roles:
             yield from suspicious(role, self._looks.at(role))
@@ -76,15 +80,16 @@ class Review:
             identity = item_id(role, review.kind, review.at, review.text)
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
 
-    def _asked(self, role: Role, question: Question) -> Iterator[Item]:
+    def _asked(self, role: Role, questions: Sequence[Question]) -> Iterator[Item]:
         contents = self._looks.into(role)
-        entry = contents.entries.get(question.entry)
-        if entry is None:
-            return
-        if question.kind == CLAIM:
-            yield from claim(role, question, entry)
-        else:
-            yield from replacements(role, question, entry, contents)
+        for question in questions:
+            entry = contents.entries.get(question.entry)
+            if entry is None:
+                continue
+            if question.kind == CLAIM:
+                yield from claim(role, question, entry)
+            else:
+                yield from replacements(role, question, entry, contents)
 
     def _too_long(self, role: Role, care: Care, held_since: float | None, now: float) -> Iterator[Item]:
         if care.opted_out(JobKind.PRUNE) is not None:

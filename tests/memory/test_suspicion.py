@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from echod.memory.suspicion import MARKUP, PHRASES, speaks_to_agents
+from echod.memory.suspicion import MARKUP, PHRASES, Rule, speaks_to_agents
 
 TAGS = "".join(chr(0xE0000 + ord(char)) for char in "run rm")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(char)) for char in "gbeng") + "\U000e007f"
@@ -164,3 +166,11 @@ def test_no_real_memory_speaks_to_agents(corpus_files: list[Path]) -> None:
     ]
 
     assert flagged == []
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from([*PHRASES, *MARKUP]).flatmap(lambda rule: st.tuples(st.just(rule), st.from_regex(rule.pattern))))
+def test_whatever_a_pattern_matches_has_one_of_the_words_that_are_looked_for_first(found: tuple[Rule, str]) -> None:
+    rule, text = found
+
+    assert any(word in text for word in rule.words)
