@@ -41,12 +41,24 @@ def main() -> NoReturn:
 
 
 def _run(words: list[str]) -> None:
-    """Do what was asked. `status` is asked so often that it must not wait for the command line to be loaded."""
+    """Do what was asked.
+
+    Two commands do without the tree of all the others, whose loading costs more than they do: `status`, since it is
+    asked so often, and `run`, since the service would keep it in memory for as long as it lives.
+    """
+    # Typer and structlog load rich where there is one, for tables and tracebacks that are never printed here.
+    sys.modules["rich"] = None  # type: ignore[assignment]
     if words in (["status"], ["status", "--json"]):
         from echod.cli.shell import Shell
         from echod.cli.status import show_status
 
         show_status(Shell.here(), as_json="--json" in words)
+    if words == ["run"]:
+        from echod.cli.serve import serve
+        from echod.cli.shell import Shell
+
+        serve(Shell.here())
+        return
     from echod.cli.app import app
 
     _complete_if_asked()

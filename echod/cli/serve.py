@@ -6,7 +6,6 @@ import faulthandler
 import sys
 
 import structlog
-import typer
 
 from echod import log
 from echod.cli.shell import Shell
@@ -36,7 +35,7 @@ def serve(shell: Shell) -> None:
     try:
         run(shell.paths, shell.load_settings, shell.environ)
     except AlreadyRunningError as already:
-        typer.echo(f"{already} Nothing to do.")
+        print(f"{already} Nothing to do.", flush=True)
     except StateError as error:
         structlog.get_logger(__name__).error("stopped_by_error", error=str(error), cause=repr(error.__cause__))
         raise

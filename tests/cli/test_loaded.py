@@ -1,4 +1,4 @@
-"""`echod status` answers at once: it loads what it needs and nothing else, and says the same as by the longer way."""
+"""What commands load: `echod status` only what it needs to answer at once, the service nothing it never uses."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Home, daemon, project
+from tests.support import Home, daemon, project, until
 
 HEAVY = {"typer", "rich", "pydantic", "structlog", "sqlite3", "watchdog", "apscheduler", "filelock", "psutil", "yaml"}
 
+SETTINGS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEBOUNCE_MAX_SECONDS"}
+"""What a home of the tests sets; a user's sets nothing, and what is not set is not checked."""
+
 PROGRAM = """
 import json, sys
-before = set(sys.modules)
+before = {name for name, module in sys.modules.items() if module}
 sys.argv = ["echod", *sys.argv[1:]]
 from echod.cli.entry import main
 try:
     main()
 finally:
-    json.dump(sorted(set(sys.modules) - before), sys.stderr)
+    json.dump(sorted({name for name, module in sys.modules.items() if module} - before), sys.stderr)
 """
 
 
@@ -70,6 +73,25 @@ def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -
     assert [done.returncode for done in (*without, *running)] == [3, 3, 0, 0]
     assert without[0].stdout == without[1].stdout
     assert _timeless(running[0].stdout) == _timeless(running[1].stdout)
+
+
+def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_path: Path) -> None:
+    environ = {name: value for name, value in home.environ.items() if name not in SETTINGS}
+    said = tmp_path / "said"
+    with said.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "run"], env=environ, cwd=home.root, stdout=stderr, stderr=stderr
+        )
+    try:
+        until((home.runtime / "heartbeat.json").exists, "the service's heartbeat")
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+
+    loaded_names = {name.partition(".")[0] for name in json.loads(said.read_text().splitlines()[-1])}
+    assert {"structlog", "watchdog", "apscheduler"} <= loaded_names
+    assert loaded_names & {"typer", "pydantic", "pydantic_settings", "rich", "pygments"} == set()
 
 
 def _timeless(report: str) -> Mapping[str, object]:
