@@ -10,6 +10,7 @@ first block is the preamble: a byte order mark, the schema comment, the file's t
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 from echod.memory import forms, scan
@@ -38,6 +39,12 @@ SIZE_LIMIT = 10 * 1024 * 1024
 SCHEMA = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
 
+_SMALL, _REMEMBERED = 64 << 10, 8
+"""A job reads the same few contents again and again: to plan, to hold the plan to its promises, to note what is there.
+
+So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most.
+"""
+
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
 
@@ -52,6 +59,10 @@ def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), limit))
         reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
         return Unreadable(Fault.OVER_SIZE, reason, data)
+    return _remembered(data) if len(data) <= _SMALL else _read(data)
+
+
+def _read(data: bytes) -> Document | Unreadable:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -80,6 +91,9 @@ def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
         for start, own in zip(starts, texts, strict=True)
     ]
     return Document(preamble, tuple(blocks))
+
+
+_remembered = lru_cache(maxsize=_REMEMBERED)(_read)
 
 
 def parse_block(text: str) -> Block:

@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from echod.memory.alignment import key
@@ -22,6 +23,9 @@ from echod.memory.redact import redact_entry
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _DIGITS = 16
+
+_REMEMBERED = 2_048
+"""A file is looked at several times for each change of one entry, and looking for secrets is most of the look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def likeness_of(block: Block) -> Likeness:
     Raises:
         ValueError: the block is opaque.
     """
-    redacted = redact_entry(block.text).text
+    redacted = _without_secrets(block.text)
     if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
         block = plain
     if block.entry is None:
@@ -171,6 +175,11 @@ class _Pairs:
             if likeness is not None:
                 grouped[same(likeness)].append(identity)
         return grouped
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _without_secrets(text: str) -> str:
+    return redact_entry(text).text
 
 
 def _digest(text: str) -> str:
