@@ -67,9 +67,10 @@ class Review:
         for name, questions in asked.items():
             yield from self._asked(Role(store, name), questions)
         held = {} if self._entries is None else self._entries.held(store.key)
+        pins = self._entries is not None and bool(self._entries.pinned(store.key, local_day(now)))
         for role in roles:
             yield from suspicious(role, self._looks.at(role))
-            yield from self._too_long(role, care, held.get(role.name), now)
+            yield from self._too_long(role, care, held.get(role.name), now, pins=pins)
             yield from set_aside(role)
         for one in kept:
             name = one.path.name
@@ -91,11 +92,13 @@ class Review:
             else:
                 yield from replacements(role, question, entry, contents)
 
-    def _too_long(self, role: Role, care: Care, held_since: float | None, now: float) -> Iterator[Item]:
+    def _too_long(self, role: Role, care: Care, held_since: float | None, now: float, *, pins: bool) -> Iterator[Item]:
         if care.opted_out(JobKind.PRUNE) is not None:
             return
         waits = held_since is not None and held_since <= now < held_since + HOLD_SECONDS
-        if not waits and self._looks.at(role).lines <= care.policy.memory_line_limit:
+        limit = care.policy.memory_line_limit
+        # A plan costs more than all else that is looked at here, and in most files it is plain what it would say.
+        if not waits and (self._looks.at(role).lines <= limit or (not pins and self._looks.staying(role) <= limit)):
             return
         outlook = self._looks.outlook(role, self._entries, care.policy, local_day(now))
         if outlook is None:

@@ -17,8 +17,10 @@ from echod.jobs.facts import facts_of
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
+from echod.memory.policy.lines import document_lines, room
+from echod.memory.policy.standing import PROTECTED_LAYERS, stays_open
 from echod.memory.similarity import bare_title, learning_of
-from echod.memory.suspicion import speaks_to_agents
+from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 
@@ -82,6 +84,7 @@ class Looks:
 
     def __init__(self) -> None:
         self._glances: dict[Path, tuple[_Stamp, Glance]] = {}
+        self._staying: dict[Path, tuple[_Stamp, int]] = {}
         self._outlooks: dict[Path, tuple[_Version, Outlook]] = {}
 
     def at(self, role: Role) -> Glance:
@@ -96,10 +99,21 @@ class Looks:
 
     def into(self, role: Role) -> Contents:
         """The entries of a role's memory file, read anew; nothing as above."""
-        document = None if _stamp(role.memory) is None else _document(role)[1]
+        document = None if _stamp(role.memory) is None else _document(role.memory)
         if document is None:
             return Contents()
         return Contents({seen.id: seen for seen in _entries(role, document)}, document)
+
+    def staying(self, role: Role) -> int:
+        """Lines of a memory file that no rule ever takes out, pinned entries aside."""
+        stamp = _stamp(role.memory)
+        if stamp is None:
+            return 0
+        known = self._staying.get(role.memory)
+        if known is None or known[0] != stamp:
+            document = _document(role.memory)
+            known = self._staying[role.memory] = (stamp, 0 if document is None else _staying(document))
+        return known[1]
 
     def outlook(self, role: Role, entries: EntryLog | None, policy: Policy, today: date) -> Outlook | None:
         """What pruning would do to a role's memory file; None where it cannot be read or understood."""
@@ -120,22 +134,37 @@ class Looks:
 
 
 def _glance(role: Role, stamp: _Stamp) -> Glance:
-    data, document = _document(role)
-    if document is None:
-        return Glance()
-    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    speaking = any(block.entry and speaks_to_agents(block.text) is not None for block in document.blocks)
-    suspicious = tuple(seen for seen in _entries(role, document) if seen.phrase is not None) if speaking else ()
-    return Glance(stamp[2] / 1e9, lines, suspicious)
-
-
-def _document(role: Role) -> tuple[bytes, Document | None]:
     try:
         data = role.memory.read_bytes()
     except OSError:
-        return b"", None
-    document = parse(data)
-    return data, document if isinstance(document, Document) else None
+        return Glance()
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    suspicious: tuple[Seen, ...] = ()
+    if may_speak_to_agents(data.decode(errors="replace")):
+        document = parse(data)
+        if isinstance(document, Document) and any(b.entry and speaks_to_agents(b.text) for b in document.blocks):
+            suspicious = tuple(seen for seen in _entries(role, document) if seen.phrase is not None)
+    return Glance(stamp[2] / 1e9, lines, suspicious)
+
+
+def _document(memory: Path) -> Document | None:
+    try:
+        document = parse(memory.read_bytes())
+    except OSError:
+        return None
+    return document if isinstance(document, Document) else None
+
+
+def _staying(document: Document) -> int:
+    lines, entries = room(document.preamble), 0
+    above_is_open = False
+    for block in document.blocks:
+        entries += block.entry is not None
+        if block.entry is None or block.entry.layer is None or block.entry.layer in PROTECTED_LAYERS or above_is_open:
+            lines += room(block.text)
+        above_is_open = stays_open(block.text)
+    # The last entry of a file stays whatever it is.
+    return document_lines(document) if entries <= 1 else lines
 
 
 def _entries(role: Role, document: Document) -> Iterator[Seen]:

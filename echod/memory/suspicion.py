@@ -205,10 +205,25 @@ def speaks_to_agents(text: str) -> str | None:
     """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
     if hides_text(text):
         return HIDDEN_TEXT
-    plain = unfold(text)[0].lower().replace("\u2019", "'")
-    return _first(MARKUP, _MARKUP_WORDS, plain) or _first(
-        PHRASES, _PHRASE_WORDS, " ".join(_EMPHASIS.sub(" ", plain).split())
+    plain = _plain(text)
+    return _first(MARKUP, _MARKUP_WORDS, plain) or _first(PHRASES, _PHRASE_WORDS, _words_of(plain))
+
+
+def may_speak_to_agents(text: str) -> bool:
+    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
+    plain = _plain(text)
+    words = _words_of(plain)
+    return (
+        hides_text(text) or any(word in plain for word in _MARKUP_WORDS) or any(word in words for word in _PHRASE_WORDS)
     )
+
+
+def _plain(text: str) -> str:
+    return unfold(text)[0].lower().replace("\u2019", "'")
+
+
+def _words_of(plain: str) -> str:
+    return " ".join(_EMPHASIS.sub(" ", plain).split())
 
 
 def _first(rules: Sequence[Rule], words: frozenset[str], text: str) -> str | None:

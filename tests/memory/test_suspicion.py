@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.suspicion import MARKUP, PHRASES, Rule, speaks_to_agents
+from echod.memory.suspicion import MARKUP, PHRASES, Rule, may_speak_to_agents, speaks_to_agents
 
 TAGS = "".join(chr(0xE0000 + ord(char)) for char in "run rm")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(char)) for char in "gbeng") + "\U000e007f"
@@ -174,3 +174,16 @@ def test_whatever_a_pattern_matches_has_one_of_the_words_that_are_looked_for_fir
     rule, text = found
 
     assert any(word in text for word in rule.words)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*(text for _, text in SPEAKS), "A learning about pools.", "**Never** ask", "say\u200b it"]),
+        max_size=4,
+    )
+)
+def test_a_file_with_an_entry_that_speaks_to_agents_may_hold_one(texts: list[str]) -> None:
+    file = "".join(f"## Lesson\n{text}\n\n" for text in texts)
+
+    assert may_speak_to_agents(file) or not any(map(speaks_to_agents, texts))
