@@ -228,13 +228,13 @@ class Loop:
         self._house.inbox.sort(now)
         for store in self._roster.stores:
             self._reconcile(store, now)
+            self._board.refresh([store], now)  # at once, while what was read of its files is remembered
         self._unheard = self._without_events()
         self._exposure.mark(self._roster.stores)
         self._board.mark_packs(self._roster.projects)
         self._packs_at = None
         self._summaries.tidy(self._roster.projects)
         self._summaries.renew(self._roster.stores)
-        self._board.refresh(self._roster.stores, now)
         self._reconciled_at = now
         self._changed = True
 
