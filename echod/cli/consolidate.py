@@ -84,11 +84,7 @@ def _planned(lookout: Lookout, role: Role, today: date) -> _Planned:
     pinned = frozenset[str]() if lookout.entries is None else lookout.entries.pinned(role.store.key, today)
     digests = frozenset(found.digest for found in view.findings if found.digest)
     findings: list[PlannedFinding] = []
-    files = [
-        PlannedFindings("wait", busy.path.name, role.store.key, role.name, busy.reason)
-        for busy in view.busy
-        if busy.path.name != MEMORY
-    ]
+    files = [PlannedFindings("wait", busy.path.name, role.store.key, role.name, busy.reason) for busy in view.busy]
     for plan in foresee(view, digests, pinned, today):
         if isinstance(plan, Unreadable):
             return _left(role, plan.reason)

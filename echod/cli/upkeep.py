@@ -145,7 +145,7 @@ def planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> Planned
     memory = parse(view.memory.text)
     if isinstance(memory, Unreadable):
         return _left(role, memory.reason)
-    return _prune(role, memory, known_facts(lookout, role, care, today, memory), care, today)
+    return _prune(view, memory, known_facts(lookout, role, care, today, memory), care, today)
 
 
 def _left(role: Role, reason: str) -> Planned:
@@ -155,7 +155,8 @@ def _left(role: Role, reason: str) -> Planned:
     )
 
 
-def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) -> Planned:
+def _prune(view: RoleView, memory: Document, facts: Facts, care: Care, today: date) -> Planned:
+    role = view.role
     plan = prune.plan_for(role, memory, facts, care.policy, today)
     entries = tuple(
         PlannedEntry(
@@ -170,7 +171,8 @@ def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) 
         )
         for action in plan.actions
     )
-    note = plan.over_limit.sentence if plan.over_limit else None
+    notes = (plan.over_limit and plan.over_limit.sentence, prune.untold(view, plan))
+    note = "; ".join(note for note in notes if note) or None
     limit = care.policy.memory_line_limit
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, limit, note)
     return Planned(role, plan.memory is not None, plan.summary, entries, file)
@@ -178,8 +180,8 @@ def _prune(role: Role, memory: Document, facts: Facts, care: Care, today: date) 
 
 def _compress(view: RoleView, facts: Facts, care: Care, today: date) -> Planned:
     role = view.role
-    if view.knowledge is None:
-        return _left(role, "it is being written just now")
+    if view.no_knowledge is not None:
+        return _left(role, view.no_knowledge.reason)
     plan = compress.plan_for(view, facts, care.policy, today)
     if isinstance(plan, Unreadable):
         return _left(role, plan.reason)

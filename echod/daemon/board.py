@@ -268,7 +268,7 @@ def _store_warnings(stores: Iterable[StoreInfo], now: float) -> Iterator[Warn]:
                 yield Warn(
                     "memory-unreadable", Severity.WARNING, now, text, "echod leaves it alone until it is mended."
                 )
-            elif role.lines is not None and role.lines > role.limit:
+            if role.lines is not None and role.lines > role.limit:
                 text = f"{store.path}/{role.name}: its memory file has {role.lines} lines, the limit is {role.limit}."
                 command = f"echod prune {shlex.quote(str(project))} --role {role.name} --dry-run"
                 fix = f"What may go, and what keeps the rest: {command}"

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, pruned_sizes
 from echod.jobs.facts import facts_of
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.proposal import Proposal, carry_out, without_knowledge
 from echod.memory.document import Unreadable, parse
 from echod.memory.policy import CompressPlan, Facts, Policy, archive_name, archive_text, plan_compress
 from echod.state.entries import EntryLog
@@ -36,14 +36,14 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if view.knowledge is None:
-            return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
+        if (unread := without_knowledge(view, clock())) is not None:
+            return unread
         plan = plan_for(view, facts_of(view.role, entries, policy, today), policy, today)
         if isinstance(plan, Unreadable):
             return Blocked(f"{layout.KNOWLEDGE} is left alone: {plan.reason}")
         if plan.knowledge is None:
             return Done(plan.summary, changed=False)
-        return _proposal(job, view, view.knowledge.digest, plan, plan.knowledge, today)
+        return _proposal(job, view, plan, plan.knowledge, today)
 
     return carry_out(job, session, planner, gate, clock, writes=writes)
 
@@ -56,8 +56,9 @@ def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> Compr
     return plan_compress(view.role.name, document, facts, policy, today)
 
 
-def _proposal(job: int, view: RoleView, digest: str | None, plan: CompressPlan, data: bytes, today: date) -> Proposal:
+def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: date) -> Proposal:
     role = PurePosixPath(view.role.name)
+    digest = None if view.knowledge is None else view.knowledge.digest
     adding = len(archive_text(plan.archived, job))
     archive = archive_name(today.year, pruned_sizes(view.role), adding)
     changes = ChangeSet(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from echod.jobs.outcome import Deferred, Done, Outcome
+from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.store.changeset import ChangeSet
 from echod.store.plan import Committed, Gate
 from echod.store.session import RoleSession, RoleView
@@ -54,6 +54,14 @@ def carry_out(
             proposal.note()
             return Done(summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+
+
+def without_knowledge(view: RoleView, now: float) -> Deferred | Blocked | None:
+    """What becomes of a job that needs the knowledge file where that cannot be read; None where it can."""
+    found = view.no_knowledge
+    if found is None:
+        return None
+    return Blocked(found.reason) if found.lasting else Deferred(found.reason, now + RETRY_SECONDS)
 
 
 def local_day(at: float) -> date:

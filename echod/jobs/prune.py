@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.proposal import Proposal, carry_out, without_knowledge
 from echod.jobs.review_items import first_prune_id
 from echod.memory.compose import ComposeError
 from echod.memory.document import Document, Unreadable, parse
@@ -28,6 +29,13 @@ from echod.store.session import RoleSession, RoleView
 
 HOLD_SECONDS = 86_400.0
 """How long the first prune of a memory file waits for a person if it takes more than half of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Why entries leave nothing in the knowledge file though they should, in a sentence."""
+
+    reason: str
 
 
 def run(
@@ -50,16 +58,16 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if view.knowledge is None:
-            return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
+        if isinstance(unread := without_knowledge(view, clock()), Deferred):
+            return unread
         document = parse(view.memory.text)
         if isinstance(document, Unreadable):
             return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
         note_entries(entries, view.role, document, today)
         plan = plan_for(view.role, document, facts_of(view.role, entries, policy, today, document), policy, today)
         if plan.memory is None:
-            return Done(in_words(plan), changed=False)
-        if writes and (held := _held(view.role, plan, entries, clock())) is not None:
+            return Done(in_words(view, plan), changed=False)
+        if writes and (held := _held(view, plan, entries, clock())) is not None:
             return held
         return _proposal(job, view, plan, entries, today)
 
@@ -77,9 +85,20 @@ def plan_for(role: Role, memory: Document, facts: Facts, policy: Policy, today: 
     return plan_prune(role.name, memory, facts, policy, today, archive=roomy)
 
 
-def in_words(plan: PrunePlan) -> str:
-    """The plan in a line, with the reason why the file stays too long if it does."""
-    return plan.summary if plan.over_limit is None else f"{plan.summary}; still {plan.over_limit.sentence}"
+def in_words(view: RoleView, plan: PrunePlan) -> str:
+    """The plan in a line: what it does, why the file stays too long if it does, and what does not come about."""
+    parts = [plan.summary]
+    if plan.over_limit is not None:
+        parts.append(f"still {plan.over_limit.sentence.rstrip('.')}")
+    return "; ".join([*parts, *filter(None, [untold(view, plan)])])
+
+
+def untold(view: RoleView, plan: PrunePlan) -> str | None:
+    """Why entries leave none of their points in the knowledge file though they should; None if they do."""
+    found = _knowledge(view, plan)
+    if not isinstance(found, Untold):
+        return None
+    return f"its points are in the archive alone, as {layout.KNOWLEDGE} cannot take them up: {found.reason.rstrip('.')}"
 
 
 def takes_most(lines_before: int, lines_after: int) -> bool:
@@ -87,8 +106,9 @@ def takes_most(lines_before: int, lines_after: int) -> bool:
     return 2 * lines_after < lines_before
 
 
-def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
+def _held(view: RoleView, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
     """Why a first prune waits for a person; None if it does not."""
+    role = view.role
     if not takes_most(plan.lines_before, plan.lines_after):
         return None
     since = entries.hold(role.store.key, role.name, now)
@@ -99,8 +119,8 @@ def _held(role: Role, plan: PrunePlan, entries: EntryLog, now: float) -> Deferre
     if since is None or not since <= now < since + HOLD_SECONDS:
         return None
     reason = (
-        f"the first prune of this file would take more than half of it ({in_words(plan)}), so it waits for a day. "
-        f"To see it: {command} --dry-run. To let it go now: {command}"
+        f"the first prune of this file would take more than half of it ({in_words(view, plan)}), so it waits for a "
+        f"day. To see it: {command} --dry-run. To let it go now: {command}"
     )
     return Deferred(reason, since + HOLD_SECONDS)
 
@@ -109,7 +129,7 @@ def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, toda
     role = PurePosixPath(view.role.name)
     memory = view.memory
     writes = [Write(role / layout.MEMORY, memory.digest, plan.memory or b"")]
-    if (knowledge := _knowledge(view, plan)) is not None:
+    if isinstance(knowledge := _knowledge(view, plan), Write):
         writes.append(knowledge)
     if (name := backup_of(view.role, memory.text, today)) is not None:
         writes.append(Write(role / name, None, memory.text))
@@ -123,25 +143,29 @@ def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, toda
     changes = ChangeSet(
         kind="prune",
         role=view.role.name,
-        summary=in_words(plan),
+        summary=in_words(view, plan),
         writes=tuple(writes),
         appends=append_to(role / plan.archive, plan.archived, job),
     )
     return Proposal(changes, note)
 
 
-def _knowledge(view: RoleView, plan: PrunePlan) -> Write | None:
+def _knowledge(view: RoleView, plan: PrunePlan) -> Write | Untold | None:
     """The knowledge file with what the entries leave there; None if it stays as it is.
 
     A knowledge file that cannot take anything up keeps no entry in the memory file: all of it is in the archive.
     """
-    snapshot = view.knowledge
-    if snapshot is None or not plan.knowledge:
+    if not plan.knowledge:
         return None
+    snapshot = view.knowledge
+    if snapshot is None:
+        return Untold(view.no_knowledge.reason if view.no_knowledge else "it cannot be read")
     try:
         data = with_blocks(view.role.name, snapshot.data, plan.knowledge)
-    except ComposeError:
-        return None
-    if isinstance(data, Unreadable) or data == snapshot.data:
+    except ComposeError as error:
+        return Untold(str(error))
+    if isinstance(data, Unreadable):
+        return Untold(data.reason)
+    if data == snapshot.data:
         return None
     return Write(PurePosixPath(view.role.name) / layout.KNOWLEDGE, snapshot.digest, data)

@@ -11,14 +11,13 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import backup_of, removed
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.proposal import Proposal, carry_out, without_knowledge
 from echod.memory.compose import new_memory_file
 from echod.memory.document import Unreadable, parse
 from echod.memory.knowledge.addition import new_knowledge_file
 from echod.memory.policy.reset import Reset, plan_reset
 from echod.state.job import JobKind
-from echod.store import layout
 from echod.store.changeset import ChangeSet, Origin, Write
 from echod.store.plan import Gate
 from echod.store.session import RoleSession, RoleView
@@ -63,8 +62,8 @@ def run(job: int, session: RoleSession, gate: Gate, clock: Callable[[], float]) 
     """
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if view.knowledge is None:
-            return Deferred(f"{layout.KNOWLEDGE} is being written", clock() + RETRY_SECONDS)
+        if (unread := without_knowledge(view, clock())) is not None:
+            return unread
         emptied = plan_for(view, today)
         if not emptied.files:
             return Blocked(emptied.left[0]) if emptied.left else Done("there was nothing in it", changed=False)

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 
 from echod.jobs.archives import gave_way, removed
 from echod.jobs.facts import note_entries
-from echod.jobs.outcome import Blocked, Deferred, Outcome
-from echod.jobs.proposal import RETRY_SECONDS, Proposal, carry_out
+from echod.jobs.outcome import Blocked, Outcome
+from echod.jobs.proposal import Proposal, carry_out, without_knowledge
 from echod.memory.compose import new_memory_file
 from echod.memory.document import Unreadable, parse
 from echod.memory.knowledge.addition import new_knowledge_file
@@ -53,7 +53,7 @@ def run(
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
         file = file_of(view, kept)
         if file is None:
-            return Deferred(f"{kept.file} is being written", clock() + RETRY_SECONDS)
+            return without_knowledge(view, clock()) or Blocked(f"{kept.file} cannot be read")
         back = with_it(view, file, kept)
         if isinstance(back, Impossible):
             return Blocked(back.reason)

@@ -43,7 +43,8 @@ class Survey:
     def _role(self, role: Role, limit: int) -> RoleInfo:
         count = self._count(role.memory)
         try:
-            findings, problem = len(layout.findings_of(role, _COUNTED)), count.problem
+            findings = len(layout.findings_of(role, _COUNTED))
+            problem = count.problem or self._count(role.knowledge).problem
         except OSError as error:
             findings, problem = 0, f"{role.path} cannot be listed: {error.strerror}."
         return RoleInfo(
@@ -55,34 +56,34 @@ class Survey:
             problem=problem,
         )
 
-    def _count(self, memory: Path) -> _Count:
+    def _count(self, file: Path) -> _Count:
         try:
-            status = memory.lstat()
+            status = file.lstat()
         except FileNotFoundError:
             return _Count(0, {}, None)
         except OSError as error:
-            return _Count(None, {}, f"{memory.name} cannot be read: {error.strerror}.")
+            return _Count(None, {}, f"{file.name} cannot be read: {error.strerror}.")
         same = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        known = self._counts.get(memory)
+        known = self._counts.get(file)
         if known is not None and known[0] == same:
             return known[1]
-        count = _count(memory, status.st_size)
-        self._counts[memory] = (same, count)
+        count = _count(file, status.st_size)
+        self._counts[file] = (same, count)
         return count
 
 
-def _count(memory: Path, size: int) -> _Count:
-    if memory.is_symlink() or not memory.is_file():
-        return _Count(None, {}, f"{memory.name} is not a plain file; echod leaves it alone.")
+def _count(file: Path, size: int) -> _Count:
+    if file.is_symlink() or not file.is_file():
+        return _Count(None, {}, f"{file.name} is not a plain file; echod leaves it alone.")
     if size > SIZE_LIMIT:
-        return _Count(None, {}, f"{memory.name} has {size:,} bytes, more than echod reads.")
+        return _Count(None, {}, f"{file.name} has {size:,} bytes, more than echod reads.")
     try:
-        data = memory.read_bytes()
+        data = file.read_bytes()
     except OSError as error:
-        return _Count(None, {}, f"{memory.name} cannot be read: {error.strerror}.")
+        return _Count(None, {}, f"{file.name} cannot be read: {error.strerror}.")
     document = parse(data)
     if isinstance(document, Unreadable):
-        return _Count(None, {}, document.reason)
+        return _Count(None, {}, f"{file.name} is left alone: {document.reason}")
     entries: dict[str, int] = {}
     for block in document.blocks:
         if block.entry is not None:

@@ -24,7 +24,7 @@ from echod.store.heal import head_of, healed_memory
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, each_findings_file
 from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.reviews import Question, ask
-from echod.store.snapshot import MAX_FILE_BYTES, Snapshot, Unsettled, too_large
+from echod.store.snapshot import MAX_FILE_BYTES, Snapshot, Unsettled, too_large, unreadable
 
 log = structlog.get_logger(__name__)
 
@@ -38,9 +38,9 @@ class RoleView:
 
     Attributes:
         memory: the memory file (`data` is None where there is none yet).
-        knowledge: the knowledge file; None where someone is writing it just now.
+        knowledge: the knowledge file; None where it cannot be read now, `no_knowledge` says why.
         findings: findings files that can be read now, in name order; only some of them where they are very many.
-        busy: files that cannot be read now, each with the reason; they are left for the next time.
+        busy: findings files that cannot be read now, each with the reason; they are left for the next time.
         known_keys: the ledger: findings that were consumed before.
         undone: digests of findings files whose consolidation was undone; not to be repeated unasked.
         begun: digests of findings files of which a part was taken up.
@@ -49,6 +49,7 @@ class RoleView:
     role: Role
     memory: Snapshot
     knowledge: Snapshot | None
+    no_knowledge: Unsettled | None
     findings: tuple[Snapshot, ...]
     busy: tuple[Unsettled, ...]
     known_keys: AbstractSet[str]
@@ -72,8 +73,19 @@ def view_of(desk: Desk, memory: Snapshot, still_seconds: float) -> RoleView:
             if number >= _MOST_FINDINGS or size >= _MOST_FINDINGS_BYTES:
                 break
     findings.sort(key=lambda found: found.path.name)
-    knowledge = _readable(desk, KNOWLEDGE, busy)
-    return RoleView(role, memory, knowledge, tuple(findings), tuple(busy), known, undone, desk.journal.begun())
+    unread: list[Unsettled] = []
+    knowledge = _readable(desk, KNOWLEDGE, unread)
+    return RoleView(
+        role,
+        memory,
+        knowledge,
+        unread[0] if unread else None,
+        tuple(findings),
+        tuple(busy),
+        known,
+        undone,
+        desk.journal.begun(),
+    )
 
 
 def _each_findings_file(desk: Desk, still_seconds: float, busy: list[Unsettled]) -> Iterator[Snapshot]:
@@ -81,20 +93,27 @@ def _each_findings_file(desk: Desk, still_seconds: float, busy: list[Unsettled])
         status, path, now = desk.ground.home.stat(name), desk.ground.role.path / name, desk.clock()
         if status is None:
             continue
-        if status.st_size > MAX_FILE_BYTES:
-            busy.append(too_large(path))
-        elif 0 <= now - status.st_mtime < still_seconds:
+        if 0 <= now - status.st_mtime < still_seconds:
             busy.append(Unsettled(path, f"{name} is still being written.", status.st_mtime + still_seconds))
         elif (found := _readable(desk, name, busy)) is not None and found.data is not None:
             yield found
 
 
 def _readable(desk: Desk, name: str, busy: list[Unsettled]) -> Snapshot | None:
+    path = desk.ground.role.path / name
     try:
+        with told("look at", path):
+            status = desk.ground.home.stat(name)
+        if status is not None and status.st_size > MAX_FILE_BYTES:
+            busy.append(too_large(path))
+            return None
         return desk.read(desk.ground.path_of(name))
-    except (Busy, StoreFault) as error:
-        busy.append(Unsettled(desk.ground.role.path / name, str(error)))
-        return None
+    except Busy as error:
+        busy.append(Unsettled(path, str(error)))
+    except StoreFault as error:
+        cause = error.__cause__
+        busy.append(unreadable(path, str(error), cause) if isinstance(cause, OSError) else Unsettled(path, str(error)))
+    return None
 
 
 def plain_memory(desk: Desk) -> Snapshot:

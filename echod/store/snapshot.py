@@ -6,6 +6,7 @@ must not move while it is read. A read that cannot promise this is `Unsettled`, 
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from echod.store.fsops import Dir, read_all
 from echod.store.lease import Writers, read_lease
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
+
+_PASSING = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+"""What says nothing about the file: another time it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +55,24 @@ class Unsettled:
     Attributes:
         reason: a sentence for the person.
         until: when that ends if nobody touches the file (Unix seconds); None where that is not known.
+        lasting: whether it stays so until somebody mends it; waiting does not help.
     """
 
     path: Path
     reason: str
     until: float | None = None
+    lasting: bool = False
 
 
 def too_large(path: Path) -> Unsettled:
     """What is said of a file above `MAX_FILE_BYTES`."""
-    return Unsettled(path, f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone.")
+    reason = f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone."
+    return Unsettled(path, reason, lasting=True)
+
+
+def unreadable(path: Path, reason: str, error: OSError) -> Unsettled:
+    """What is said of a file that the operating system did not let be read."""
+    return Unsettled(path, reason, lasting=error.errno not in _PASSING)
 
 
 def read(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Snapshot | Unsettled:

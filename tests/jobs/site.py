@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-from echod.jobs import consolidate, prune, scrub
+from echod.jobs import compress, consolidate, prune, scrub
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Outcome
 from echod.jobs.pins import pin_what_came_back
@@ -81,6 +81,10 @@ class Site:
             with self.engine(trace).open_role(self.role) as session:
                 return prune.run(job, session, entries, policy, open_gate, lambda: self.now, writes=writes)
 
+    def compress(self, *, job: int = 1, policy: Policy = POLICY) -> Outcome:
+        with self.entries() as entries, self.engine().open_role(self.role) as session:
+            return compress.run(job, session, entries, policy, open_gate, lambda: self.now, writes=True)
+
     def consolidate(self, *, job: int = 1) -> Outcome:
         terms = consolidate.Terms(quiet_seconds=0, writes=True)
         with self.entries() as entries, self.engine().open_role(self.role) as session:
@@ -119,7 +123,7 @@ class Site:
         return "".join(
             path.read_text(errors="replace")
             for path in self.role.path.rglob("*.md")
-            if not path.name.startswith("MEMORY-")
+            if path.is_file() and not path.name.startswith("MEMORY-")
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import prune
-from echod.jobs.outcome import Deferred, Done
+from echod.jobs.outcome import Blocked, Deferred, Done
 from echod.jobs.proposal import local_day
+from echod.jobs.survey import Survey
 from echod.memory.document import Document, parse
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive
+from echod.store import layout
+from echod.store.snapshot import MAX_FILE_BYTES
 from echod.store.steps import Step
 from tests.jobs.site import Site, at_noon
 from tests.life.files import HEAD, TODAY, learning, observation, protected
@@ -195,16 +199,69 @@ def test_an_absent_memory_file_is_nothing_to_prune(site: Site) -> None:
     assert list(site.role.path.iterdir()) == []
 
 
-def test_a_knowledge_file_that_cannot_take_anything_up_keeps_nothing_from_the_archive(site: Site) -> None:
+def no_text(knowledge: Path) -> None:
+    knowledge.write_bytes(b"# Reviewer Knowledge\n\xff\xfe")
+
+
+def in_conflict(knowledge: Path) -> None:
+    knowledge.write_text("# Reviewer Knowledge\n<<<<<<< ours\none\n=======\ntwo\n>>>>>>> theirs\n")
+
+
+def too_large(knowledge: Path) -> None:
+    knowledge.write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+
+
+def a_link(knowledge: Path) -> None:
+    knowledge.with_name("elsewhere.md").write_text("# Elsewhere\n")
+    knowledge.symlink_to("elsewhere.md")
+
+
+def a_directory(knowledge: Path) -> None:
+    knowledge.mkdir()
+
+
+@pytest.mark.parametrize("make", [no_text, in_conflict, too_large, a_link, a_directory], ids=lambda f: f.__name__)
+class TestAKnowledgeFileThatCannotTakeAnythingUp:
+    def test_keeps_nothing_from_the_archive_and_is_told(self, site: Site, make: Callable[[Path], None]) -> None:
+        site.write(crowd())
+        make(site.role.knowledge)
+        before, knowledge = texts(site.role.memory.read_bytes()), site.role.knowledge.lstat()
+
+        done = site.prune()
+
+        assert isinstance(done, Done)
+        assert done.changed
+        assert f"{layout.KNOWLEDGE} cannot take them up: " in done.summary
+        assert site.role.memory.read_text().count("\n") <= 100
+        assert site.role.knowledge.lstat() == knowledge
+        assert [text for text in before if text not in site.everywhere()] == []
+
+    def test_is_not_waited_for_by_compress_and_named_in_the_status(
+        self, site: Site, make: Callable[[Path], None]
+    ) -> None:
+        site.write(HEAD)
+        make(site.role.knowledge)
+
+        outcome = site.compress()
+        (role,) = Survey().of(site.role.store, 150, None).roles
+
+        assert isinstance(outcome, Blocked)
+        assert layout.KNOWLEDGE in outcome.reason
+        assert role.problem is not None
+        assert layout.KNOWLEDGE in role.problem
+        assert role.lines == 4
+
+
+def test_a_knowledge_file_that_is_being_written_is_waited_for(site: Site) -> None:
     site.write(crowd())
-    site.role.knowledge.write_bytes(b"# Reviewer Knowledge\n\xff\xfe")
-    knowledge = site.role.knowledge.read_bytes()
-    before = texts(site.role.memory.read_bytes())
+    with site.role.knowledge.open("w") as writer:
+        writer.write("# Reviewer Knowledge\n")
+        waits = site.prune()
 
+    assert isinstance(waits, Deferred)
+    assert layout.KNOWLEDGE in waits.reason
     assert isinstance(site.prune(), Done)
-
-    assert site.role.knowledge.read_bytes() == knowledge
-    assert [text for text in before if text not in site.everywhere()] == []
+    assert site.role.knowledge.read_text().count("## ") > 3
 
 
 def test_the_local_day_decides(site: Site) -> None:

@@ -17,4 +17,6 @@ def entry_lines(text: str) -> int:
 
 def document_lines(document: Document) -> int:
     """Lines of a whole file."""
-    return room(document.preamble) + sum(room(block.text) for block in document.blocks)
+    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
+    # A byte order mark before the first heading is text, but no line.
+    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))

@@ -344,12 +344,16 @@ def test_an_entry_that_ends_an_open_code_block_stays_where_it_is() -> None:
     assert plan.over_limit.stuck > 0
 
 
-def test_lines_are_what_newlines_end() -> None:
-    document = memory(entry("a"))
+@pytest.mark.parametrize(
+    "text", ["", "# Memory", "\ufeff", "\ufeff" + entry("a"), entry("a").rstrip(), entry("a") + "\n"]
+)
+def test_lines_are_what_newlines_end_and_what_is_left_behind_the_last(text: str) -> None:
+    document = parse(text.encode())
+    assert isinstance(document, Document)
 
     plan = prune(document)
 
-    assert plan.lines_before == plan.lines_after == document.render().count(b"\n")
+    assert plan.lines_before == plan.lines_after == text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def test_an_archive_file_gets_its_name_from_the_year() -> None:
