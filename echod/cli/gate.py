@@ -8,8 +8,8 @@ import typer
 
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, short_path
-from echod.contract import GateReport, to_json
 from echod.daemon.paused import MARKER
+from echod.status_report import GateReport, to_json
 
 _WORDS = {
     "idle": "idle: its memory may be written now",

@@ -7,12 +7,12 @@ from datetime import date
 
 from echod.cli.text import paragraph, plain
 from echod.cli.upkeep import Planned, planned
-from echod.contract import RoleInfo
 from echod.daemon.wiring import Lookout
 from echod.errors import EchodError
 from echod.jobs.care import only_on_request
 from echod.jobs.prune import takes_most
 from echod.state.job import JobKind
+from echod.status_report import RoleInfo
 from echod.store.layout import Role
 
 

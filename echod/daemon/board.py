@@ -10,7 +10,17 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from echod.contract import (
+from echod.daemon.packs import PackWatch
+from echod.daemon.paused import paused_warnings, pauses_or_warning
+from echod.daemon.room import has_room
+from echod.daemon.wiring import Lookout, still_runs
+from echod.jobs.kept_back import KeptBack, kept_back
+from echod.jobs.roster import Roster
+from echod.paths import Paths
+from echod.state.job import BY_HAND, Job, JobState
+from echod.state.queue_view import QueueView
+from echod.state.rescue import damaged_copies
+from echod.status_report import (
     DaemonInfo,
     GateReason,
     GateReport,
@@ -24,16 +34,6 @@ from echod.contract import (
     WaitingJob,
     Warn,
 )
-from echod.daemon.packs import PackWatch
-from echod.daemon.paused import paused_warnings, pauses_or_warning
-from echod.daemon.room import has_room
-from echod.daemon.wiring import Lookout, still_runs
-from echod.jobs.kept_back import KeptBack, kept_back
-from echod.jobs.roster import Roster
-from echod.paths import Paths
-from echod.state.job import BY_HAND, Job, JobState
-from echod.state.queue_view import QueueView
-from echod.state.rescue import damaged_copies
 from echod.store import layout
 from echod.store.layout import Store
 from echod.workflows.verdict import Verdict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from echod.contract import Severity, Warn
 from echod.jobs.scan import Scan
+from echod.status_report import Severity, Warn
 from echod.store.layout import Store
 
 BUDGET_BYTES = 128 * 1024

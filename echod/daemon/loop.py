@@ -16,7 +16,6 @@ from queue import SimpleQueue
 import structlog
 
 from echod import __version__
-from echod.contract import DaemonInfo, Severity, StatusReport, Warn, to_json
 from echod.daemon.board import Board
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import UNAVAILABLE_SECONDS, Crew
@@ -40,6 +39,7 @@ from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import Roster
 from echod.jobs.work import Finished
 from echod.state.faults import DatabaseUnavailableError
+from echod.status_report import DaemonInfo, Severity, StatusReport, Warn, to_json
 from echod.store.layout import Store
 from echod.workflows import marker_directories
 from echod.workflows.verdict import GateState

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import structlog
 
-from echod.contract import PackInfo, Severity, Warn
 from echod.daemon.wiring import Lookout
 from echod.jobs.proposal import local_day
 from echod.memory.packs.manifest import Manifest
@@ -20,6 +19,7 @@ from echod.packs import installed, registries
 from echod.packs.check import PackState, stale_names
 from echod.packs.registries import origin_of
 from echod.packs.room import Inventory, take_inventory
+from echod.status_report import PackInfo, Severity, Warn
 from echod.store.faults import StoreFault
 
 log = structlog.get_logger(__name__)

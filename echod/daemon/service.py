@@ -15,7 +15,6 @@ from typing import Self
 import structlog
 
 from echod import __version__
-from echod.contract import Severity, Warn
 from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import Crew
@@ -35,6 +34,7 @@ from echod.errors import ConfigurationError, EchodError, StateError
 from echod.packs.manifests import agree
 from echod.paths import Paths
 from echod.settings import Settings
+from echod.status_report import Severity, Warn
 from echod.store.faults import Refused, StoreFault
 
 log = structlog.get_logger(__name__)

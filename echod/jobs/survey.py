@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.contract import GateReport, RoleInfo, StoreInfo
 from echod.memory.document import SIZE_LIMIT, Unreadable, parse
+from echod.status_report import GateReport, RoleInfo, StoreInfo
 from echod.store import layout
 from echod.store.layout import Role, Store
 

@@ -7,6 +7,7 @@ first word to its last, is one of a few known phrases made of filler words, and 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _FILLER = (
     r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"
@@ -25,29 +26,26 @@ _THINGS = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|
 _INTERJECTION = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
 )
-_SENTENCES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"(?:here(?:'s| is| are)|these are|below(?: is| are)|see below for){_FILL} {_THINGS}{_FILL}",
-        rf"here(?:'s| is) what (?:i|we) (?:have )?(?:found|learned|learnt|noticed|discovered){_FILL}",
-        rf"(?:my|the|our) {_THINGS}(?: (?:are|follow|from){_FILL})?",
-        rf"the following (?:are |is )?{_THINGS}{_FILL}",
-        rf"{_THINGS} (?:below|follow|from{_FILL})",
-        (
-            rf"i(?:'ve| have|'ll| will| am|'m)?(?: now)? (?:completed?|finished|done|reviewed|written|write|wrote|"
-            rf"recorded|recording|documented|documenting|compiled|summari[sz]ed|persisted|saved){_FILL}"
-        ),
-        rf"(?:please )?let me know{_FILL}",
-        rf"(?:please )?(?:feel free|don't hesitate) to (?:ask|reach out|contact me|let me know){_FILL}",
-        rf"(?:i |we )?hope (?:this|that|these|it) helps?{_FILL}",
-        rf"(?:i am |i'm |i'd be )?happy to (?:help|elaborate|clarify|expand|answer|discuss|continue|adjust){_FILL}",
-        rf"(?:that's|that is|this is|those are|these are) (?:all|everything|it){_FILL}",
-        rf"(?:no|end of) (?:more |further |additional |new )?{_THINGS}(?: yet| to report| this time| found)?",
-        r"no echoes yet",
-        r"(?:many )?(?:thanks|thank you)(?: very much| so much)?",
-        rf"would you like me to (?:continue|elaborate|expand|save|store|write){_FILL}",
-        rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILL}",
-    )
+_SENTENCES = (
+    rf"(?:here(?:'s| is| are)|these are|below(?: is| are)|see below for){_FILL} {_THINGS}{_FILL}",
+    rf"here(?:'s| is) what (?:i|we) (?:have )?(?:found|learned|learnt|noticed|discovered){_FILL}",
+    rf"(?:my|the|our) {_THINGS}(?: (?:are|follow|from){_FILL})?",
+    rf"the following (?:are |is )?{_THINGS}{_FILL}",
+    rf"{_THINGS} (?:below|follow|from{_FILL})",
+    (
+        rf"i(?:'ve| have|'ll| will| am|'m)?(?: now)? (?:completed?|finished|done|reviewed|written|write|wrote|"
+        rf"recorded|recording|documented|documenting|compiled|summari[sz]ed|persisted|saved){_FILL}"
+    ),
+    rf"(?:please )?let me know{_FILL}",
+    rf"(?:please )?(?:feel free|don't hesitate) to (?:ask|reach out|contact me|let me know){_FILL}",
+    rf"(?:i |we )?hope (?:this|that|these|it) helps?{_FILL}",
+    rf"(?:i am |i'm |i'd be )?happy to (?:help|elaborate|clarify|expand|answer|discuss|continue|adjust){_FILL}",
+    rf"(?:that's|that is|this is|those are|these are) (?:all|everything|it){_FILL}",
+    rf"(?:no|end of) (?:more |further |additional |new )?{_THINGS}(?: yet| to report| this time| found)?",
+    r"no echoes yet",
+    r"(?:many )?(?:thanks|thank you)(?: very much| so much)?",
+    rf"would you like me to (?:continue|elaborate|expand|save|store|write){_FILL}",
+    rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILL}",
 )  # fmt: skip
 
 _LONG = 400  # characters; nobody is polite for longer
@@ -69,10 +67,16 @@ def is_chatter(paragraph: str) -> bool:
     return bool(sentences) and all(_is_phrase(sentence) for sentence in sentences)
 
 
+@cache
+def _sentences() -> tuple[re.Pattern[str], ...]:
+    """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
+    return tuple(map(re.compile, _SENTENCES))
+
+
 def _is_phrase(sentence: str) -> bool:
     bare = sentence.strip(" -\u2013\u2014*_,")
     greeting = _INTERJECTION.match(bare)
     rest = bare[greeting.end() :] if greeting else bare
-    if not rest or any(pattern.fullmatch(rest) for pattern in _SENTENCES):
+    if not rest or any(pattern.fullmatch(rest) for pattern in _sentences()):
         return True
     return _COMPLETED.fullmatch(rest) is not None and _CLAIMS.search(rest) is None
