@@ -42,6 +42,7 @@ class Reception:
         new: the findings that no entry holds, in order.
         duplicates: the findings that an entry, or a finding before them, holds already; with its place.
         replacements: the findings that say what they replace, in order.
+        days: by place, when what stands there was last learned or found to be true; nothing where no day is known.
         replaced: the normalised titles that entries of the file say they replaced.
         changed: how many entries are new or refreshed.
     """
@@ -51,6 +52,7 @@ class Reception:
         self.new: list[Finding] = []
         self.duplicates: list[tuple[Finding, int]] = []
         self.replacements: list[Replacement] = []
+        self.days: dict[int, date] = {}
         self.replaced: set[str] = set()
         self.changed = 0
         self._today = today
@@ -60,6 +62,7 @@ class Reception:
             if block.entry:
                 self._add(place, sketch(learning_of(block, block.entry)))
                 self.replaced.add(as_target(block.entry.supersedes))
+                self._seen(place, block.entry.heading_date, block.entry.verified)
 
     def receive(self, finding: Finding) -> None:
         """Take a finding: as a new entry, or as a duplicate of the entry or finding that says the same."""
@@ -74,12 +77,18 @@ class Reception:
             self.changed += 1
         else:
             self._find_again(place, finding)
+        self._seen(place, finding.heading_date, finding.verified)
         if target:
             self.replacements.append(Replacement(finding, place, target, is_new))
 
     def titled(self, title: str) -> Sequence[int]:
         """The places of all entries and new findings of a normalised title, in order."""
         return self._titles.get(title, ())
+
+    def _seen(self, place: int, *days: date | None) -> None:
+        known = [day for day in (*days, self.days.get(place)) if day is not None and not is_to_come(day, self._today)]
+        if known:
+            self.days[place] = max(known)
 
     def _add(self, place: int, learning: Sketch) -> None:
         self._finder.add(place, learning)
@@ -115,8 +124,13 @@ def refreshed(block: Block, finding: Finding, today: date) -> Block:
 
 def last_seen(entry: Entry, today: date) -> date | None:
     """The day on which an entry was last found to be true, as far as it says. One in the future is a mistake."""
-    days = (day for day in (entry.verified, entry.heading_date) if day and day <= today + timedelta(days=1))
+    days = (day for day in (entry.verified, entry.heading_date) if day and not is_to_come(day, today))
     return next(days, None)
+
+
+def is_to_come(day: date, today: date) -> bool:
+    """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
+    return day > today + timedelta(days=1)
 
 
 def _learning(finding: Finding) -> Learning:

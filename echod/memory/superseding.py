@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from enum import StrEnum
 
 from echod.memory.document import Entry, Layer
 from echod.memory.findings import Finding
-from echod.memory.reception import Reception, Replacement
+from echod.memory.reception import Reception, Replacement, is_to_come
 
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 
@@ -55,10 +55,12 @@ def decide(reception: Reception, today: date, is_pinned: Callable[[int], bool]) 
     """
     going: dict[int, Going] = {}
     doubtful: list[Doubtful] = []
-    for replacement in sorted(reception.replacements, key=lambda r: (r.finding.heading_date, r.place)):
+    for replacement in sorted(reception.replacements, key=lambda r: (_day(r.finding, today), r.place)):
         titled = reception.titled(replacement.target)
         standing = [place for place in titled if place not in going and place != _survivor(replacement.place, going)]
-        older = [place for place in standing if not _is_newer(place, replacement.finding, reception, today)]
+        # What was learned, or found to be true again, on a later day is newer. What has no day is older.
+        day = _day(replacement.finding, today)
+        older = [place for place in standing if reception.days.get(place, day) <= day]
         doubt = _doubt(standing, older, reception, is_pinned)
         if doubt is None:
             going[older[0]] = Going(older[0], replacement)
@@ -95,16 +97,8 @@ def _gave_way_before(replacement: Replacement, going: Mapping[int, Going], recep
     return replacement.target in reception.replaced
 
 
-def _is_newer(place: int, finding: Finding, reception: Reception, today: date) -> bool:
-    """Whether something was learned, or found to be true again, after a finding. What has no day is older."""
-    entry = _entry(place, reception)
-    if entry is None:
-        other = reception.new[place - len(reception.blocks)]
-        learned, verified = other.heading_date, other.verified
-        return learned > finding.heading_date or verified > max(finding.heading_date, finding.verified)
-    latest = today + timedelta(days=1)
-    days = [day if day and day <= latest else date.min for day in (entry.heading_date, entry.verified)]
-    return days[0] > finding.heading_date or days[1] > max(finding.heading_date, finding.verified)
+def _day(finding: Finding, today: date) -> date:
+    return finding.verified if is_to_come(finding.heading_date, today) else finding.heading_date
 
 
 def _entry(place: int, reception: Reception) -> Entry | None:
