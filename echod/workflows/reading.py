@@ -136,6 +136,26 @@ def names_in(directory: Path, wanted: Callable[[str], bool]) -> Listing:
     return Listing(found, readable=True, written=time_of(status))
 
 
+def present_in(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these names that are in a directory, not a link to one. Costs nothing for whatever else is in it."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ()
+    try:
+        return tuple(name for name in names if _is_in(descriptor, name))
+    finally:
+        os.close(descriptor)
+
+
+def _is_in(descriptor: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
 def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
     """The `count` most recently changed of the paths.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from echod.workflows import fields, reading
@@ -23,6 +24,17 @@ _VIM = re.compile(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same
 _EMACS = re.compile(rf"\.#{_EDITED}")
 # Kate's and LibreOffice's say nothing about their process. A backup (`MEMORY.md~`) is no lock: it stays behind.
 _OTHERS = (re.compile(rf"\.{_EDITED}\.kate-swp"), re.compile(rf"\.~lock\.{_EDITED}#"))
+# Looked for by name: a role may hold very many files, and the gate is asked often.
+_LOCKS = tuple(
+    lock
+    for name in sorted(WATCHED)
+    for lock in (
+        f".#{name}",
+        *(f".{name}.sw{letter}" for letter in ascii_lowercase),
+        f".{name}.kate-swp",
+        f".~lock.{name}#",
+    )
+)
 _EMACS_TARGET = re.compile(r".*@(?P<host>.+)\.(?P<pid>[0-9]+)(?::[0-9]+)?", re.DOTALL)
 _VIM_HEADER = 108
 _VIM_PID = slice(24, 28)
@@ -46,7 +58,7 @@ def read(
     for store in stores:
         for role in reading.names_in(store, _is_role).names:
             directory = store / role
-            for name in reading.names_in(directory, _is_of_interest).names:
+            for name in reading.present_in(directory, (*sorted(WATCHED), *_LOCKS)):
                 path = directory / name
                 if name in WATCHED:
                     changes.extend(_change(path, project, own_writes))
@@ -57,10 +69,6 @@ def read(
 
 def _is_role(name: str) -> bool:
     return _ROLE.fullmatch(name) is not None
-
-
-def _is_of_interest(name: str) -> bool:
-    return name in WATCHED or (name.startswith(".") and edited_by(name) is not None)
 
 
 def edited_by(name: str) -> str | None:
