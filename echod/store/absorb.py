@@ -142,16 +142,14 @@ def _said_before(desk: Desk, record: Record, write: WriteRecord) -> frozenset[st
     """What blocks said in the memory files that were displaced before this one, as far as that is merged.
 
     A program that reads and replaces the file quickly has its first version displaced by one commit and its second by
-    the next; when both are merged the first one stands in the memory, and gives way to the second.
+    the next; when both are merged the first one stands in the memory, and gives way to the second. The next commit may
+    be the very one that merged the first.
     """
-    earlier = [
-        older.absorbed
-        for displaced in desk.journal.open_records()
-        if displaced.seq < record.seq
-        for older in displaced.writes
-        if older.path == write.path and older.absorbed != older.pre
-    ]
-    documents = (desk.readings.document(desk.journal, image) for image in earlier)
+    records = desk.journal.open_records()
+    writes = [(r, w) for r in records for w in r.writes if w.path == write.path]
+    earlier = {w.absorbed for r, w in writes if r.seq < record.seq and w.absorbed != w.pre}
+    earlier.update(merged.digest for r, _ in writes for merged in r.absorbs if merged.seq < record.seq)
+    documents = (desk.readings.document(desk.journal, image) for image in sorted(earlier))
     return frozenset(content(block) for document in documents if document for block in document.blocks)
 
 

@@ -205,6 +205,27 @@ def test_of_two_versions_that_come_late_the_newer_one_stands(
         assert place.memory.read_bytes().count(found) == 1
 
 
+@pytest.mark.parametrize("before", [b"", entry("Status", "Version 0.")], ids=["a new entry", "an entry that was there"])
+def test_a_version_that_the_merge_of_an_older_one_displaces_is_the_newer_one(place: Place, before: bytes) -> None:
+    place.memory.write_bytes(BOTH + before)
+    os.close(held_over_the_exchange(place, "one", revised(1, BOTH)))
+    done = False
+
+    def replaces(step: Step) -> None:
+        nonlocal done
+        if step is Step.INTENDED and not done:  # its program reads while version 1 is not to be seen
+            done = True
+            replace(place.memory, revised(2, BOTH + entry("Found by one")))
+
+    engine = place.engine(replaces, displaced_hours=0.0)
+    for _ in range(3):
+        engine.settle_debts(place.store)
+
+    assert versions(place) == [b"Version 2."]
+    assert b"Version 1." in kept_in_archives(place)
+    assert not [name for name in place.hidden() if "echod" in name]
+
+
 def test_of_two_versions_that_are_put_together_by_healing_the_one_on_the_disk_stands(place: Place) -> None:
     held = held_over_the_exchange(place, "one", revised(1, BOTH))
     os.close(held)
