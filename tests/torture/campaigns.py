@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.torture.explorer import Tally, count_steps, fresh, run, run_killed
+from tests.torture.explorer import Make, Tally, count_steps, fresh, run, run_killed
 from tests.torture.service import Arena
 from tests.torture.storm import Outcome
 from tests.torture.writers import KINDS, Schedule, Writer, actions, revisions, scripts
@@ -39,13 +39,13 @@ def harmless(outcome: Outcome) -> bool:
     )
 
 
-def explore(base: Path, target: str, kind: str, sample: int | None) -> Tally:
+def explore(base: Path, target: str, kind: str, sample: int | None, make: Make = Arena) -> Tally:
     """One writer at every step of a commit, or at a sample of them."""
-    steps, tally = count_steps(base), Tally()
+    steps, tally = count_steps(base, make), Tally()
     every = list(scripts(kind, _target(base, target), steps))
     chosen = every if sample is None or sample >= len(every) else random.Random(SEED).sample(every, sample)
     for name, writer, schedule in chosen:
-        tally.add(name, run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
+        tally.add(name, run(base, lambda _arena, w=writer, s=schedule: (w, s), make))  # type: ignore[misc]
     return tally
 
 
@@ -59,11 +59,11 @@ def explore_revisions(base: Path, runs: int, seed: int) -> Tally:
     return tally
 
 
-def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int) -> Tally:
+def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int, make: Make = Arena) -> Tally:
     """Random schedules of one or two writers that take turns, with up to three kills, some of them in recovery."""
-    rnd, tally, steps = random.Random(seed), Tally(), count_steps(base)
+    rnd, tally, steps = random.Random(seed), Tally(), count_steps(base, make)
     for number in range(runs):
-        fresh(base)
+        fresh(base, make)
         schedule: Schedule = {}
         writers = []
         for turn, kind in enumerate(rnd.sample(kinds, rnd.randint(1, 2))):
@@ -76,18 +76,18 @@ def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int) -> 
                 schedule.setdefault(start + at, []).append(action)
         kills = {rnd.randrange(steps + 8) for _ in range(rnd.randint(1, 3))}
         name = f"seed {seed} run {number}: {[w.path.name for w in writers]} kills {sorted(kills)}"
-        done, wrong = run_killed(base, schedule, writers, kills)
+        done, wrong = run_killed(base, schedule, writers, kills, make)
         tally.kills += done
         tally.add(name, wrong)
     return tally
 
 
-def kill_at_every_step(base: Path) -> Tally:
+def kill_at_every_step(base: Path, make: Make = Arena) -> Tally:
     """Two turns of the service, killed once at each of their steps; nobody else writes."""
     tally = Tally()
-    for step in range(count_steps(base)):
-        fresh(base)
-        done, wrong = run_killed(base, {}, [], {step})
+    for step in range(count_steps(base, make)):
+        fresh(base, make)
+        done, wrong = run_killed(base, {}, [], {step}, make)
         tally.kills += done
         tally.add(f"killed at {step}", wrong)
     return tally

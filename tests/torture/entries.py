@@ -28,7 +28,9 @@ def entry(name: str, version: int = 0) -> bytes:
 
 def is_whole(block: str) -> bool:
     """Whether a block is such an entry, complete and unmixed."""
-    match = re.search(r"It was learned that ([0-9a-f]{64})\.\nIn version (\d+), sum ([0-9a-f]{8})\.\Z", block.rstrip())
+    match = re.search(
+        r"It was learned that ([0-9a-f]{64})\.\n *In version (\d+), sum ([0-9a-f]{8})\.\Z", block.rstrip()
+    )
     return match is not None and _sum(match[1], int(match[2])) == match[3]
 
 

@@ -41,10 +41,14 @@ class Tally:
             self.examples.setdefault(problem, name)
 
 
-def fresh(base: Path) -> Arena:
+Make = Callable[[Path], Arena]
+"""What is at work in an arena: the tests' own service, or the product's jobs."""
+
+
+def fresh(base: Path, make: Make = Arena) -> Arena:
     """A role with nine entries, five of them to be archived bit by bit, and one findings file."""
     shutil.rmtree(base, ignore_errors=True)
-    arena = Arena(base)
+    arena = make(base)
     arena.found(*map(entry, _ORIGINAL))
     (arena.role.path / "a-findings.md").write_bytes(b"".join(map(entry, _FINDINGS)))
     return arena
@@ -80,17 +84,17 @@ class _Conductor:
         return [action for at in sorted(self.schedule) for action in self.schedule.pop(at)]
 
 
-def count_steps(base: Path) -> int:
+def count_steps(base: Path, make: Make = Arena) -> int:
     """How many steps three turns of the service pass when nobody disturbs them."""
-    arena, conductor = fresh(base), _Conductor({})
+    arena, conductor = fresh(base, make), _Conductor({})
     for _ in range(3):
         turn(arena, arena.engine(trace=conductor), keep=_KEEP)
     return len(conductor.passed)
 
 
-def run(base: Path, script: Callable[[Arena], tuple[Writer, Schedule]]) -> list[str]:
+def run(base: Path, script: Callable[[Arena], tuple[Writer, Schedule]], make: Make = Arena) -> list[str]:
     """One schedule without kills; what is wrong in the end."""
-    arena = fresh(base)
+    arena = fresh(base, make)
     writer, schedule = script(arena)
     conductor = _Conductor(schedule)
     engine = arena.engine(trace=conductor)
@@ -103,9 +107,11 @@ def run(base: Path, script: Callable[[Arena], tuple[Writer, Schedule]]) -> list[
     return problems(arena, [writer])
 
 
-def run_killed(base: Path, schedule: Schedule, writers: list[Writer], kills: set[int]) -> tuple[int, list[str]]:
+def run_killed(
+    base: Path, schedule: Schedule, writers: list[Writer], kills: set[int], make: Make = Arena
+) -> tuple[int, list[str]]:
     """One schedule, the service killed at the given steps (counted over all its lives); kills done, what is wrong."""
-    arena = Arena(base)
+    arena = make(base)
     step = done = 0
     for _ in range(2 * len(kills) + 6):
         step, killed = _live(arena, schedule, kills, step)
@@ -187,4 +193,4 @@ def problems(arena: Arena, writers: list[Writer]) -> list[str]:
     found += [f"outdated: {w.name}" for w in writers if version_of(standing.get(w.name, "")) not in (-1, w.version)]
     found += [f"foreign: {name}" for name in memory if name not in wanted]
     found += [f"torn: {name}" for name, text in named(arena.memory.read_bytes()) if not is_whole(text)]
-    return found
+    return found + arena.faults()

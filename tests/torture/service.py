@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,7 @@ from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
 from echod.store.steps import Tracer, untraced
-from tests.torture.entries import HEADER, named, read_as
+from tests.torture.entries import HEADER, named, read_as, version_of
 
 PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
 """Everything is closed as soon as it can be, so that a short test passes through every state."""
@@ -52,13 +53,38 @@ class Arena:
         return Engine(self.base / "journal", limits=limits, clock=time.time, trace=trace)
 
     def archives(self) -> list[Path]:
-        return sorted(self.role.path.glob("archive/*.md"))
+        """The archives; copies of the whole memory file are none, or nothing could ever be found to be lost."""
+        return sorted(p for p in self.role.path.glob("archive/*.md") if not p.name.startswith("MEMORY-"))
 
     def findings(self) -> list[Path]:
         return sorted(p for p in self.role.path.glob("*-findings.md") if not p.name.startswith("."))
 
     def hidden(self) -> list[Path]:
         return sorted(self.role.path.glob(".*.echod-*"))
+
+    def work(self, engine: Engine, *, keep: int, batch: int) -> bool:
+        """The jobs of one turn; whether anything was committed. Arguments as in `turn`."""
+        try:
+            with engine.open_role(self.role) as session:
+                for _ in range(4):
+                    view = session.read()
+                    changes = plan(view, keep=keep, batch=batch)
+                    if changes.empty:
+                        return False
+                    outcome = session.commit(1, changes)
+                    if isinstance(outcome, Committed):
+                        return outcome.seq is not None
+        except Busy:
+            return False
+        return False
+
+    def versions(self) -> Counter[str]:
+        """The newest version of each entry that is kept where it belongs."""
+        return Counter({name: version_of(text) for name, text in named(self.memory.read_bytes())})
+
+    def faults(self) -> list[str]:
+        """What else is wrong in the end."""
+        return []
 
 
 def turn(arena: Arena, engine: Engine, *, keep: int, batch: int = 2) -> bool:
@@ -70,20 +96,8 @@ def turn(arena: Arena, engine: Engine, *, keep: int, batch: int = 2) -> bool:
         keep: how many entries called `p...` stay in the memory before the oldest are archived.
         batch: how many are archived at once.
     """
-    did = bool(engine.settle_debts(arena.store))
-    try:
-        with engine.open_role(arena.role) as session:
-            for _ in range(4):
-                view = session.read()
-                changes = plan(view, keep=keep, batch=batch)
-                if changes.empty:
-                    return did
-                outcome = session.commit(1, changes)
-                if isinstance(outcome, Committed):
-                    return did or outcome.seq is not None
-    except Busy:
-        return did
-    return did
+    settled = bool(engine.settle_debts(arena.store))
+    return arena.work(engine, keep=keep, batch=batch) or settled
 
 
 def plan(view: RoleView, *, keep: int, batch: int) -> ChangeSet:

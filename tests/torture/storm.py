@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.limits import EngineLimits
-from tests.torture.entries import census, entry, is_whole, named, version_of, with_own
+from tests.torture.entries import census, entry, is_whole, named, with_own
 from tests.torture.service import Arena, in_child, plan_naively, turn
 
 STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
@@ -90,10 +90,10 @@ def naive_service(arena: Arena) -> None:
             time.sleep(0.004)
 
 
-def rage(base: Path, storm: Storm, service: Service | None) -> Outcome:
+def rage(base: Path, storm: Storm, service: Service | None, make: Callable[[Path], Arena] = Arena) -> Outcome:
     """One storm; the count after the service has had time to finish in peace."""
     shutil.rmtree(base, ignore_errors=True)
-    arena = Arena(base)
+    arena = make(base)
     arena.found(*map(entry, _OLD))
     rnd = random.Random(storm.seed)
     writers = [
@@ -183,9 +183,9 @@ def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
         outcome.left_to_person += bool(removed[name] and removed[name] == archive[name] and not memory[name])
         outcome.archived_twice += archive[name] > 1
         outcome.in_both += bool(memory[name] and archive[name])
-    standing = dict(named(arena.memory.read_bytes()))
-    outcome.torn = sum(not is_whole(text) for text in standing.values())
-    outcome.edits_lost = sum(version_of(standing.get(n, "")) < v for n, v in versions.items())
+    standing, kept = named(arena.memory.read_bytes()), arena.versions()
+    outcome.torn = sum(not is_whole(text) for _, text in standing) + len(arena.faults())
+    outcome.edits_lost = sum(kept.get(name, -1) < version for name, version in versions.items())
     return outcome
 
 

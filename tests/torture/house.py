@@ -1,0 +1,93 @@
+"""The product's own jobs in the place of the tests' service: consolidate, prune and compress as a daemon runs them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+
+from echod.jobs import compress, consolidate, prune
+from echod.jobs.outcome import Done, Outcome
+from echod.jobs.reading import Reading
+from echod.memory.policy import ArchivedEntry, Policy, read_archive
+from echod.state.database import Database
+from echod.state.entries import EntryLog
+from echod.store import layout
+from echod.store.engine import Engine
+from echod.store.faults import Busy
+from echod.store.plan import open_gate
+from echod.store.session import RoleSession
+from tests.torture.entries import HEADER, entry, is_whole, named, version_of
+from tests.torture.service import Arena
+
+_LINES_OF_AN_ENTRY = entry("x").count(b"\n")
+CONSOLIDATE, PRUNE, COMPRESS = 1, 2, 3
+"""The numbers of the jobs."""
+_DAY = timedelta(days=1).total_seconds()
+
+
+class House(Arena):
+    """An arena in which the product's own jobs are at work."""
+
+    __slots__ = ()
+
+    def work(self, engine: Engine, *, keep: int, batch: int) -> bool:
+        """One run of each job. A line limit sees to it that about `keep` entries stay; prune decides how many go."""
+        del batch
+        lines = HEADER.count(b"\n") + keep * _LINES_OF_AN_ENTRY
+        policy = Policy(memory_line_limit=lines, knowledge_line_limit=lines)
+        with Database.open(self.base / "state/echod.db") as database:
+            entries = EntryLog(database)
+            entries.let_go(self.store.key, [self.role.name])
+            jobs: list[Callable[[RoleSession], Outcome]] = [
+                lambda session: consolidate.run(CONSOLIDATE, session, entries, _EAGER, Reading(), open_gate, time.time),
+                lambda session: prune.run(PRUNE, session, entries, policy, open_gate, self.now, writes=True),
+                lambda session: compress.run(COMPRESS, session, entries, policy, open_gate, self.now, writes=True),
+            ]
+            did = [self._do(engine, job) for job in jobs]
+        return any(did)
+
+    def now(self) -> float:
+        """A day later for each on which entries were archived: only a part of the inscribed ones may go in a day."""
+        days: set[date] = set()
+        with suppress(OSError):  # that a test brought about
+            days = {kept.day for kept in self.archived()}
+        return time.time() + _DAY * len(days)
+
+    def archived(self) -> list[ArchivedEntry]:
+        """What the jobs put into the archive."""
+        return [kept for path in self._pruned() for kept in read_archive(path.read_bytes()).entries]
+
+    def versions(self) -> Counter[str]:
+        """An entry that was pruned is in the archive as it was then."""
+        found = super().versions()
+        for path in self._pruned():
+            found |= Counter({name: version_of(text) for name, text in named(path.read_bytes())})
+        return found
+
+    def faults(self) -> list[str]:
+        """What is wrong with the archive, from which entries are brought back without being parsed."""
+        found = []
+        for path in self._pruned():
+            archive = read_archive(path.read_bytes())
+            found += [f"damaged in the archive: {damaged.id}" for damaged in archive.damaged]
+            entries = [kept for kept in archive.entries if kept.file == layout.MEMORY]
+            found += [f"torn in the archive: {kept.id}" for kept in entries if not is_whole(kept.text)]
+        return found
+
+    def _pruned(self) -> list[Path]:
+        return sorted(self.role.path.glob("archive/pruned-*.md"))
+
+    def _do(self, engine: Engine, job: Callable[[RoleSession], Outcome]) -> bool:
+        try:
+            with engine.open_role(self.role) as session:
+                outcome = job(session)
+        except Busy:
+            return False
+        return isinstance(outcome, Done) and outcome.changed
+
+
+_EAGER = consolidate.Terms(quiet_seconds=0.0, writes=True)

@@ -1,0 +1,77 @@
+"""The product's own jobs among foreign writers and kills: what prune archives and condenses is lost as little."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, harmless, kill_at_every_step
+from tests.torture.explorer import Tally, calm, fresh
+from tests.torture.house import House
+from tests.torture.storm import Storm, engine_service, rage, table
+from tests.torture.writers import KINDS
+
+_SHM = Path("/dev/shm")  # the steps are what is tested here, not the disk
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(dir=_SHM if _SHM.is_dir() else None))
+    yield directory / "arena"
+    rmtree(directory)
+
+
+def test_the_jobs_have_something_to_do_here(base: Path) -> None:
+    calm(fresh(base, House))
+
+    house = House(base)
+    assert {kept.rule for kept in house.archived()} >= {"lowest-inscribed"}
+    assert house.role.knowledge.read_text().count("## ") > 0
+    assert list(house.role.path.glob("archive/MEMORY-*.md"))
+    assert not house.findings()
+
+
+def test_writers_and_kills_at_any_step(base: Path) -> None:
+    tally = explore_killed(base, ALL, 8, SEED, House)
+
+    assert tally.kills > 0
+    assert not tally.wrong, tally.examples
+
+
+def test_a_storm_with_kills_loses_nothing(base: Path) -> None:
+    outcome = rage(base, Storm(MIXES["all of them"], 2, seed=11, kills=True), engine_service, House)
+
+    print(table({"all of them": outcome}))
+    assert len(House(base).archived()) > 100
+    assert outcome.kills > 5
+    assert harmless(outcome), outcome.names
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_many_schedules_and_storms(base: Path) -> None:
+    print(f"\n{'target':10}{'writer':10}{'schedules':>10}{'wrong':>7}{'kills':>7}")
+    total = Tally()
+
+    def note(target: str, writer: str, tally: Tally) -> None:
+        print(f"{target:10}{writer:10}{tally.schedules:10}{sum(tally.wrong.values()):7}{tally.kills:7}")
+        total.wrong += tally.wrong
+        total.examples |= tally.examples
+
+    for target in TARGETS:
+        for kind in KINDS:
+            note(target, kind, explore(base, target, kind, 60, House))
+    note("both", "1-2", explore_killed(base, ALL, 200, SEED, House))
+    note("", "nobody", kill_at_every_step(base, House))
+    rows = {
+        name: rage(base, Storm(mix, 10, seed=number, kills=True), engine_service, House)
+        for number, (name, mix) in enumerate(MIXES.items())
+    }
+    print(f"\n{table(rows)}")
+
+    assert not total.wrong, total.examples
+    assert all(map(harmless, rows.values())), rows
