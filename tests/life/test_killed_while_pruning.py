@@ -1,0 +1,76 @@
+"""A service that folds in findings and prunes, killed again and again: all that it was told is somewhere."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from echod.memory.policy import read_archive
+from tests.life.files import HEAD, learning, protected
+from tests.life.test_service import ROLES, Storm, findings_left
+from tests.support import Home, finding, project, start, until
+
+LIMIT = 100
+EAGER = {"ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_POLICY__DAILY_INSCRIBED_SHARE": "1"}
+"""So that everything may go on one day; else there would be nothing left to do after the first prune."""
+
+
+class Role:
+    """A role's memory and archive."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.path = root / ".rune/echoes" / name
+
+    @property
+    def memory(self) -> str:
+        return (self.path / "MEMORY.md").read_text()
+
+    def lines(self) -> int:
+        return self.memory.count("\n")
+
+    def archived(self) -> list[str]:
+        """What was pruned, as it can be brought back."""
+        found = []
+        for file in sorted(self.path.glob("archive/pruned-*.md")):
+            archive = read_archive(file.read_bytes())
+            assert not archive.damaged
+            found += [entry.text for entry in archive.entries]
+        return found
+
+
+def test_it_loses_nothing_and_keeps_every_file_within_its_limit(home: Home, tmp_path: Path) -> None:
+    home = Home(home.root, EAGER)
+    root = project(tmp_path / "p", *ROLES)
+    roles = [Role(root, name) for name in ROLES]
+    principles = protected(2)
+    for role in roles:
+        text = HEAD + principles + "".join(learning(f"learning {n}", age=200 + n) for n in range(11))
+        (role.path / "MEMORY.md").write_text(text)
+    home.done("add", root)
+    moments = random.Random(7)
+    running = start(home)
+    try:
+        # A first prune of a few lines is not held, and from then on none is.
+        until(lambda: all(role.lines() <= LIMIT for role in roles), "the first prune")
+        with Storm([root], 7) as storm:
+            for _ in range(4):
+                pruned = sum(len(role.archived()) for role in roles) + moments.randint(1, 30)
+                until(lambda p=pruned: sum(len(r.archived()) for r in roles) >= p, "more to be pruned")  # type: ignore[misc]
+                running.kill()
+                running = start(home)
+        until(lambda: not findings_left(root), "all findings to be folded in")
+        until(lambda: all(role.lines() <= LIMIT for role in roles), "files within their limit")
+        until(lambda: home.json("status")["queue"]["queued"] == 0, "the queue to be empty")
+    finally:
+        if running.process.poll() is None:
+            running.stop()
+
+    kept = [(role.memory, "".join(role.archived())) for role in roles]
+    everywhere = "".join(memory + archive for memory, archive in kept)
+    told = [f"Pattern: {title}\n" for _, title in storm.acknowledged]
+    told += [f"Pattern: learning {n}\n" for n in range(11)]
+    assert [title for title in told if title not in everywhere] == []
+    assert [title for title in told if any(memory.count(title) > 1 for memory, _ in kept)] == []
+    assert all(memory.startswith(HEAD + principles) for memory, _ in kept)
+    assert len(storm.acknowledged) > 30
+    assert finding("Storm 0").splitlines()[-1] in everywhere
