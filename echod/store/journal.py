@@ -35,6 +35,7 @@ from echod.store.records import Record, RecordState
 from echod.store.shelf import Shelf
 
 _ROOT_ROLE = "+root"
+_ARCHIVE = "archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +207,13 @@ class RoleJournal:
         return own
 
     def note_own(self, times: Mapping[str, int]) -> None:
-        """Remember modification times; after a power cut they are merely unknown."""
+        """Remember modification times; after a power cut they are merely unknown.
+
+        Not those in archives: nobody asks for them, and archives get new files for ever.
+        """
         if times:
-            merged = {**self.own_writes(), **times}
+            known = {**self.own_writes(), **times}
+            merged = {path: time for path, time in known.items() if _ARCHIVE not in path.split("/")[:-1]}
             replace_lazily(self.root / "own", json.dumps(merged, sort_keys=True).encode())
 
     def note_lock(self, mark: str) -> None:

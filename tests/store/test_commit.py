@@ -95,6 +95,19 @@ def test_own_writes_are_known_by_their_time(place: Place) -> None:
     assert place.engine().own_writes(place.store) == {place.memory: place.memory.stat().st_mtime_ns}
 
 
+def test_own_writes_to_archives_are_not_kept_for_ever(place: Place) -> None:
+    role = PurePosixPath(place.role.name)
+
+    with place.engine().open_role(place.role) as session:
+        view = session.read()
+        backup = Write(role / "archive/MEMORY-2026-11-28.md", None, view.memory.text)
+        changed = Write(role / "MEMORY.md", view.memory.digest, view.memory.text + entry("Third"))
+        session.commit(1, ChangeSet("prune", place.role.name, "a backup", (changed, backup)))
+
+    assert (place.archive / "MEMORY-2026-11-28.md").exists()
+    assert place.engine().own_writes(place.store).keys() == {place.memory}
+
+
 def test_a_plan_from_an_older_content_is_overtaken(place: Place) -> None:
     place.findings("agent", entry("Third"))
 
