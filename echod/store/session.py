@@ -93,7 +93,9 @@ def _each_findings_file(desk: Desk, still_seconds: float, busy: list[Unsettled])
         status, path, now = desk.ground.home.stat(name), desk.ground.role.path / name, desk.clock()
         if status is None:
             continue
-        if 0 <= now - status.st_mtime < still_seconds:
+        if status.st_size > MAX_FILE_BYTES:
+            busy.append(too_large(path))
+        elif 0 <= now - status.st_mtime < still_seconds:
             busy.append(Unsettled(path, f"{name} is still being written.", status.st_mtime + still_seconds))
         elif (found := _readable(desk, name, busy)) is not None and found.data is not None:
             yield found
