@@ -7,10 +7,10 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, pruned_sizes
-from echod.jobs.facts import facts_of
+from echod.jobs.facts import facts_of_knowledge
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, without_knowledge
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import Document, Unreadable, parse
 from echod.memory.policy import CompressPlan, Facts, Policy, archive_name, archive_text, plan_compress
 from echod.state.entries import EntryLog
 from echod.store import layout
@@ -38,9 +38,11 @@ def run(
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
         if (unread := without_knowledge(view, clock())) is not None:
             return unread
-        plan = plan_for(view, facts_of(view.role, entries, policy, today), policy, today)
-        if isinstance(plan, Unreadable):
-            return Blocked(f"{layout.KNOWLEDGE} is left alone: {plan.reason}")
+        document = _document(view)
+        if isinstance(document, Unreadable):
+            return Blocked(f"{layout.KNOWLEDGE} is left alone: {document.reason}")
+        facts = facts_of_knowledge(view.role, entries, policy, today, document)
+        plan = plan_compress(view.role.name, document, facts, policy, today)
         if plan.knowledge is None:
             return Done(plan.summary, changed=False)
         return _proposal(job, view, plan, plan.knowledge, today)
@@ -50,10 +52,14 @@ def run(
 
 def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> CompressPlan | Unreadable:
     """What compress would do to this knowledge file on the local day `today`."""
-    document = parse(b"" if view.knowledge is None else view.knowledge.text)
+    document = _document(view)
     if isinstance(document, Unreadable):
         return document
     return plan_compress(view.role.name, document, facts, policy, today)
+
+
+def _document(view: RoleView) -> Document | Unreadable:
+    return parse(b"" if view.knowledge is None else view.knowledge.text)
 
 
 def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: date) -> Proposal:

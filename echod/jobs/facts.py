@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from echod.memory.document import Document
+from echod.memory.identity import entry_ids
 from echod.memory.likeness import NOTHING, present_in
 from echod.memory.policy import Facts, Policy
 from echod.state.entries import EntryLog
@@ -14,8 +15,15 @@ from echod.store.layout import Role
 
 def facts_of(role: Role, entries: EntryLog, policy: Policy, today: date, memory: Document | None = None) -> Facts:
     """What is known about the entries of a role, under the ids that they have in `memory` (None: at the last look)."""
-    present = () if memory is None else present_in(role.name, memory)
+    present = None if memory is None else present_in(role.name, memory)
     return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
+
+
+def facts_of_knowledge(role: Role, entries: EntryLog, policy: Policy, today: date, knowledge: Document) -> Facts:
+    """What is known about the entries that stand in a knowledge file."""
+    ids = [identity for identity in entry_ids(role.name, knowledge) if identity is not None]
+    days = policy.relevance_days
+    return entries.facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
 
 
 def note_entries(

@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from echod.jobs.care import Care, only_on_request
-from echod.jobs.facts import facts_of, note_entries
+from echod.jobs.facts import facts_of, facts_of_knowledge, note_entries
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
@@ -119,7 +119,8 @@ class Upkeep:
         return None if plan.memory is None else plan.summary
 
     def _knowledge(self, role: Role, document: Document, policy: Policy, today: date) -> str | None:
-        plan = plan_compress(role.name, document, facts_of(role, self._entries, policy, today), policy, today)
+        facts = facts_of_knowledge(role, self._entries, policy, today, document)
+        plan = plan_compress(role.name, document, facts, policy, today)
         return None if plan.knowledge is None else plan.summary
 
 

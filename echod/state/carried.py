@@ -13,6 +13,14 @@ from dataclasses import dataclass
 
 from echod.memory.likeness import NOTHING, Likeness, Present, recognise
 
+# One after the other and each by its index: else all that ever were in the file would be looked at.
+_WANTED = """
+    SELECT * FROM entry INDEXED BY entry_here WHERE store = ? AND role = ? AND gone IS NULL
+    UNION SELECT * FROM entry WHERE store = ? AND role = ? AND id IN (SELECT value FROM json_each(?))
+    UNION SELECT * FROM entry INDEXED BY entry_body WHERE store = ? AND role = ?
+        AND body IN (SELECT value FROM json_each(?))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -89,11 +97,7 @@ def _taken(link: sqlite3.Connection, table: str, where: str, values: tuple[str, 
 def _rows(link: sqlite3.Connection, store: str, role: str, now: Mapping[str, Present]) -> list[sqlite3.Row]:
     """The rows of entries that are in the file, and of those that left it and could be one that is there now."""
     ids, bodies = (json.dumps(sorted(names)) for names in (now.keys(), {e.likeness.body for e in now.values()}))
-    return link.execute(
-        "SELECT * FROM entry WHERE store = ? AND role = ? AND (gone IS NULL "
-        "OR id IN (SELECT value FROM json_each(?)) OR body IN (SELECT value FROM json_each(?)))",
-        (store, role, ids, bodies),
-    ).fetchall()
+    return link.execute(_WANTED, (store, role, store, role, ids, store, role, bodies)).fetchall()
 
 
 def _likenesses(rows: Mapping[str, sqlite3.Row]) -> dict[str, Likeness | None]:

@@ -24,9 +24,17 @@ FORGOTTEN_DAYS = 180
 """How long an entry that is gone is known. Longer than anything is pinned, or an undo is possible."""
 
 # Of all entries of a store, under the ids that they have by now (id then: id now).
+MOST_REFERENCES = 1_000
+"""So many references of an entry are told apart where no workflow is known; of more only the last day is."""
+
+_MORE = "more"
+"""The cause that stands for all references above `MOST_REFERENCES`."""
+
+# Of all entries that there ever were, or (with `_THESE`) of those that are asked for: a role may have had very many.
+_SEEN = "SELECT id, first_seen FROM entry WHERE store = ? AND role = ?"
 _REFERENCES = (
     "SELECT coalesce(moved.value, entry) AS entry, count(DISTINCT cause) AS number, max(day) AS last "
-    "FROM reference LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ? GROUP BY 1"
+    "FROM reference LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ?"
 )
 _WORKFLOWS = (
     "SELECT DISTINCT coalesce(moved.value, entry) AS entry, workflow "
@@ -34,8 +42,9 @@ _WORKFLOWS = (
 )
 _PINS = (
     "SELECT coalesce(moved.value, entry) AS entry, max(until) AS until "
-    "FROM pin LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ? GROUP BY 1"
+    "FROM pin LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ?"
 )
+_THESE = "IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +125,26 @@ class EntryLog:
     # Referenced
 
     def refer(self, store: str, references: Iterable[Reference], today: date) -> int:
-        """Count references; returns how many were new."""
-        rows = [(store, r.entry, r.cause, r.workflow, today.isoformat()) for r in references]
-        if not rows:
+        """Count references; returns how many were new.
+
+        Of more than `MOST_REFERENCES` for which no workflow is known only that there are more is written down, and
+        the last day.
+        """
+        wanted = tuple(references)
+        if not wanted:
             return 0
         with self._database.writing() as link:
+            many = {r.entry for r in wanted if r.workflow is None and _has_many(link, store, r.entry)}
+            link.executemany(
+                "INSERT INTO reference (store, entry, cause, day) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (store, entry, cause) DO UPDATE SET day = max(day, excluded.day)",
+                [(store, entry, _MORE, today.isoformat()) for entry in sorted(many)],
+            )
+            rows = [
+                (store, r.entry, r.cause, r.workflow, today.isoformat())
+                for r in wanted
+                if r.workflow is not None or r.entry not in many
+            ]
             return link.executemany(
                 "INSERT INTO reference (store, entry, cause, workflow, day) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (store, entry, cause) DO NOTHING",
@@ -142,7 +166,8 @@ class EntryLog:
         """Ids of a role's entries of a layer with so many references at least, in order; pinned ones left out."""
         with self._database.reading() as link:
             rows = link.execute(
-                "SELECT id FROM entry JOIN reference ON reference.store = entry.store AND reference.entry = entry.id "
+                "SELECT id FROM entry INDEXED BY entry_here "
+                "JOIN reference ON reference.store = entry.store AND reference.entry = entry.id "
                 "WHERE entry.store = ? AND role = ? AND layer = ? AND gone IS NULL AND NOT EXISTS "
                 "(SELECT 1 FROM pin WHERE pin.store = entry.store AND pin.entry = entry.id AND until >= ?) "
                 "GROUP BY id HAVING count(*) >= ? ORDER BY id",
@@ -231,25 +256,33 @@ class EntryLog:
         project: str,
         today: date,
         relevance_days: int,
-        present: Iterable[Present] = (),
+        present: Iterable[Present] | None = None,
+        ids: Iterable[str] | None = None,
     ) -> Facts:
         """What the policies are told about the entries of a role, all of one moment.
 
-        `present` are the entries of the memory file that is to be judged. They are told under the ids that they have
-        there, also where these changed since the last look; without them under the ids of the last look.
+        Args:
+            store: the store's key.
+            role: the role's name.
+            project: the project's root.
+            today: the local day.
+            relevance_days: over how many days workflows count.
+            present: the entries of the memory file that is to be judged. Only they are told of, under the ids that
+                they have there, also where these changed since the last look; without them it is the ids of that look.
+            ids: only these entries are told of. None, and no `present`: all that are known.
         """
-        entries = tuple(present)
+        entries = () if present is None else tuple(present)
+        only = [entry.id for entry in entries] if present is not None else ids
         since = datetime.combine(today - timedelta(days=relevance_days), datetime.min.time()).timestamp()
         with self._database.reading() as link:
             recent = _recent_workflows(link, project, since)
             moves = carried(link, store, role, entries).moves if entries else {}
-            known = link.execute(
-                "SELECT id, first_seen FROM entry WHERE store = ? AND role = ?", (store, role)
-            ).fetchall()
+            wanted = None if only is None else _before(moves, only)
             where = (json.dumps(moves), store)
-            references = link.execute(_REFERENCES, where).fetchall()
-            pairs = link.execute(_WORKFLOWS, where).fetchall()
-            pins = link.execute(_PINS, where).fetchall()
+            known = _rows(link, _SEEN, (store, role), "id", wanted)
+            references = _rows(link, _REFERENCES, where, "entry", wanted, " GROUP BY 1")
+            pairs = _rows(link, _WORKFLOWS, where, "entry", wanted)
+            pins = _rows(link, _PINS, where, "entry", wanted, " GROUP BY 1")
             pruned = link.execute(
                 "SELECT inscribed FROM pruned WHERE store = ? AND role = ? AND day = ?",
                 (store, role, today.isoformat()),
@@ -287,6 +320,35 @@ class EntryLog:
                 (before,),
             )
             return link.execute("DELETE FROM entry WHERE gone < ?", (before,)).rowcount
+
+
+def _has_many(link: sqlite3.Connection, store: str, entry: str) -> bool:
+    found = link.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM reference WHERE store = ? AND entry = ? LIMIT ?)",
+        (store, entry, MOST_REFERENCES),
+    ).fetchone()
+    return bool(found[0] >= MOST_REFERENCES)
+
+
+def _before(moves: Mapping[str, str], ids: Iterable[str]) -> str:
+    """The ids under which what is known of these entries is written down, as JSON."""
+    wanted = set(ids)
+    moved = {then for then, now in moves.items() if now in wanted}
+    return json.dumps(sorted(moved | (wanted - moves.keys())))
+
+
+def _rows(
+    link: sqlite3.Connection,
+    select: str,
+    values: tuple[str, ...],
+    column: str,
+    wanted: str | None,
+    end: str = "",
+) -> list[sqlite3.Row]:
+    # All of the text is from above, never data.
+    if wanted is None:
+        return link.execute(select + end, values).fetchall()
+    return link.execute(f"{select} AND {column} {_THESE}{end}", (*values, wanted)).fetchall()
 
 
 def _values(entry: Present, today: date) -> tuple[str | None, ...]:

@@ -182,6 +182,12 @@ _LIKENESS: Final = (
     "ALTER TABLE entry ADD COLUMN body TEXT",
 )
 
+_FEW_OF_MANY: Final = (
+    # Of very many entries that ever were in a file a look wants those that are there, or say the same as one of them.
+    "CREATE INDEX entry_here ON entry (store, role) WHERE gone IS NULL",
+    "CREATE INDEX entry_body ON entry (store, role, body)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (*_JOBS, *_WORKFLOWS),
     _HOOKS,
@@ -190,6 +196,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ENTRIES,
     _PERSON,
     _LIKENESS,
+    _FEW_OF_MANY,
 )
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 

@@ -215,7 +215,9 @@ class TestCarried:
         told = entries.facts(STORE, ROLE, PROJECT, TODAY, 90, now)
         entries.see(STORE, ROLE, now, TODAY)
 
-        assert facts(entries) == told
+        after = facts(entries)
+        assert told.histories == {one: after.histories[one] for one in ("a", "d")}
+        assert (after.pinned, after.alive_days) == (told.pinned, told.alive_days)
         assert (told.pinned, told.histories["d"].references) == ({"a": TODAY}, 2)
 
     def test_a_row_without_a_likeness_is_known_by_its_id(self, entries: EntryLog, database: Database) -> None:
@@ -253,3 +255,70 @@ class TestPruned:
         entries.note_pruned(STORE, ROLE, TODAY, 0)
 
         assert entries.hold(STORE, ROLE, NOON) is None
+
+
+class TestMany:
+    def test_of_very_many_references_the_number_is_bounded_and_the_last_day_is_not(
+        self, entries: EntryLog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("echod.state.entries.MOST_REFERENCES", 10)
+        see(entries, {"a": I, "b": I}, TODAY)
+        for number in range(40):
+            entries.refer(STORE, [Reference("a", f"finding:{number}")], TODAY)
+        entries.refer(STORE, [Reference("b", "finding:0")], TODAY)
+
+        later = TODAY + timedelta(days=3)
+        entries.refer(STORE, [Reference("a", "finding:1000"), Reference("a", "workflow:w", "w")], later)
+
+        found = facts(entries, later).histories
+        assert (found["a"].references, found["b"].references) == (12, 1)
+        assert found["a"].last_reference == later
+
+    @pytest.mark.parametrize("named", ["present", "ids"])
+    def test_facts_are_told_of_the_entries_that_are_asked_for_alone(self, entries: EntryLog, named: str) -> None:
+        see(entries, {"a": I, "b": O, "c": I}, TODAY)
+        entries.refer(STORE, [Reference(one, "session:1", "w") for one in "abc"], TODAY)
+        entries.pin(STORE, ["a", "c"], TODAY)
+        present = [Present("b", O, Likeness("b", "", "", "b")), Present("c", I, Likeness("c", "", "", "c"))]
+
+        if named == "ids":
+            told = entries.facts(STORE, ROLE, PROJECT, TODAY, 90, ids=["b", "c"])
+        else:
+            told = entries.facts(STORE, ROLE, PROJECT, TODAY, 90, present)
+
+        everything = facts(entries)
+        assert told.histories == {one: everything.histories[one] for one in "bc"}
+        assert told.pinned == {"c": TODAY}
+
+    def test_nothing_is_told_of_a_file_without_entries(self, entries: EntryLog) -> None:
+        see(entries, {"a": I}, TODAY)
+
+        assert not entries.facts(STORE, ROLE, PROJECT, TODAY, 90, ()).histories
+
+    def test_a_look_at_a_file_does_not_look_at_all_that_ever_were_in_it(
+        self, entries: EntryLog, database: Database
+    ) -> None:
+        """The plan of the database, since the time is no test: it searches by index and scans no table."""
+        asked: list[str] = []
+        see(entries, {"a": I, "b": O}, TODAY)
+        with database.reading() as link:
+            link.set_trace_callback(asked.append)
+        entries.facts(STORE, ROLE, PROJECT, TODAY, 90, [Present("a", I, Likeness("a", "", "", "a"))])
+        see(entries, {"a": I, "b": O}, TODAY)
+        entries.often_referenced(STORE, ROLE, O, 3, TODAY)
+        with database.reading() as link:
+            link.set_trace_callback(None)
+            steps = [
+                step["detail"]
+                for query in asked
+                if query.strip().startswith("SELECT")
+                and (" entry " in query or " reference " in query or " pin " in query)
+                for step in link.execute(f"EXPLAIN QUERY PLAN {query}")
+            ]
+
+        tables = [step for step in steps if any(f" {table} " in f"{step} " for table in ("entry", "reference", "pin"))]
+        assert tables
+        assert [step for step in tables if not step.startswith("SEARCH")] == []
+        assert [step for step in tables if "entry" in step and step.endswith("(store=? AND role=?)")] == [
+            step for step in tables if "entry_here" in step
+        ]
