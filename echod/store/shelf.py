@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -94,14 +94,9 @@ class Shelf(Generic[Gist]):
             self._alone = self._held = self._in_order = None
 
     def _look(self) -> dict[int, Gist]:
-        names = sorted(self._names())
+        versions = self._versions()
         found: dict[int, Gist] = {}
-        for name in names:
-            try:
-                status = (self.root / name).stat()
-            except FileNotFoundError:
-                continue  # another process closed or forgot it since the names were listed
-            version = (status.st_ino, status.st_mtime_ns)
+        for name, version in sorted(versions.items()):
             known = self._known.get(name)
             if known is None or known[0] != version:
                 record = self._read(name)
@@ -110,8 +105,23 @@ class Shelf(Generic[Gist]):
                 known = (version, self.gist(record))
                 self._known[name] = known
             found[int(name.removesuffix(_SUFFIX))] = known[1]
-        for gone in self._known.keys() - names:
+        for gone in self._known.keys() - versions.keys():
             self._known.pop(gone, None)
+        return found
+
+    def _versions(self) -> dict[str, tuple[int, int]]:
+        """What tells that a record is the one that was read. Paths would cost more than the looks at the files."""
+        found: dict[str, tuple[int, int]] = {}
+        try:
+            with os.scandir(self.root) as entries:
+                for entry in entries:
+                    if entry.name.endswith(_SUFFIX):
+                        # Another process may close or forget it at any time.
+                        with suppress(FileNotFoundError):
+                            status = entry.stat(follow_symlinks=False)
+                            found[entry.name] = (status.st_ino, status.st_mtime_ns)
+        except FileNotFoundError:
+            return {}
         return found
 
     def _read(self, name: str) -> Record | None:
