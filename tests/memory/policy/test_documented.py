@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from echod.jobs.prune import HOLD_SECONDS
 from echod.memory.document import Document, parse
 from echod.memory.identity import entry_ids
-from echod.memory.policy import Action, Facts, History, Policy, Rule, plan_prune
+from echod.memory.knowledge.topics import ALIKE
+from echod.memory.policy import ARCHIVE_LIMIT, Action, Facts, History, Policy, Rule, plan_prune
+from echod.memory.policy.pressure import noise_budget
+from echod.memory.policy.score import EARLIEST
 from echod.memory.policy.standing import DEFAULT_CONFIDENCE
+from echod.settings import Settings
 from tests.memory.policy.samples import alive
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+SHARES = {0.2: "a fifth", 0.25: "a quarter", 0.5: "half"}
 TODAY = date(2026, 11, 20)
 LIMIT = 35
 
@@ -66,10 +72,41 @@ def test_the_worked_example_is_what_prune_does(example: Document) -> None:
     assert f"limit of this file is {LIMIT} lines, so noise may take {LIMIT // 5}" in PAGE
 
 
-def test_every_number_stands_in_the_table_with_its_default() -> None:
+def test_every_number_stands_in_the_table_with_the_default_of_its_setting() -> None:
     told = {name: float(default) for name, default, _ in rows("name")}
+    policy = Settings().policy_numbers(Settings().memory_line_limit)
 
-    assert told == {field.name: float(getattr(Policy(), field.name)) for field in fields(Policy)}
+    assert told == {field.name: float(getattr(policy, field.name)) for field in fields(Policy)}
+
+
+def test_the_text_says_the_numbers_of_the_settings() -> None:
+    """A user goes by the sentences; a number that was changed in one place only would mislead."""
+    p = Settings().policy_numbers(Settings().memory_line_limit)
+    text = " ".join(PAGE.split())
+    sentences = (
+        f"score = {p.importance_weight:g} importance + {p.relevance_weight:g} relevance + {p.recency_weight:g} recency",
+        f"the workflows of the last {p.relevance_days} days",
+        f"the year {EARLIEST.year}, counts as missing",
+        f"an observation goes after {p.observations_days} days without a reference",
+        f"longer than its limit** ({p.memory_line_limit} lines)",
+        f"an inscribed entry with a score below {p.inscribed_score:g} and {p.inscribed_days} days without a reference",
+        f"a traced entry with a score below {p.traced_score:g} and {p.traced_days} days",
+        f"may take {SHARES[p.noise_share]} of the limit ({noise_budget(p)} lines)",
+        f"the best {p.traced_keep_share:.0%} stay for now".replace("%", " %"),
+        f"the next {p.traced_compress_share:.0%} (rounded up".replace("%", " %"),
+        f"inscribed entries of more than {p.condense_over_lines} lines are condensed",
+        f"at most {SHARES[p.daily_inscribed_share]} of them (at least one) per file and day",
+        f"is left alone for {p.pin_days} days",
+        f"was referenced {p.promote_references} times becomes inscribed",
+        f"A `knowledge.md` of more than {p.knowledge_line_limit} lines is compressed",
+        f"(`pruned-YEAR-2.md`) at {ARCHIVE_LIMIT // 1024**2} MiB",
+    )
+
+    assert [sentence for sentence in sentences if sentence not in text] == []
+    assert timedelta(days=1).total_seconds() == HOLD_SECONDS
+    assert "it waits for a day" in text
+    assert ALIKE == 0.5
+    assert "titles share at least half of their words" in text
 
 
 def test_the_table_of_layers_is_right() -> None:
