@@ -14,11 +14,9 @@ from tests.bench.workspace import Workspace
 from tests.support import Daemon, Home, daemon, finding, project, until
 
 ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator")
-USUAL = {"ECHOD_QUIET_SECONDS": "30", "ECHOD_DEBOUNCE_SECONDS": "2", "ECHOD_DEBOUNCE_MAX_SECONDS": "20"}
-"""The defaults, against the haste of tests."""
-
 _LONG_AGO = 1_700_000_000.0
 _LEARNINGS = 10
+_START_SECONDS = 120
 _CALM_SECONDS, _CALM_CPU_SECONDS = 2.0, 0.02
 
 
@@ -59,7 +57,7 @@ def settle_in(home: Household, root: Path) -> Path:
     made = project(root, *ROLES)
     (made / "tmp").mkdir()
     for role in ROLES:
-        entries = [finding(f"Lesson {n} of {role}") for n in range(_LEARNINGS)]
+        entries = [finding(f"Lesson {n} of {role} in {root.name}") for n in range(_LEARNINGS)]
         memory = made / f".rune/echoes/{role}/MEMORY.md"
         memory.write_text(f"# {role.title()} Memory\n\n" + "\n".join(entries))
         os.utime(memory, (_LONG_AGO, _LONG_AGO))  # a memory of just now would keep its gate from being idle
@@ -102,7 +100,7 @@ def _cpu_clock(pid: int) -> int:
 @contextmanager
 def at_rest(home: Household) -> Iterator[Daemon]:
     """A daemon whose first look at everything is over."""
-    with daemon(home) as running:
+    with daemon(home, _START_SECONDS) as running:
         settled(running)
         yield running
 

@@ -124,9 +124,8 @@ def test_every_topic_can_be_measured(topic: Topic) -> None:
     assert callable(importlib.import_module(f"tests.bench.topics.{topic.name}").measure)
 
 
-def test_all_topics_together_are_over_within_their_time() -> None:
+def test_each_topic_has_a_name_of_its_own() -> None:
     assert len({topic.name for topic in TOPICS}) == len(TOPICS)
-    assert all(topic.seconds <= 300 for topic in TOPICS)
 
 
 def test_a_topic_that_fails_or_hangs_is_told_and_the_others_go_on() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.bench.figures import Curve, Figures, Row
-from tests.bench.household import USUAL, Use, household, settle_in
+from tests.bench.household import Use, household, settle_in
 from tests.bench.workspace import Workspace
 from tests.support import daemon
 
@@ -14,7 +14,7 @@ _PROJECTS = (30, 100, 300, 1_000)
 
 def measure(space: Workspace) -> Figures:
     """Wall-clock time and memory at each size; the same home grows. The first heartbeat follows the first look."""
-    home = household(space, 0, USUAL)
+    home = household(space, 0)
     points, rows, made = [], [], 0
     for count in _PROJECTS:
         while made < count:
