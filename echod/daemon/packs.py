@@ -56,7 +56,9 @@ class PackWatch:
             return False
         self._seen = seen
         before, self._inventory = self._inventory, self._look(now)
-        log.info("packs_looked_at", installed=len(self._inventory.installed), stale=len(self._stale()))
+        if self._inventory.installed or before.installed:
+            # A command that only looks must not begin a log to say that there is nothing.
+            log.info("packs_looked_at", installed=len(self._inventory.installed), stale=len(self._stale()))
         return before != self._inventory
 
     @property
