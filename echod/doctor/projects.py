@@ -15,6 +15,7 @@ from echod.contract import Check
 from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
+from echod.memory.document import SIZE_LIMIT, Unreadable, parse
 from echod.project_settings import read_project_settings
 from echod.store import layout
 from echod.store.capabilities import Capabilities, probe
@@ -122,6 +123,19 @@ def _file(case: Case, path: Path) -> Iterator[Check]:
     elif case.uid not in {status.st_uid, 0}:
         text = "It belongs to another user, whom a new version of it could not be given to; echod leaves it alone."
         yield problem("memory-owner", text, f"As root: {command('chown', case.uid, path)}", path)
+    elif (reason := _not_understood(path, status.st_size)) is not None:
+        yield problem("memory-unreadable", f"echod leaves it alone: {reason}", "Mend it, or move it away.", path)
+
+
+def _not_understood(path: Path, size: int) -> str | None:
+    """Why a file is not taken for memory, in a sentence; None if it is."""
+    if size > SIZE_LIMIT:
+        return f"it has {size:,} bytes, more than echod reads."
+    try:
+        document = parse(path.read_bytes())
+    except OSError as error:
+        return f"it cannot be read: {_reason(error)}."
+    return document.reason if isinstance(document, Unreadable) else None
 
 
 def _file_system(case: Case, store: Store) -> Check:

@@ -19,6 +19,7 @@ from echod.doctor import running
 from echod.doctor.case import Case
 from echod.doctor.examine import examine
 from echod.doctor.ignored import ignored_by
+from echod.memory.document import SIZE_LIMIT
 from echod.projects import Projects
 from echod.settings import Settings
 from echod.store.layout import stores_of
@@ -287,6 +288,19 @@ def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case:
 
     assert the(case, "memory-no-file").place == str(root / ".rune/echoes/reviewer/MEMORY.md")
     assert the(case, "store-open").fix == f"chmod go-w {root / '.rune/echoes/workers'}"
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "knowledge.md"])
+@pytest.mark.parametrize("data", [b"# Mine\n\xff", b"x" * (SIZE_LIMIT + 1)], ids=["no text", "too large"])
+def test_a_file_that_is_not_understood_is_told(case: Case, tmp_path: Path, name: str, data: bytes) -> None:
+    root = registered(case, tmp_path / "p")
+    file = root / ".rune/echoes/reviewer" / name
+    file.write_bytes(data)
+
+    check = the(case, "memory-unreadable")
+
+    assert (check.result, check.place) == (CheckResult.PROBLEM, str(file))
+    assert "leaves it alone" in check.text
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
