@@ -104,8 +104,9 @@ def by_once_that_is_handed_over(home: Home, places: dict[str, Place]) -> None:
 
 def by_commands(home: Home, places: dict[str, Place]) -> None:
     for here in places.values():
-        for command in COMMANDS:
-            home.done(*command, here.root)
+        home.done("add", here.root)
+    for command in COMMANDS:
+        home.done(*command)  # from outside all projects: it means each of them
 
 
 COMMANDS = (("consolidate",), ("prune", "--yes"), ("compress", "--yes"))
@@ -140,7 +141,7 @@ def test_where_the_mode_is_report_nothing_is_written_and_all_of_it_is_told(
             refused = home.echod(*command, here.root)
             assert refused.returncode == 1
             assert "report" in refused.stderr
-            assert home.done(command[0], here.root, "--dry-run").strip()
+        assert "archived" in home.done("prune", here.root, "--dry-run")
     else:
         home.done("add", here.root)
         _in_report_mode(home, here, way)

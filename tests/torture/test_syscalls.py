@@ -23,7 +23,7 @@ pytestmark = [
 
 _KILLED = -9
 _FAILING = tuple(c for c in syscalls.CHANGING if c != "fcntl")  # without a lease the file must have settled
-_EVERY, _SOME = 8, 24
+_EVERY, _SOME = 8, 16
 """The quick run takes every eighth call, or so many where there are very many; `make torture` takes all."""
 
 
