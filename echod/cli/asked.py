@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from echod.cli.by_hand import HeldError, gate_of, held
 from echod.cli.shell import Shell
+from echod.cli.text import paragraph
 from echod.daemon.lifetime import worker_lock
 from echod.daemon.service import me
 from echod.daemon.wiring import House, still_runs
@@ -32,9 +33,26 @@ class Asked:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What was done, in a line, and as which job."""
+
+    job: Job
+    summary: str
+
+    @property
+    def way_back(self) -> str:
+        """How a person takes it back."""
+        return f"To take it back: echod undo {self.job.id}"
+
+    def told(self, what: str) -> str:
+        """What was done to `what`, and the way back, fit for the screen."""
+        return paragraph(f"{what}: {self.summary}. {self.way_back}", hang="  ")
+
+
 def carry_out(
     shell: Shell, house: House, asked: Asked, work: Callable[[Job, Gate], str], *, force: bool = False
-) -> Job:
+) -> Carried:
     """Do it at once, while the person waits, as the one worker.
 
     Args:
@@ -43,9 +61,6 @@ def carry_out(
         asked: what is to be done.
         work: does it under the job's number, asks the gate before it writes, and says in a line what was done.
         force: do it although a workflow is at work.
-
-    Returns:
-        The job, done.
 
     Raises:
         HeldError: a workflow is at work; nothing was changed.
@@ -77,7 +92,7 @@ def carry_out(
             house.queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", shell.now())
             raise
         house.queue.finish(job, summary, shell.now())
-    return job
+    return Carried(job, summary)
 
 
 def _if_open(gate: Gate, work: Callable[[Job, Gate], str], job: Job) -> str:

@@ -13,11 +13,10 @@ from echod.cli.asked import Asked, carry_out, done
 from echod.cli.by_hand import may_write
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
-from echod.cli.upkeep import day_of, roles_meant
+from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
 from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings, to_json
 from echod.daemon.wiring import House, Lookout, furnish, look_out
-from echod.errors import UsageError
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.memory.consolidate import Consolidation
 from echod.memory.document import Document, Unreadable, parse
@@ -58,8 +57,7 @@ def consolidate(
         HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
         EchodError: a file could not be changed, the sentence says why.
     """
-    if not dry_run and (as_of is not None or as_json):
-        raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
+    only_when_dry(dry_run=dry_run, as_of=as_of, as_json=as_json)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         today = day_of(as_of, shell.now())
         plans = [_planned(lookout, one, today) for one in roles_meant(shell, lookout, path, role)]
@@ -154,12 +152,10 @@ def _shown(plan: _Planned) -> Iterator[str]:
 
 def _do(shell: Shell, house: House, plan: _Planned, *, force: bool) -> None:
     """Do it, as a job of its own. The plan is made anew from the files as they are then."""
-    said: list[str] = []
 
     def work(job: Job, gate: Gate) -> str:
         means = Means(job.id, house.engine, house.entries, gate, shell.now)
-        said.append(done(fold_in(plan.role, plan.digests, means)))
-        return said[-1]
+        return done(fold_in(plan.role, plan.digests, means))
 
-    job = carry_out(shell, house, Asked(JobKind.CONSOLIDATE, plan.role, "a person asked for it"), work, force=force)
-    shell.say(paragraph(f"{plan.role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    asked = Asked(JobKind.CONSOLIDATE, plan.role, "a person asked for it")
+    shell.say(carry_out(shell, house, asked, work, force=force).told(plan.role.name))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from echod.cli.asked import Asked, NotDoneError, carry_out, done
+from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import may_write
 from echod.cli.find import Found, in_memory
 from echod.cli.pack_changes import patiently
@@ -53,10 +53,10 @@ def elevate(shell: Shell, entry: str, path: Path | None, domain: str | None, *, 
         return
     may_write(shell)
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        job = _carry_out(shell, house, found, meant)
+        carried = _carry_out(shell, house, found, meant)
     wake_daemon(shell)
     shell.say(paragraph(f'Elevated "{plain(found.title)}" ({meant}) from {found.role.name} as {after.id}.', hang="  "))
-    shell.say(f"To take it back: echod undo {job.id}")
+    shell.say(carried.way_back)
     if (number := sum(block.entry is not None for block in after.document.blocks)) > _MANY:
         text = f"The global memory has {number} entries now; more than {_MANY} are a lot for every agent to read."
         typer.echo(paragraph(text, indent="! "))
@@ -68,7 +68,7 @@ def _planned(shell: Shell, lookout: Lookout, found: Found, domain: str) -> Eleva
     return elevating.with_it(memory, found.block, found.role, domain, local_day(shell.now()))
 
 
-def _carry_out(shell: Shell, house: House, found: Found, domain: str) -> Job:
+def _carry_out(shell: Shell, house: House, found: Found, domain: str) -> Carried:
     """Do it, as a job of its own. No workflow holds the global memory: it belongs to no project."""
     role = house.lookout.packs.memory
 

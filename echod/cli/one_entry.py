@@ -176,14 +176,12 @@ def _carry_out(
     wish: Wish,
 ) -> None:
     """Do it, as a job of its own, and say what was done."""
-    said: list[str] = []
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
 
         def work(job: Job, gate: Gate) -> str:
             with house.engine.open_role(role) as session:
-                said.append(done(run(house, session, job, gate)))
-            return said[-1]
+                return done(run(house, session, job, gate))
 
-        job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=wish.force)
+        carried = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=wish.force)
     wake_daemon(shell)
-    shell.say(paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    shell.say(carried.told(role.name))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import typer
 
-from echod.cli.asked import Asked, NotDoneError, carry_out, done
+from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import agree as ask
 from echod.cli.by_hand import may_write
 from echod.cli.pack_told import told
@@ -110,10 +110,10 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
     def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
         return packing.take(job.id, session, _state(shell, stack).installed.raw, gate, shell.now)
 
-    job = _carry_out(shell, stack, "a person removes it", work)
+    carried = _carry_out(shell, stack, "a person removes it", work)
     shell.say(f"Removed the doc pack {stack}. Its text is in its archive:")
-    shell.say(f"  {short_path(str(Path(job.store) / job.role / 'archive'))}")
-    shell.say(f"To take it back: echod undo {job.id}")
+    shell.say(f"  {short_path(str(Path(carried.job.store) / carried.job.role / 'archive'))}")
+    shell.say(carried.way_back)
 
 
 def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> None:
@@ -132,10 +132,10 @@ def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> 
     def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
         return packing.put(job.id, session, _state(shell, state.stack), gate, shell.now)
 
-    job = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
+    carried = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
     shell.say("\n".join(told(state, planned, dry_run=False, installs=installs)))
     if changes_memory:
-        shell.say(f"To take it back: echod undo {job.id}")
+        shell.say(carried.way_back)
 
 
 def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blocked:
@@ -146,7 +146,7 @@ def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blo
         return packing.plan_for(state, session.read().memory.data, packing.base_in(session, state), now)
 
 
-def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleSession, Gate], Outcome]) -> Job:
+def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleSession, Gate], Outcome]) -> Carried:
     """Do it in the pack's role, as a job of its own. No workflow holds the global store: it belongs to no project."""
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         room = house.lookout.packs
@@ -157,9 +157,9 @@ def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleS
             make(role)
             return patiently(lambda: _in_role(house, role, lambda session: work(job, session, gate)))
 
-        job = carry_out(shell, house, Asked(JobKind.PACK, role, reason), do, force=True)
+        carried = carry_out(shell, house, Asked(JobKind.PACK, role, reason), do, force=True)
     wake_daemon(shell)
-    return job
+    return carried
 
 
 def _in_role(house: House, role: Role, work: Callable[[RoleSession], Outcome]) -> str:

@@ -49,20 +49,18 @@ def remember(shell: Shell, text: str, title: str | None, path: Path | None, wish
         typer.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.blocks[-1].text.splitlines()))
         return
     may_write(shell)
-    said: list[str] = []
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
 
         def work(job: Job, gate: Gate) -> str:
             house.engine.create_role(role)
             with house.engine.open_role(role) as session:
-                said.append(done(remembering.run(job.id, session, note, gate, shell.now)))
-            return said[-1]
+                return done(remembering.run(job.id, session, note, gate, shell.now))
 
         asked = Asked(JobKind.REMEMBER, role, "a person asked for it")
-        job = carry_out(shell, house, asked, work, force=wish.force)
+        carried = carry_out(shell, house, asked, work, force=wish.force)
     wake_daemon(shell)
-    shell.say(paragraph(plain(note.title), indent=f"{said[-1][:1].upper()}{said[-1][1:]}: ", hang="  "))
-    shell.say(f"It stands in {short_path(str(role.memory))}. To take it back: echod undo {job.id}")
+    shell.say(paragraph(plain(note.title), indent=f"{carried.summary[:1].upper()}{carried.summary[1:]}: ", hang="  "))
+    shell.say(f"It stands in {short_path(str(role.memory))}. {carried.way_back}")
 
 
 def _said(text: str) -> str:

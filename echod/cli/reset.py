@@ -97,6 +97,6 @@ def _do(shell: Shell, house: House, store: Store, roles: Sequence[Role], *, forc
         return f"emptied {', '.join(emptied)}"
 
     whole = Role(store, roles[0].name if len(roles) == 1 else "")
-    job = carry_out(shell, house, Asked(JobKind.RESET, whole, "a person asked for it"), work, force=force)
+    carried = carry_out(shell, house, Asked(JobKind.RESET, whole, "a person asked for it"), work, force=force)
     shell.say(paragraph(f"Emptied {', '.join(emptied)} in {short_path(store.key)}.", hang="  "))
-    shell.say(f"To take it back: echod undo {job.id}")
+    shell.say(carried.way_back)

@@ -112,16 +112,13 @@ def _do(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) 
         and not house.lookout.rules(project).consolidate
     ):
         raise NotDoneError("The project's own settings say consolidate: false. Nothing was changed.")
-    said: list[str] = []
 
     def work(job: Job, gate: Gate) -> str:
         means = Means(job.id, house.engine, house.entries, gate, shell.now)
-        said.append(done(answering.run(item, answer, means)))
-        return said[-1]
+        return done(answering.run(item, answer, means))
 
     asked = Asked(JobKind.REVIEW, item.role, f"a person {answer.value} {item.kind} {item.id}")
-    job = carry_out(shell, house, asked, work, force=force)
-    shell.say(paragraph(f"{item.id}: {said[-1]}. To take it back: echod undo {job.id}", hang="  "))
+    shell.say(carry_out(shell, house, asked, work, force=force).told(item.id))
 
 
 def _row(item: Item) -> ReviewItem:

@@ -132,7 +132,7 @@ def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
         return f"took back job {plan.job}: {plan.newest.summary}"
 
     asked = Asked(JobKind.UNDO, plan.newest.role, f"a person takes back job {plan.job}")
-    return carry_out(shell, house, asked, work, force=force or plan.is_global).id
+    return carry_out(shell, house, asked, work, force=force or plan.is_global).job.id
 
 
 def _shown(plan: _Plan, now: float, *, most: int) -> Iterator[str]:

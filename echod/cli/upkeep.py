@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from echod.cli.asked import Asked, carry_out, done
-from echod.cli.by_hand import agree, may_write, stores_meant
+from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
@@ -45,12 +45,10 @@ def maintain(
     kind: JobKind,
     path: Path | None,
     role: str | None,
+    wish: Wish,
     *,
-    dry_run: bool,
     as_of: str | None,
     as_json: bool,
-    yes: bool,
-    force: bool,
 ) -> None:
     """Prune memory files or compress knowledge files, those of one role if it is named.
 
@@ -59,8 +57,7 @@ def maintain(
         HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
         EchodError: a file could not be changed, the sentence says why.
     """
-    if not dry_run and (as_of is not None or as_json):
-        raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
+    only_when_dry(dry_run=wish.dry_run, as_of=as_of, as_json=as_json)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         today = day_of(as_of, shell.now())
         plans = list(_each(shell, lookout, kind, roles_meant(shell, lookout, path, role), today))
@@ -68,22 +65,32 @@ def maintain(
         typer.echo(to_json(_report(plans)))
         return
     todo = [plan for plan in plans if plan.changes]
-    shown = "\n".join(line for plan in plans for line in _shown(plan, every=dry_run))
-    if dry_run and todo:
+    shown = "\n".join(line for plan in plans for line in _shown(plan, every=wish.dry_run))
+    if wish.dry_run and todo:
         shown += "\n\nWhat the rules mean: docs/lifecycle.md. About one entry: echod explain ID"
-    shell.lay_out(shown, needed=dry_run or not yes)
-    if dry_run or not todo:
+    shell.lay_out(shown, needed=wish.told)
+    if wish.dry_run or not todo:
         return
     may_write(shell)
-    if not yes:
+    if not wish.yes:
         agree(f"{kind.value.capitalize()} {count(len(todo), 'file')}? `echod undo` takes it back.")
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house, shell.progress() as progress:
         for number, plan in enumerate(todo, start=1):
             progress.show(f"file {number} of {len(todo)}: {plan.role.name}")
-            said = _do(shell, house, kind, plan.role, force=force)
+            said = _do(shell, house, kind, plan.role, force=wish.force)
             progress.clear()
             shell.say(said)
     wake_daemon(shell)
+
+
+def only_when_dry(*, dry_run: bool, as_of: str | None, as_json: bool) -> None:
+    """What is asked of a plan goes with no change.
+
+    Raises:
+        UsageError: it was asked of a command that is to change something.
+    """
+    if not dry_run and (as_of is not None or as_json):
+        raise UsageError("--as-of and --json go with --dry-run; nothing was changed.")
 
 
 def day_of(said: str | None, now: float) -> date:
@@ -227,13 +234,10 @@ def _do(shell: Shell, house: House, kind: JobKind, role: Role, *, force: bool) -
     """Do it, as a job of its own, and say what was done. The plan is made anew from the file as it is then."""
     run = prune.run if kind is JobKind.PRUNE else compress.run
     policy = house.lookout.care(role.store.project).policy
-    said: list[str] = []
 
     def work(job: Job, gate: Gate) -> str:
         house.entries.let_go(role.store.key, [role.name])
         with house.engine.open_role(role) as session:
-            said.append(done(run(job.id, session, house.entries, policy, gate, shell.now, writes=True)))
-        return said[-1]
+            return done(run(job.id, session, house.entries, policy, gate, shell.now, writes=True))
 
-    job = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=force)
-    return paragraph(f"{role.name}: {said[-1]}. To take it back: echod undo {job.id}", hang="  ")
+    return carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=force).told(role.name)

@@ -73,7 +73,7 @@ def _put_back(aside: SetAside, session: RoleSession, means: Means) -> Outcome:
             archive=role / layout.FINDINGS_ARCHIVE / aside.name,
             kept=_kept(found.data),
         )
-        return Proposal(_changes(view, f"{aside.name} is read again", [back], [gone]), lambda: None)
+        return Proposal(_changes(view, f"{aside.name} is read again", [back], [gone]))
 
     return carry_out(means.job, session, planner, means.gate, means.clock, writes=True)
 
@@ -92,7 +92,7 @@ def _keep_out(name: str, digest: str, session: RoleSession, means: Means) -> Out
             archive=role / layout.FINDINGS_ARCHIVE / f"{today}-{layout.agent_of(PurePosixPath(name))}.md",
             kept=_kept(found.text),
         )
-        return Proposal(_changes(view, f"{name} archived, nothing of it added", [], [gone]), lambda: None)
+        return Proposal(_changes(view, f"{name} archived, nothing of it added", [], [gone]))
 
     return carry_out(means.job, session, planner, means.gate, means.clock, writes=True)
 

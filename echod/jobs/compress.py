@@ -74,4 +74,4 @@ def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: 
         writes=(Write(role / layout.KNOWLEDGE, digest, data),),
         appends=append_to(role / archive, plan.archived, job),
     )
-    return Proposal(changes, lambda: None)
+    return Proposal(changes)

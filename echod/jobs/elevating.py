@@ -47,7 +47,7 @@ def run(
             writes=(Write(PurePosixPath(layout.MEMORY), view.memory.digest, after.document.render()),),
             origin=Origin.PERSON,
         )
-        return Proposal(changes, lambda: None)
+        return Proposal(changes)
 
     return carry_out(job, session, planner, gate, clock, writes=True)
 

@@ -8,8 +8,7 @@ from pathlib import PurePosixPath
 
 from echod.jobs.archives import removed
 from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Unreadable, parse
+from echod.jobs.proposal import Proposal, carry_out, memory_of
 from echod.memory.policy import Rule
 from echod.memory.policy.by_hand import Impossible, taken_out
 from echod.state.job import JobKind
@@ -43,9 +42,9 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        document = parse(view.memory.text)
-        if isinstance(document, Unreadable):
-            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        document = memory_of(view)
+        if isinstance(document, Blocked):
+            return document
         out = taken_out(view.role.name, document, entries, rule, today)
         if isinstance(out, Impossible):
             return Blocked(f"{layout.MEMORY} stays as it is: {out.reason}")
@@ -59,7 +58,7 @@ def run(
             appends=removed(view.role, today, out.archived, job),
             origin=Origin.PERSON,
         )
-        return Proposal(changes, lambda: None)
+        return Proposal(changes)
 
     return carry_out(job, session, planner, gate, clock, writes=True)
 

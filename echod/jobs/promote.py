@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Document, Unreadable, parse
+from echod.jobs.proposal import Proposal, carry_out, memory_of
+from echod.memory.document import Document, parse
 from echod.memory.policy import Policy, Promotion, plan_promotion
 from echod.state.entries import EntryLog
 from echod.store import layout
@@ -35,9 +35,9 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        document = parse(view.memory.text)
-        if isinstance(document, Unreadable):
-            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        document = memory_of(view)
+        if isinstance(document, Blocked):
+            return document
         note_entries(entries, view.role, document, today)
         facts = facts_of(view.role, entries, policy, today, document)
         promotion = plan_promotion(view.role.name, document, facts, policy, today)

@@ -1,4 +1,4 @@
-"""From a plan to a commit: the part that prune, promote and compress have in common."""
+"""From a plan to a commit: the part that jobs which plan from what a role holds have in common."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.memory.document import Document, Unreadable, parse
+from echod.store import layout
 from echod.store.changeset import ChangeSet
 from echod.store.plan import Committed, Gate
 from echod.store.session import RoleSession, RoleView
@@ -15,12 +17,16 @@ RETRY_SECONDS = 10.0
 _PLANS = 5
 
 
+def _nothing() -> None:
+    """There is nothing to be written down beside the commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What a job wants to change, and what is to be written down of it once it is done."""
 
     changes: ChangeSet
-    note: Callable[[], None]
+    note: Callable[[], None] = _nothing
 
 
 Planner = Callable[[RoleView, date], Proposal | Outcome]
@@ -54,6 +60,14 @@ def carry_out(
             proposal.note()
             return Done(summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+
+
+def memory_of(view: RoleView) -> Document | Blocked:
+    """The memory file that a job plans from; or what becomes of the job where it cannot be understood."""
+    document = parse(view.memory.text)
+    return (
+        Blocked(f"{layout.MEMORY} is left alone: {document.reason}") if isinstance(document, Unreadable) else document
+    )
 
 
 def without_knowledge(view: RoleView, now: float) -> Deferred | Blocked | None:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.proposal import Proposal, carry_out, without_knowledge
+from echod.jobs.proposal import Proposal, carry_out, memory_of, without_knowledge
 from echod.jobs.review_items import first_prune_id
 from echod.memory.compose import ComposeError
 from echod.memory.document import Document, Unreadable, parse
@@ -60,9 +60,9 @@ def run(
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
         if isinstance(unread := without_knowledge(view, clock()), Deferred):
             return unread
-        document = parse(view.memory.text)
-        if isinstance(document, Unreadable):
-            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        document = memory_of(view)
+        if isinstance(document, Blocked):
+            return document
         note_entries(entries, view.role, document, today)
         plan = plan_for(view.role, document, facts_of(view.role, entries, policy, today, document), policy, today)
         if plan.memory is None:

@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Layer, Unreadable, parse
+from echod.jobs.proposal import Proposal, carry_out, memory_of
+from echod.memory.document import Layer
 from echod.memory.policy.by_hand import Impossible, raised
 from echod.state.job import JobKind
 from echod.store import layout
@@ -33,9 +33,9 @@ def run(job: int, session: RoleSession, entry: str, layer: Layer, gate: Gate, cl
     """
 
     def planner(view: RoleView, _: date) -> Proposal | Outcome:
-        document = parse(view.memory.text)
-        if isinstance(document, Unreadable):
-            return Blocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        document = memory_of(view)
+        if isinstance(document, Blocked):
+            return document
         after = raised(view.role.name, document, entry, layer)
         if isinstance(after, Impossible):
             return Blocked(f"{entry} stays as it is: {after.reason}")
@@ -48,6 +48,6 @@ def run(job: int, session: RoleSession, entry: str, layer: Layer, gate: Gate, cl
             writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
             origin=Origin.PERSON,
         )
-        return Proposal(changes, lambda: None)
+        return Proposal(changes)
 
     return carry_out(job, session, planner, gate, clock, writes=True)

@@ -47,7 +47,7 @@ def run(job: int, session: RoleSession, note: Note, gate: Gate, clock: Callable[
             writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
             origin=Origin.PERSON,
         )
-        return Proposal(changes, lambda: None)
+        return Proposal(changes)
 
     return carry_out(job, session, planner, gate, clock, writes=True)
 

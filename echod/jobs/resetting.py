@@ -79,7 +79,7 @@ def run(job: int, session: RoleSession, gate: Gate, clock: Callable[[], float]) 
             appends=removed(view.role, today, [e for _, plan in emptied.files for e in plan.archived], job),
             origin=Origin.PERSON,
         )
-        return Proposal(changes, lambda: None)
+        return Proposal(changes)
 
     return carry_out(job, session, planner, gate, clock, writes=True)
 

@@ -45,20 +45,12 @@ def prune(
 
     Every entry that goes stands in the role's archive, and the file as it was beside it.
     """
+    from echod.cli.by_hand import Wish
     from echod.cli.upkeep import maintain
     from echod.state.job import JobKind
 
-    maintain(
-        shell_of(context),
-        JobKind.PRUNE,
-        path,
-        role,
-        dry_run=dry_run,
-        as_of=as_of,
-        as_json=json,
-        yes=yes,
-        force=force,
-    )
+    wish = Wish(dry_run=dry_run, yes=yes, force=force)
+    maintain(shell_of(context), JobKind.PRUNE, path, role, wish, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod compress ~/src/my-project --dry-run"))
@@ -76,20 +68,12 @@ def compress(
 
     Every reference is kept, and every text that goes stands in the role's archive.
     """
+    from echod.cli.by_hand import Wish
     from echod.cli.upkeep import maintain
     from echod.state.job import JobKind
 
-    maintain(
-        shell_of(context),
-        JobKind.COMPRESS,
-        path,
-        role,
-        dry_run=dry_run,
-        as_of=as_of,
-        as_json=json,
-        yes=yes,
-        force=force,
-    )
+    wish = Wish(dry_run=dry_run, yes=yes, force=force)
+    maintain(shell_of(context), JobKind.COMPRESS, path, role, wish, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
