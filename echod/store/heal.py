@@ -6,12 +6,14 @@ newest state, and, where it could have been a mistake, noted for review with the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import structlog
 
 from echod.memory.alignment import Key, content, half_written, heading
 from echod.memory.document import Block, Document
+from echod.memory.likeness import likeness_of
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
 from echod.memory.policy.rereading import reads_as_written
@@ -99,6 +101,7 @@ def _forgotten_again(desk: Desk, found: Snapshot, document: Document) -> set[Key
     there = {content(block) for block in newest.document.blocks}
     back = {key: block for key, block in named(document) if block.entry is not None and content(block) not in there}
     keys = still_forgotten(desk, back)
+    keys -= _touched(newest.document, document, {key: block for key, block in back.items() if key in keys})
     if not keys:
         return set()
     if _moved_by_git(_tracking(desk), newest, found) or not reads_as_written(without(document, keys)):
@@ -111,6 +114,24 @@ def _forgotten_again(desk: Desk, found: Snapshot, document: Document) -> set[Key
         again = [back[key] for key in keys - worn]
         _tell(desk, again, "came back and was taken out again, since it was forgotten (echod restore brings it back)")
     return keys - worn
+
+
+def _touched(before: Document, after: Document, back: Mapping[Key, Block]) -> set[Key]:
+    """Those of `back` that stood in `before` and were merely touched since (layer, confidence, new evidence).
+
+    Each entry that is not there as it was accounts for one that says the same: of two, the other one came back.
+    """
+    if not back:
+        return set()
+    unchanged = {content(block) for block in after.blocks}
+    changed = Counter(likeness_of(b) for b in before.blocks if b.entry is not None and content(b) not in unchanged)
+    touched: set[Key] = set()
+    for key, block in back.items():
+        likeness = likeness_of(block)
+        if changed[likeness]:
+            changed[likeness] -= 1
+            touched.add(key)
+    return touched
 
 
 def _without_forgotten(desk: Desk, found: Snapshot, kept: Document, back: set[Key], plan: Plan | None) -> Plan:

@@ -28,6 +28,7 @@ from tests.life.files import HEAD, TODAY, learning, observation
 from tests.support import finding
 
 _HOUR = 3600.0
+_DAY = 24 * _HOUR
 
 
 @dataclass
@@ -106,6 +107,12 @@ class Place:
 
     def undoes(self, job: int) -> None:
         self.engine.undo(job, by=self.number())
+
+    def waits(self, days: float) -> None:
+        """The journal over so many days, as the service keeps it."""
+        self.now += days * _DAY
+        self.engine.settle_debts(self.role.store)
+        self.engine.retain()
 
     def kept(self, entry: str) -> Kept:
         return [kept for kept in archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
@@ -305,6 +312,66 @@ class TestAForgottenEntryStaysForgotten:
         place.write(memory_text())
 
         assert place.looks() == without
+
+
+class TestAnEntryThatStandsIsNotTakenForOneThatCameBack:
+    """It says what a forgotten entry said, and somebody touches it."""
+
+    @pytest.fixture(params=["a twin of the forgotten one", "the forgetting was undone", "it kept coming back"])
+    def standing(self, place: Place, request: pytest.FixtureRequest) -> str:
+        entry, others = learning("money is in cents"), observation("the review") + learning("the cache", "etched")
+        if request.param.startswith("a twin"):
+            place.write(HEAD + entry + others + entry)
+        place.looks()
+        identity, *_, last = place.ids()
+        match request.param:
+            case "a twin of the forgotten one":
+                place.forgets(last)
+            case "the forgetting was undone":
+                place.forgets(identity)
+                place.undoes(1)
+            case _:
+                place.forgets(identity)
+                for _ in range(4):
+                    place.now += 60
+                    place.write(memory_text())
+                    place.looks()
+        assert identity in place.ids()
+        return identity
+
+    @pytest.mark.parametrize("days", [0.1, 3.0, 16.0])
+    @pytest.mark.parametrize(
+        "touch",
+        [
+            ("- **confidence**: 0.8", "- **confidence**: 0.9"),
+            ("- **layer**: inscribed", "- **layer**: etched"),
+            ("- **evidence**: ", "- **evidence**: `src/more.py:7`, "),
+        ],
+        ids=["confidence", "layer", "evidence"],
+    )
+    def test_and_stays(self, place: Place, standing: str, days: float, touch: tuple[str, str]) -> None:
+        place.waits(days / 2)
+        place.waits(days / 2)
+        touched = place.memory.decode().replace(*touch, 1)
+
+        place.write(touched)
+
+        assert place.looks() == touched.encode()
+        assert standing in place.ids()
+
+    def test_but_a_second_one_beside_it_came_back(self, place: Place) -> None:
+        entry = learning("money is in cents")
+        place.write(HEAD + entry + learning("the cache") + entry)
+        place.looks()
+        standing, _, twin = place.ids()
+        place.forgets(twin)
+        without = place.memory
+        place.now += _HOUR
+
+        place.write(without.replace(b": 0.8", b": 0.9", 1) + entry.replace(": 0.8", ": 0.7").encode())
+
+        assert place.looks() == without.replace(b": 0.8", b": 0.9", 1)
+        assert standing in place.ids()
 
 
 class TestRestore:
