@@ -175,6 +175,29 @@ def test_undo_of_an_update_gives_the_edited_file_and_its_manifest_and_can_be_und
         assert known(shelf).version == version
 
 
+@pytest.mark.parametrize("last", ["update", "remove"])
+@pytest.mark.parametrize("changed_by", ["another program", "a look for something newer"])
+def test_undo_gives_the_manifest_as_it_was_just_before_whatever_had_changed_it(
+    shelf: Shelf, changed_by: str, last: str
+) -> None:
+    shelf.team.publish("kit", "1.0.0", "one")
+    shelf.put("kit")
+    changed = {"mark": 7} if changed_by == "another program" else {"installed_at": "2020-01-01T00:00:00Z"}
+    manifest(shelf).write_text(json.dumps(json.loads(manifest(shelf).read_text()) | changed))
+    if changed_by == "a look for something newer":
+        shelf.put("kit")
+        assert known(shelf).checked_at is not None
+    before = manifest(shelf).read_bytes()
+    shelf.team.publish("kit", "2.0.0" if last == "update" else "1.0.0", "two")
+    shelf.put("kit") if last == "update" else shelf.take("kit")
+    assert not manifest(shelf).exists() or manifest(shelf).read_bytes() != before
+
+    shelf.engine.undo(shelf.jobs, by=12)
+    agree(shelf.engine, shelf.room.home)
+
+    assert manifest(shelf).read_bytes() == before
+
+
 @pytest.mark.parametrize("what", ["install", "update", "remove"])
 def test_a_crash_between_file_and_manifest_is_put_right(shelf: Shelf, what: str) -> None:
     shelf.team.publish("kit", "1.0.0", "one")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from echod.memory.packs.manifest import Manifest, Unusable, read_manifest
 
@@ -62,8 +63,9 @@ def due_manifest(stack: str, steps: Sequence[Step], present: str | None, *, has_
     """
     if not steps:
         return None
-    standing = next((step for step in steps if step.stands), None)
-    wanted = standing.after if standing else steps[-1].before
+    undone = tuple(takewhile(lambda step: not step.stands, steps))
+    # Not what the step before left: the manifest may have changed since by other means.
+    wanted = undone[-1].before if undone else steps[0].after
     if (wanted is not None) != has_file or _same(stack, present, wanted):
         return None
     known = {text for step in steps for text in (step.before, step.after)}
