@@ -1,7 +1,7 @@
 """Which entries a person forgot and did not bring back: the archives of what was removed tell it.
 
-Nothing else does, so that it holds as long as the archive stands, and an entry is known again whatever became of its
-layer, dates and confidence.
+It holds as long as the archive stands, and an entry is known again whatever became of its layer, dates and confidence.
+Of the journal only what was undone is asked, and that it does not forget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _forgotten(desk: Desk) -> set[Likeness]:
     events = [event for name in _files(desk) for event in _read(desk, name) if event.rule in _TELLING]
     if not events:
         return set()
-    undone = _undone_jobs(desk)
+    undone = desk.journal.undone_jobs()
     last = {event.id: event.rule for event in events if event.job not in undone}
     return {
         likeness_of(parse_block(event.text))
@@ -60,13 +60,3 @@ def _read(desk: Desk, name: str) -> tuple[ArchivedEntry, ...]:
         return read_archive(read_all(fd, MAX_FILE_BYTES)).entries
     finally:
         os.close(fd)
-
-
-def _undone_jobs(desk: Desk) -> set[int]:
-    """Jobs in this role that were taken back and not done again, as far as the journal knows."""
-    records = {r.seq: r for r in (*desk.journal.open_records(), *desk.journal.closed_records())}
-    undone: set[int] = set()
-    for seq in sorted(records, reverse=True):  # an undo is later than what it takes back
-        if seq not in undone:
-            undone.update(records[seq].undoes)
-    return {job for seq in undone if seq in records and (job := records[seq].job) is not None}

@@ -7,6 +7,7 @@
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
     {journal}/{store}/{role}/ledger      findings consumed (+) or given back (-), one line each, by commit
     {journal}/{store}/{role}/undone      findings given back by undos that are forgotten, one digest a line
+    {journal}/{store}/{role}/undoings    commits that are forgotten and undid one or were undone, one JSON line each
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
     {journal}/{store}/{role}/own         modification times of files as echod left them
     {journal}/{store}/{role}/lock        mark of the writers' lock we hold
@@ -58,8 +59,9 @@ class _Undoing:
     """What is wanted of a commit when it is asked what was undone: `gave_back` names findings files by digest."""
 
     seq: int
+    job: int | None
     undoes: tuple[int, ...]
-    gave_back: tuple[str, ...]
+    gave_back: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -136,9 +138,12 @@ class RoleJournal:
         self._closed.put(record)
 
     def remove_closed(self, record: Record) -> None:
-        """Forget a closed record for good, but not what it gave back, if that stays given back."""
-        if kept := self.undone() & set(_given_back(record)):
+        """Forget a closed record for good, but not what it gave back, if that stays given back, nor what was undone."""
+        given_back = set(_given_back(record))
+        if given_back and (kept := self.undone() & given_back):
             append_line(self.root / "undone", "\n".join(sorted(kept)))
+        if record.undoes or any(record.seq in undoing.undoes for undoing in self._undoings()):
+            append_line(self.root / "undoings", _undoing_line(_undoing(record)))
         self._closed.drop(record)
 
     def newest_state(self) -> KnownState | None:
@@ -185,6 +190,15 @@ class RoleJournal:
         redone = {seq for undoing in undoings for seq in undoing.undoes}
         given_back = {name for undoing in undoings if undoing.seq not in redone for name in undoing.gave_back}
         return frozenset(given_back.union(lines_of(self.root / "undone")))
+
+    def undone_jobs(self) -> frozenset[int]:
+        """Jobs that were taken back in this role and not done again, however long ago."""
+        undoings = sorted(self._undoings(), key=lambda undoing: undoing.seq, reverse=True)
+        undone: set[int] = set()
+        for undoing in undoings:  # an undo is later than what it takes back
+            if undoing.seq not in undone:
+                undone.update(undoing.undoes)
+        return frozenset(u.job for u in undoings if u.seq in undone and u.job is not None)
 
     def begun(self) -> frozenset[str]:
         """Digests of findings files of which a part was taken up; all of them may be gone by now."""
@@ -245,6 +259,13 @@ class RoleJournal:
     def clear_staging(self) -> None:
         """Every stage belongs to a commit that is written down, or is gone."""
         (self.root / "staging").unlink(missing_ok=True)
+
+    def _undoings(self) -> Iterator[_Undoing]:
+        """What is known of every commit, and of those that are forgotten and have to do with an undo."""
+        yield from map(_undoing, self.open_records())
+        yield from self._closed.gists()
+        kept = _json_lines(self.root / "undoings")
+        yield from (_Undoing(line["seq"], line["job"], tuple(line["undoes"])) for line in kept)
 
     def _noted_states(self) -> tuple[KnownState, ...]:
         """The states of closed commits and of what others wrote; read anew where the file has changed."""
@@ -314,7 +335,11 @@ def _given_back(record: Record) -> Iterator[str]:
 
 
 def _undoing(record: Record) -> _Undoing:
-    return _Undoing(record.seq, record.undoes, tuple(_given_back(record)))
+    return _Undoing(record.seq, record.job, record.undoes, tuple(_given_back(record)))
+
+
+def _undoing_line(undoing: _Undoing) -> str:
+    return json.dumps({"seq": undoing.seq, "job": undoing.job, "undoes": undoing.undoes})
 
 
 def _states_of(record: Record) -> list[KnownState]:
@@ -343,4 +368,4 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         except ValueError:
-            continue  # a power cut tore the line; the state it named is unknown to us
+            continue  # a power cut tore the line; what it told is unknown to us, or was written once more

@@ -108,11 +108,14 @@ class Place:
     def undoes(self, job: int) -> None:
         self.engine.undo(job, by=self.number())
 
-    def waits(self, days: float) -> None:
-        """The journal over so many days, as the service keeps it."""
-        self.now += days * _DAY
-        self.engine.settle_debts(self.role.store)
-        self.engine.retain()
+    def later(self, days: float) -> None:
+        """So many days later; the service tidied its journal up, and of more than a month jobs did something too."""
+        for _ in range(4):
+            self.now += days * _DAY / 4
+            self.engine.settle_debts(self.role.store)
+            self.engine.retain()
+            for layer in (Layer.NOTES, Layer.ETCHED) if days > 30 else ():
+                self.raises(self.ids()[-1], layer)
 
     def kept(self, entry: str) -> Kept:
         return [kept for kept in archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
@@ -290,9 +293,11 @@ class TestAForgottenEntryStaysForgotten:
         assert place.looks() == back
         assert forgotten in place.ids()
 
-    def test_nor_once_that_was_undone(self, place: Place, forgotten: str) -> None:
+    @pytest.mark.parametrize("days", [0, 16, 40])
+    def test_nor_once_that_was_undone(self, place: Place, forgotten: str, days: int) -> None:
         without = place.memory
         place.undoes(1)
+        place.later(days)
         place.now += _HOUR
         place.write(without)
         place.looks()
@@ -301,6 +306,19 @@ class TestAForgottenEntryStaysForgotten:
         place.write(memory_text())
 
         assert place.looks() == memory_text().encode()
+
+    @pytest.mark.parametrize("days", [0, 16, 40])
+    def test_and_it_is_forgotten_again_when_that_undo_is_undone(self, place: Place, forgotten: str, days: int) -> None:
+        without = place.memory
+        place.undoes(1)
+        place.undoes(2)
+        assert place.memory == without
+        place.later(days)
+        place.now += _HOUR
+
+        place.write(memory_text())
+
+        assert place.looks() == without
 
     def test_and_it_is_forgotten_again_when_bringing_it_back_is_undone(self, place: Place, forgotten: str) -> None:
         without = place.memory
@@ -350,8 +368,7 @@ class TestAnEntryThatStandsIsNotTakenForOneThatCameBack:
         ids=["confidence", "layer", "evidence"],
     )
     def test_and_stays(self, place: Place, standing: str, days: float, touch: tuple[str, str]) -> None:
-        place.waits(days / 2)
-        place.waits(days / 2)
+        place.later(days)
         touched = place.memory.decode().replace(*touch, 1)
 
         place.write(touched)

@@ -169,6 +169,32 @@ def test_what_is_known_is_the_same_whether_it_was_asked_before_or_not(
             assert journal.known_keys() == RoleJournal(Path(root)).known_keys()
 
 
+@given(st.data())
+def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        journal = RoleJournal(Path(root))
+        undoes: dict[int, int] = {}
+
+        def undone(seq: int) -> bool:
+            return any(target == seq and not undone(by) for by, target in undoes.items())
+
+        for seq in range(1, data.draw(st.integers(2, 9))):
+            known = [record.seq for record in (*journal.open_records(), *journal.closed_records())]
+            target = data.draw(st.sampled_from([None, *(other for other in known if not undone(other))]))
+            if target is not None:
+                undoes[seq] = target
+            record = replace(taking(seq), job=100 + seq, undoes=() if target is None else (target,))
+            journal.save(record)
+            if data.draw(st.booleans()):
+                journal.close(replace(record, state=RecordState.CLOSED))
+            for closed in journal.closed_records()[:-1]:
+                if data.draw(st.booleans()):
+                    journal.remove_closed(closed)
+
+            expected = {100 + one for one in range(1, seq + 1) if undone(one)}
+            assert journal.undone_jobs() == RoleJournal(Path(root)).undone_jobs() == expected
+
+
 def test_while_a_role_is_held_its_records_are_read_once_and_are_right(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
     first, second, third = taking(1, "a"), taking(2, "b"), taking(3, "c")
