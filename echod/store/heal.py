@@ -89,7 +89,7 @@ def _repair(desk: Desk, found: Snapshot) -> Plan | None:
     # Where the file comes from is judged without what is not to be in it.
     kept = without(document, back)
     plan = _repair_lineage(desk, found, kept)
-    return _without_forgotten(desk, found, kept, back, plan)
+    return _without_forgotten(desk, found, kept, [(k, b) for k, b in named(document) if k in back], plan)
 
 
 def _forgotten_again(desk: Desk, found: Snapshot, document: Document) -> set[Key]:
@@ -134,16 +134,23 @@ def _touched(before: Document, after: Document, back: Mapping[Key, Block]) -> se
     return touched
 
 
-def _without_forgotten(desk: Desk, found: Snapshot, kept: Document, back: set[Key], plan: Plan | None) -> Plan:
-    """The repair of the rest, if there is one, and the forgotten entries taken out with it."""
+def _without_forgotten(
+    desk: Desk, found: Snapshot, kept: Document, back: list[tuple[Key, Block]], plan: Plan | None
+) -> Plan:
+    """The repair of the rest, if there is one, and the forgotten entries taken out with it.
+
+    What such an entry says beyond what was archived of it, as new evidence, is archived too.
+    """
     writes = plan.writes if plan else ()
+    old = archived(desk)
+    new = [block.text for _, block in back if content(block) not in old]
     return Plan(
         None,
         "heal",
         "; ".join(["took out again what a person had forgotten", *([plan.summary] if plan else [])]),
         writes or (PlannedWrite(desk.ground.path_of(MEMORY), found.data, kept.render()),),
-        plan.appends if plan else (),
-        reapplied=(*(plan.reapplied if plan else ()), *map(reapplied_name, sorted(back))),
+        (*(plan.appends if plan else ()), *leaving(desk, new, "came back after it was forgotten")),
+        reapplied=(*(plan.reapplied if plan else ()), *(reapplied_name(key) for key, _ in back)),
     )
 
 

@@ -235,6 +235,23 @@ class TestAForgottenEntryStaysForgotten:
         place.looks()
         assert forgotten not in place.ids()
 
+    @pytest.mark.parametrize(
+        "more",
+        ["- **confidence**: 0.93\n", "- **evidence**: `src/found_again.py:7`\n", "- **category**: of-its-own\n"],
+        ids=["confidence", "evidence", "a line of its own"],
+    )
+    def test_and_what_it_says_beyond_the_archive_is_kept_there_once(
+        self, place: Place, forgotten: str, more: str
+    ) -> None:
+        without = place.memory
+        for _ in range(2):
+            place.now += _HOUR
+            place.write(memory_text().replace("- **confidence**: 0.8\n", f"- **confidence**: 0.8\n{more}", 1))
+            assert place.looks() == without
+
+        assert (place.role.path / f"archive/removed-{TODAY.year}.md").read_text().count(more) == 1
+        assert place.kept(forgotten).entry.text == learning("money is in cents")
+
     def test_a_stale_copy_that_undoes_other_work_too(self, place: Place, forgotten: str) -> None:
         place.now += _HOUR
         place.write(place.memory + learning("one").encode())
