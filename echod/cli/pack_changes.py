@@ -122,8 +122,8 @@ def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> 
         planned = _planned(lookout, state, packing.moment(shell.now))
     if isinstance(planned, Blocked):
         raise NotDoneError(f"{planned.reason[:1].upper()}{planned.reason[1:].rstrip('.')}. Nothing was changed.")
-    changes_memory = planned.memory != state.installed.memory
-    if dry_run or not (changes_memory or planned.manifest != state.installed.manifest):
+    before = state.installed
+    if dry_run or (planned.memory, planned.manifest) == (before.memory, before.manifest):
         said = "\n".join(told(state, planned, dry_run=dry_run, installs=installs))
         typer.echo(said) if dry_run else shell.say(said)
         return
@@ -134,7 +134,7 @@ def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> 
 
     carried = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
     shell.say("\n".join(told(state, planned, dry_run=False, installs=installs)))
-    if changes_memory:
+    if planned.memory != before.memory or not planned.manifest.same_install(before.manifest):
         shell.say(carried.way_back)
 
 

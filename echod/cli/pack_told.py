@@ -15,14 +15,15 @@ _SHOWN_TITLES = 4
 def told(state: PackState, planned: Planned, *, dry_run: bool, installs: bool) -> Iterator[str]:
     """What was done to a pack, or would be, and what became of a person's edits."""
     before, after = state.installed.manifest, planned.manifest
-    if planned.memory == state.installed.memory:
-        yield paragraph(" ".join(_nothing_new(state, planned, installs=installs)), hang="  ")
+    same_text = planned.memory == state.installed.memory
+    if same_text and (before is None or before.version == after.version):
+        yield paragraph(" ".join(_nothing_new(state, planned, dry_run=dry_run, installs=installs)), hang="  ")
         return
     verb = "install" if before is None else "update"
     said = f"Would {verb}" if dry_run else f"{verb.capitalize()}{'ed' if verb == 'install' else 'd'}"
     change = f"v{plain(after.version)}"
     if before is not None and before.version != after.version:
-        change = f"v{plain(before.version)} to {change}"
+        change = f"v{plain(before.version)} to {change}{', the text stays the same' if same_text else ''}"
     elif before is not None:
         change += ", another text of the same version" if state.installed.memory is not None else ""
     yield paragraph(f"{said} the doc pack {state.stack} ({change}).", hang="  ")
@@ -47,7 +48,7 @@ def _about_edits(planned: Planned, renewed: Renewed) -> Iterator[str]:
         yield paragraph(text, indent="  ")
 
 
-def _nothing_new(state: PackState, planned: Planned, *, installs: bool) -> Iterator[str]:
+def _nothing_new(state: PackState, planned: Planned, *, dry_run: bool, installs: bool) -> Iterator[str]:
     manifest = planned.manifest
     version = f"v{plain(manifest.version)}"
     yield f"The doc pack {state.stack} is {'installed already' if installs else 'already up to date'} ({version})."
@@ -62,6 +63,8 @@ def _nothing_new(state: PackState, planned: Planned, *, installs: bool) -> Itera
             yield "Its text is another one than the registry's; to have that, remove the pack and install it."
         case _:
             pass
+    if not manifest.same_install(state.installed.manifest):
+        yield f"Its manifest {'would be' if dry_run else 'was'} put right."
     if manifest.checked_at != (state.installed.manifest.checked_at if state.installed.manifest else None):
         yield "It was looked for something newer, so that it counts as fresh again."
 

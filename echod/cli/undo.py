@@ -22,12 +22,13 @@ from echod.jobs.proposal import local_day
 from echod.memory.document import Block
 from echod.packs.manifests import agree as agree_manifests
 from echod.state.job import Job, JobKind
-from echod.store.commons import commons_of
+from echod.store.commons import commons_of, packs_store
 from echod.store.history import Done
 from echod.store.plan import Gate
 from echod.store.undo import Preview
 
 _SHOWN_CHANGES = 12
+_MANIFEST = "  change no memory file; the pack's manifest becomes what it was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class _Plan:
     def is_global(self) -> bool:
         """Whether it is about the global store, which belongs to no project, so that no workflow holds it."""
         return commons_of(self.newest.store) is not None
+
+    @property
+    def is_of_a_pack(self) -> bool:
+        """Whether it is about a doc pack, whose manifest follows what is done to it."""
+        return self.is_global and self.newest.store == packs_store(self.project)
 
 
 def job_and_path(words: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
@@ -142,7 +148,7 @@ def _shown(plan: _Plan, now: float, *, most: int) -> Iterator[str]:
     yield paragraph(plain(done.summary), indent="  ")
     yield "To undo it means to"
     lines = [line for preview in plan.previews for line in _changes(preview)]
-    yield from lines[:most] or ["  change nothing: others have done so already"]
+    yield from lines[:most] or [_MANIFEST if plan.is_of_a_pack else "  change nothing: others have done so already"]
     if len(lines) > most:
         yield f"  ... and {len(lines) - most} more (all with --dry-run)"
     if any(preview.leaving or preview.goes for preview in plan.previews):

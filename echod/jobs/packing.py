@@ -61,7 +61,10 @@ def plan_for(state: PackState, memory: bytes | None, base: bytes | None, now: da
     """
     pack, manifest = state.pack, state.installed.manifest
     if manifest is not None and memory is not None and (pack is None or not state.renewable):
-        return Planned(memory, _checked(state, manifest, now), None, base is not None, "nothing newer was found")
+        checked = _checked(state, manifest, now)
+        same = checked.same_install(manifest)
+        summary = "nothing newer was found" if same else f"put the manifest of the doc pack {state.stack} right"
+        return Planned(memory, checked, None, base is not None, summary)
     if pack is None:
         return Blocked(f"no registry has a doc pack {state.stack}")
     kept = None if memory is None else _renewed(pack, memory, base)
@@ -103,10 +106,11 @@ def put(job: int, session: RoleSession, state: PackState, gate: Gate, clock: Cal
             write_manifest(view.role.store.project, state.stack, manifest)
 
         writes = _writes(session, view, planned, state.pack, today)
-        if not writes:
+        if not writes and planned.manifest.same_install(state.installed.manifest):
             if manifest != raw:
                 note()
             return Done(planned.summary, changed=manifest != raw)
+        # Another installation is a commit of its own even where no file changes, so that undo knows its manifest.
         changes = ChangeSet(
             kind=JobKind.PACK.value,
             role=view.role.name,

@@ -141,6 +141,26 @@ def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(teamed: Home, t
     assert commons.told("kit")["version"] == "1.9.0"
 
 
+def test_an_update_of_the_version_alone_says_so_and_can_be_taken_back(
+    teamed: Home, team: Team, commons: Commons
+) -> None:
+    text = team.publish("kit", "1.0.0")
+    teamed.done("packs", "install", "kit")
+    registry = team.root / "registry.json"
+    registry.write_text(registry.read_text().replace('"1.0.0", "last', '"1.1.0", "last'))
+
+    said = " ".join(teamed.done("packs", "update", "kit").split())
+
+    assert "v1.0.0 to v1.1.0, the text stays the same" in said
+    assert "echod undo 2" in said
+    assert commons.told("kit")["version"] == "1.1.0"
+    assert "the pack's manifest" in teamed.done("undo", "2", "--dry-run")
+    teamed.done("undo", "2", "--yes")
+    assert (commons.told("kit")["version"], commons.pack("kit").read_text()) == ("1.0.0", text)
+    teamed.done("undo", "1", "--yes")
+    assert not commons.manifest("kit").exists()
+
+
 def test_a_workflow_somewhere_and_a_lock_for_a_moment_hold_nobody(home: Home, commons: Commons, tmp_path: Path) -> None:
     home.done("workflow", "begin", "a-test", "--project", project(tmp_path / "p"), "--ttl", "5")
     lock = commons.root / ".lock"

@@ -198,6 +198,85 @@ def test_undo_gives_the_manifest_as_it_was_just_before_whatever_had_changed_it(
     assert manifest(shelf).read_bytes() == before
 
 
+class TestAnUpdateThatChangesTheManifestAlone:
+    """It is a step like any other: whatever is undone around it, file and manifest come and go together."""
+
+    @pytest.fixture
+    def bumped(self, shelf: Shelf) -> Shelf:
+        shelf.team.publish("kit", "1.0.0", "one")
+        shelf.put("kit")
+        registry = shelf.team.root / "registry.json"
+        registry.write_text(registry.read_text().replace("1.0.0", "1.1.0"))
+        text = shelf.memory("kit").read_bytes()
+        assert shelf.put("kit") == Done("updated the doc pack kit from 1.0.0 to 1.1.0", changed=True)
+        assert (shelf.memory("kit").read_bytes(), known(shelf).version) == (text, "1.1.0")
+        return shelf
+
+    def version(self, shelf: Shelf) -> str | None:
+        assert manifest(shelf).exists() is shelf.memory("kit").exists()
+        return known(shelf).version if manifest(shelf).exists() else None
+
+    @pytest.mark.parametrize(
+        ("undone", "left"),
+        [
+            ([1], None),
+            ([2], "1.0.0"),
+            ([1, 2], None),
+            ([2, 1], None),
+            ([1, 3], "1.1.0"),
+            ([2, 3], "1.1.0"),
+            ([1, 2, 3], "1.0.0"),
+        ],
+        ids=str,
+    )
+    def test_can_be_undone_and_so_can_the_installation_below_it(
+        self, bumped: Shelf, undone: list[int], left: str | None
+    ) -> None:
+        for by, number in enumerate(undone, 3):
+            bumped.engine.undo(number, by=by)
+            agree(bumped.engine, bumped.room.home)
+
+        assert self.version(bumped) == left
+        assert agree(bumped.engine, bumped.room.home) == ()
+
+    def test_is_known_to_the_undo_of_a_removal(self, bumped: Shelf) -> None:
+        bumped.take("kit")
+        assert self.version(bumped) is None
+
+        bumped.engine.undo(3, by=4)
+        agree(bumped.engine, bumped.room.home)
+
+        assert self.version(bumped) == "1.1.0"
+
+    def test_is_put_right_after_a_crash_before_the_manifest(self, bumped: Shelf) -> None:
+        after = manifest(bumped).read_bytes()
+        bumped.engine.undo(2, by=3)
+        agree(bumped.engine, bumped.room.home)
+        before = manifest(bumped).read_bytes()
+        bumped.engine.undo(3, by=4)  # as if the process had died before it wrote the new one
+        assert manifest(bumped).read_bytes() == before
+
+        assert agree(bumped.engine, bumped.room.home) == ("kit",)
+
+        assert manifest(bumped).read_bytes() == after
+
+
+def test_a_pack_whose_file_was_deleted_by_hand_keeps_its_manifest_though_an_earlier_installation_was_undone(
+    shelf: Shelf,
+) -> None:
+    shelf.team.publish("kit", "1.0.0")
+    shelf.put("kit")
+    shelf.engine.undo(1, by=2)
+    agree(shelf.engine, shelf.room.home)
+    shelf.jobs = 2
+    shelf.put("kit")
+    shelf.memory("kit").unlink()
+
+    assert agree(shelf.engine, shelf.room.home) == ()
+
+    assert known(shelf).version == "1.0.0"
+
+
 @pytest.mark.parametrize("what", ["install", "update", "remove"])
 def test_a_crash_between_file_and_manifest_is_put_right(shelf: Shelf, what: str) -> None:
     shelf.team.publish("kit", "1.0.0", "one")

@@ -66,6 +66,9 @@ def due_manifest(stack: str, steps: Sequence[Step], present: str | None, *, has_
     undone = tuple(takewhile(lambda step: not step.stands, steps))
     # Not what the step before left: the manifest may have changed since by other means.
     wanted = undone[-1].before if undone else steps[0].after
+    made = next((step for step in steps if step.before is None), None)
+    if not has_file and made is not None and not made.stands:
+        wanted = None  # what only changed the manifest stands, but the installation that it was about does not
     if (wanted is not None) != has_file or _same(stack, present, wanted):
         return None
     known = {text for step in steps for text in (step.before, step.after)}
