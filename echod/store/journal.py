@@ -175,10 +175,7 @@ class RoleJournal:
         replace_file(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
     def known_keys(self) -> AbstractSet[str]:
-        """The ledger: findings already consumed and not given back, open commits included.
-
-        It is no copy: later commits show in it too.
-        """
+        """The ledger as of now: findings already consumed and not given back, open commits included."""
         return self._ledger.keys(self.open_records())
 
     def undone(self) -> frozenset[str]:

@@ -1,12 +1,13 @@
 """Which findings were consumed already: a stale copy of their file must not add them twice.
 
 The file has one line for each finding that a closed commit consumed (+) or gave back (-); what open commits did is in
-their records. The set of all that is known is kept, and new commits are entered as they come.
+their records. The set of all that is known is kept, and new commits are entered as they come. Threads may share it.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -25,20 +26,23 @@ class Ledger:
 
     path: Path
     _version: _Version | None = None
-    _entered: frozenset[int] = frozenset()
-    _keys: set[str] = field(default_factory=set)
+    _entered: frozenset[tuple[int, float]] = frozenset()
+    _keys: AbstractSet[str] = frozenset()
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def keys(self, open_records: Sequence[Record]) -> AbstractSet[str]:
-        """Findings that were consumed and not given back. No copy: later commits show in it too."""
-        version, numbers = self._file_version(), frozenset(record.seq for record in open_records)
-        newest = max(self._entered, default=0)
-        new = [record for record in open_records if record.seq not in self._entered]
-        if version != self._version or not self._entered <= numbers or any(record.seq < newest for record in new):
-            self._keys, new = self._read(open_records), []
-        for record in new:
-            _apply(self._keys, sorted(_moves(record)))
-        self._version, self._entered = version, numbers
-        return self._keys
+        """Findings that were consumed and not given back, as of now: later commits do not show in it."""
+        with self._lock:
+            # A commit of which nothing was done leaves its number to the next one.
+            version, entered = self._file_version(), frozenset((record.seq, record.at) for record in open_records)
+            newest = max((seq for seq, _ in self._entered), default=0)
+            new = [record for record in open_records if (record.seq, record.at) not in self._entered]
+            if version != self._version or not self._entered <= entered or any(r.seq < newest for r in new):
+                self._keys = self._read(open_records)
+            elif moves := [move for record in new for move in sorted(_moves(record))]:
+                self._keys = _after(self._keys, moves)
+            self._version, self._entered = version, entered
+            return self._keys
 
     def enter(self, record: Record) -> None:
         """Carry a commit's findings to the file, durably. Entering twice changes nothing."""
@@ -52,14 +56,12 @@ class Ledger:
         if len(lines) > keys:
             replace_file(self.path, "".join(f"{line}\n" for line in lines[-keys:]).encode())
 
-    def _read(self, open_records: Iterable[Record]) -> set[str]:
-        keys: set[str] = set()
+    def _read(self, open_records: Iterable[Record]) -> AbstractSet[str]:
         # A line that a full disk or a power cut tore names a finding that is in the record of its commit too.
         whole = (line.split(" ", 2) for line in lines_of(self.path) if _LINE.fullmatch(line))
         moves = {(int(number), mark, key) for number, mark, key in whole}
         moves |= {(record.seq, mark, key) for record in open_records for mark, key in _moves(record)}
-        _apply(keys, ((mark, key) for _, mark, key in sorted(moves)))
-        return keys
+        return _after((), ((mark, key) for _, mark, key in sorted(moves)))
 
     def _file_version(self) -> _Version | None:
         try:
@@ -69,10 +71,12 @@ class Ledger:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _apply(keys: set[str], moves: Iterable[tuple[str, str]]) -> None:
-    """Enter what is in order: by commit, and within one what was consumed before what was given back."""
+def _after(known: Iterable[str], moves: Iterable[tuple[str, str]]) -> AbstractSet[str]:
+    """What is known after moves in order: by commit, and within one what was consumed before what was given back."""
+    keys = set(known)
     for mark, key in moves:
         (keys.add if mark == "+" else keys.discard)(key)
+    return keys
 
 
 def _lines(record: Record) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from echod.store.faults import StoreFault
 from echod.store.images import ImageMissing, Images
 from echod.store.journal import KnownState, RoleJournal
 from echod.store.layout import Role
+from echod.store.ledger import Ledger
 from echod.store.private import append_line
 from echod.store.records import (
     Absorption,
@@ -167,6 +170,61 @@ def test_what_is_known_is_the_same_whether_it_was_asked_before_or_not(
                 case "forget":
                     journal.forget(journal.open_records()[-1])
             assert journal.known_keys() == RoleJournal(Path(root)).known_keys()
+
+
+def test_what_was_known_at_a_moment_does_not_change_afterwards(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    journal.save(taking(1, "a"))
+    before = journal.known_keys()
+
+    journal.save(taking(2, "b", released=("a",)))
+
+    assert journal.known_keys() == {"b"}
+    assert before == {"a"}
+
+
+@pytest.mark.parametrize("who_listed_it", ["nobody", "this thread", "another thread, late"])
+def test_findings_of_a_commit_that_came_to_nothing_are_not_known_by_the_next_one(
+    tmp_path: Path, who_listed_it: str
+) -> None:
+    """Its number is given to the next commit."""
+    journal = RoleJournal(tmp_path)
+    aborted, done = taking(1, "aborted"), replace(taking(1, "done"), at=1.5)
+    journal.save(aborted)
+    if who_listed_it == "this thread":
+        assert journal.known_keys() == {"aborted"}
+    journal.forget(aborted)
+    view = journal.known_keys()
+    if who_listed_it == "another thread, late":
+        assert journal._ledger.keys((aborted,)) == {"aborted"}
+    journal.save(done)
+
+    assert journal.known_keys() == {"done"}
+    assert view == set()
+
+
+def test_threads_that_know_of_different_commits_do_not_mix_them_up(tmp_path: Path) -> None:
+    """The thread of the status asks with what it listed a moment ago, while the worker commits."""
+    ledger = Ledger(tmp_path / "ledger")
+    records = [taking(seq, f"key{seq}") for seq in range(1, 9)]
+    wrong: list[tuple[int, set[str]]] = []
+
+    def ask(number: int) -> None:
+        for turn in range(300):
+            listed = records[: 1 + (number + turn) % len(records)]
+            found = set(ledger.keys(listed))
+            if found != {f"key{record.seq}" for record in listed}:
+                wrong.append((len(listed), found))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+
+    assert wrong == []
 
 
 @given(st.data())
