@@ -106,6 +106,15 @@ def takes_most(lines_before: int, lines_after: int) -> bool:
     return 2 * lines_after < lines_before
 
 
+def held_until(since: float, now: float) -> float | None:
+    """Until when a first prune waits that was first held at `since` (Unix seconds); None: no longer at `now`.
+
+    A clock that was set back must not hold it for longer than a day.
+    """
+    until = since + HOLD_SECONDS
+    return until if since <= now < until else None
+
+
 def _held(view: RoleView, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
     """Why a first prune waits for a person; None if it does not."""
     role = view.role
@@ -115,14 +124,14 @@ def _held(view: RoleView, plan: PrunePlan, entries: EntryLog, now: float) -> Def
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
     if since is not None and entries.answers.rejected(first_prune_id(role)):
         return Deferred(f"you said that you prune this file yourself: {command}", now + HOLD_SECONDS)
-    # A clock that was set back must not hold it for longer than a day.
-    if since is None or not since <= now < since + HOLD_SECONDS:
+    until = None if since is None else held_until(since, now)
+    if until is None:
         return None
     reason = (
         f"the first prune of this file would take more than half of it ({in_words(view, plan)}), so it waits for a "
         f"day. To see it: {command} --dry-run. To let it go now: {command}"
     )
-    return Deferred(reason, since + HOLD_SECONDS)
+    return Deferred(reason, until)
 
 
 def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, today: date) -> Proposal:

@@ -12,7 +12,7 @@ from datetime import datetime
 from echod.jobs.care import Care
 from echod.jobs.kept_back import KeptBack
 from echod.jobs.proposal import local_day
-from echod.jobs.prune import HOLD_SECONDS
+from echod.jobs.prune import held_until, takes_most
 from echod.jobs.review_items import (
     FirstPrune,
     GivenBack,
@@ -95,19 +95,18 @@ class Review:
     def _too_long(self, role: Role, care: Care, held_since: float | None, now: float, *, pins: bool) -> Iterator[Item]:
         if care.opted_out(JobKind.PRUNE) is not None:
             return
-        waits = held_since is not None and held_since <= now < held_since + HOLD_SECONDS
+        until = None if held_since is None else held_until(held_since, now)
         limit = care.policy.memory_line_limit
         # A plan costs more than all else that is looked at here, and in most files it is plain what it would say.
-        if not waits and (self._looks.at(role).lines <= limit or (not pins and self._looks.staying(role) <= limit)):
+        if until is None and (self._looks.at(role).lines <= limit or (not pins and self._looks.staying(role) <= limit)):
             return
         outlook = self._looks.outlook(role, self._entries, care.policy, local_day(now))
         if outlook is None:
             return
-        if waits and held_since is not None and 2 * outlook.lines_after < outlook.lines_before:
-            until = datetime.fromtimestamp(held_since + HOLD_SECONDS).astimezone()
+        if held_since is not None and until is not None and takes_most(outlook.lines_before, outlook.lines_after):
             text = (
                 f"The first prune of this file would take more than half of it ({outlook.summary}), "
-                f"so it waits until {until:%Y-%m-%d %H:%M}."
+                f"so it waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
             )
             yield Item(first_prune_id(role), role, Kind.FIRST_PRUNE, held_since, text, (), FirstPrune())
         over = outlook.over_limit
