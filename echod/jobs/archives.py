@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
-from echod.memory.policy.archive_text import REMOVED
+from echod.memory.policy.archive_text import PRUNED, REMOVED
 from echod.memory.redact import redact_entry
 from echod.store.changeset import Append
 from echod.store.faults import told
@@ -31,20 +31,17 @@ class Kept:
 
 def pruned_sizes(role: Role) -> Mapping[str, int]:
     """Bytes of the files in the role's archive that pruned entries are appended to, by name."""
-    return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, "pruned-")}
+    return _sizes(role, PRUNED)
 
 
 def pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
     """What a change set adds to the archive of a role for entries that a rule takes out; nothing for none."""
-    text = archive_text(entries, job)
-    name = archive_name(today.year, pruned_sizes(role), len(text))
-    return (Append(PurePosixPath(role.name) / name, text),) if text else ()
+    return _taken_out(role, today, entries, job, PRUNED)
 
 
 def removed(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int) -> tuple[Append, ...]:
     """What a change set adds to the archive of a role for entries that a person takes out; nothing for none."""
-    text = archive_text(entries, job)
-    return (Append(PurePosixPath(role.name) / _removed_name(role, today, len(text)), text),) if text else ()
+    return _taken_out(role, today, entries, job, REMOVED)
 
 
 def gave_way(role: Role, text: str | None, today: date) -> tuple[Append, ...]:
@@ -52,8 +49,7 @@ def gave_way(role: Role, text: str | None, today: date) -> tuple[Append, ...]:
     if text is None:
         return ()
     data = f"\n<!-- echod: gave way to its full text, {today.isoformat()} -->\n{redact_entry(text).text.rstrip()}\n"
-    name = _removed_name(role, today, len(data.encode()))
-    return (Append(PurePosixPath(role.name) / name, data.encode()),)
+    return (Append(_roomy(role, today, len(data.encode()), REMOVED), data.encode()),)
 
 
 def archived_entries(role: Role) -> tuple[Kept, ...]:
@@ -97,9 +93,17 @@ def free_backup(role: Role, today: date) -> str:
     return f"{_DIRECTORY}/{name}"
 
 
-def _removed_name(role: Role, today: date, adding: int) -> str:
-    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, f"{REMOVED}-")}
-    return archive_name(today.year, sizes, adding, stem=REMOVED)
+def _taken_out(role: Role, today: date, entries: Iterable[ArchivedEntry], job: int, stem: str) -> tuple[Append, ...]:
+    text = archive_text(entries, job)
+    return (Append(_roomy(role, today, len(text), stem), text),) if text else ()
+
+
+def _roomy(role: Role, today: date, adding: int, stem: str) -> PurePosixPath:
+    return PurePosixPath(role.name) / archive_name(today.year, _sizes(role, stem), adding, stem=stem)
+
+
+def _sizes(role: Role, stem: str) -> Mapping[str, int]:
+    return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in _files(role, f"{stem}-")}
 
 
 def _files(role: Role, prefix: str) -> Iterator[os.DirEntry[str]]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.archives import append_to, pruned_sizes
+from echod.jobs.archives import pruned
 from echod.jobs.facts import facts_of_knowledge
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, without_knowledge
 from echod.memory.document import Document, Unreadable, parse
-from echod.memory.policy import CompressPlan, Facts, Policy, archive_name, archive_text, plan_compress
+from echod.memory.policy import CompressPlan, Facts, Policy, plan_compress
 from echod.state.entries import EntryLog
 from echod.store import layout
 from echod.store.changeset import ChangeSet, Write
@@ -65,13 +65,11 @@ def _document(view: RoleView) -> Document | Unreadable:
 def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: date) -> Proposal:
     role = PurePosixPath(view.role.name)
     digest = None if view.knowledge is None else view.knowledge.digest
-    adding = len(archive_text(plan.archived, job))
-    archive = archive_name(today.year, pruned_sizes(view.role), adding)
     changes = ChangeSet(
         kind="compress",
         role=view.role.name,
         summary=plan.summary,
         writes=(Write(role / layout.KNOWLEDGE, digest, data),),
-        appends=append_to(role / archive, plan.archived, job),
+        appends=pruned(view.role, today, plan.archived, job),
     )
     return Proposal(changes)
