@@ -25,6 +25,7 @@ from echod.store.journal import Journal
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.plan import Gate, open_gate
+from echod.store.purge import finish
 from echod.store.records import RecordState
 from echod.store.recover import Parked, Recovery, recover_role
 from echod.store.retention import retain
@@ -181,6 +182,7 @@ class Engine:
     def retain(self) -> int:
         """Forget what is beyond its time, in every journal; how many bytes that freed. Daily."""
         with told("tidy up the journal in", self._journal.root):
+            finish(self._journal.root)
             return sum(
                 retain(self._journal.of(role), self._limits, self._clock)
                 for store in self._journal.stores()

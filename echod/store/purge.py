@@ -29,13 +29,18 @@ def forget(journal: Path, store: Store) -> None:
         StoreFault: it cannot be removed.
     """
     directory = _directory(journal, store)
-    going = journal.with_name(_GOING + directory.name)
     with told("tidy up the journal in", journal):
+        finish(journal)
         if directory.exists():
             # In one step, so that nobody ever finds half a journal.
-            directory.rename(going)
-        if going.exists():
-            shutil.rmtree(going)
+            directory.rename(journal.with_name(_GOING + directory.name))
+            finish(journal)
+
+
+def finish(journal: Path) -> None:
+    """Remove what a process left that was killed while it forgot a store. Whoever calls holds the worker lock."""
+    for going in sorted(journal.parent.glob(f"{_GOING}*")):
+        shutil.rmtree(going)
 
 
 def _directory(journal: Path, store: Store) -> Path:
