@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from echod.jobs.facts import facts_of
-from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
+from echod.jobs.stamps import Stamp, plain_stamp
+from echod.memory.document import Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
 from echod.memory.policy.lines import document_lines, room
@@ -24,8 +25,7 @@ from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 
-_Stamp = tuple[int, int, int, int]
-_Version = tuple[_Stamp, date, Policy]
+_Version = tuple[Stamp, date, Policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Looks:
     """Remembers what it saw; one for a process."""
 
     def __init__(self) -> None:
-        self._glances: dict[Path, tuple[_Stamp, Glance]] = {}
-        self._staying: dict[Path, tuple[_Stamp, int]] = {}
+        self._glances: dict[Path, tuple[Stamp, Glance]] = {}
+        self._staying: dict[Path, tuple[Stamp, int]] = {}
         self._outlooks: dict[Path, tuple[_Version, Outlook]] = {}
 
     def at(self, role: Role) -> Glance:
@@ -133,7 +133,7 @@ class Looks:
         return known[1]
 
 
-def _glance(role: Role, stamp: _Stamp) -> Glance:
+def _glance(role: Role, stamp: Stamp) -> Glance:
     try:
         data = role.memory.read_bytes()
     except OSError:
@@ -180,12 +180,9 @@ def _entries(role: Role, document: Document) -> Iterator[Seen]:
             )
 
 
-def _stamp(file: Path) -> _Stamp | None:
+def _stamp(file: Path) -> Stamp | None:
     """None for what is no plain file of a size that is read."""
     try:
-        status = file.lstat()
+        return plain_stamp(file)
     except OSError:
         return None
-    if file.is_symlink() or not file.is_file() or status.st_size > SIZE_LIMIT:
-        return None
-    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

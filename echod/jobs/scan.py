@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 
+from echod.jobs.stamps import Stamp, stamp_of
 from echod.memory.document import SIZE_LIMIT
 from echod.memory.exposed import Place, find_places
 from echod.store import layout
@@ -29,7 +30,7 @@ class Candidate:
 
     role: Role
     path: Path
-    same: tuple[int, ...] = ()
+    same: Stamp | None = None
     size: int = 0
     problem: str | None = None
 
@@ -68,7 +69,7 @@ class Scan:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[Path, tuple[tuple[int, ...], int]]] = {}
+        self._known: dict[str, dict[Path, tuple[Stamp | None, int]]] = {}
 
     def look(self, store: Store, budget_bytes: int) -> bool:
         """Look at files that are new or changed, the first of them at least, as long as the budget lasts.
@@ -130,8 +131,7 @@ def _candidate(role: Role, path: Path) -> Candidate:
         return Candidate(role, path, problem=f"It cannot be read: {error.strerror}.")
     if status.st_size > SIZE_LIMIT:
         return Candidate(role, path, problem=f"It has {status.st_size:,} bytes, more than echod reads.")
-    same = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    return Candidate(role, path, same, status.st_size)
+    return Candidate(role, path, stamp_of(status), status.st_size)
 
 
 def _may_hold_text(entry: os.DirEntry[str]) -> bool:

@@ -6,8 +6,11 @@ Looking at a hundred projects must cost little, so what was counted in a file is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import stat_result
 from pathlib import Path
+from stat import S_ISREG
 
+from echod.jobs.stamps import Stamp, stamp_of
 from echod.memory.document import SIZE_LIMIT, Unreadable, parse
 from echod.status_report import GateReport, RoleInfo, StoreInfo
 from echod.store import layout
@@ -28,7 +31,7 @@ class Survey:
     """Counts what is in stores; remembers the counts of files that have not changed since."""
 
     def __init__(self) -> None:
-        self._counts: dict[Path, tuple[tuple[int, ...], _Count]] = {}
+        self._counts: dict[Path, tuple[Stamp, _Count]] = {}
 
     def of(self, store: Store, limit: int, gate: GateReport | None) -> StoreInfo:
         """One store. `limit` is its line limit for memory files; the gate's verdict is passed through."""
@@ -63,20 +66,20 @@ class Survey:
             return _Count(0, {}, None)
         except OSError as error:
             return _Count(None, {}, f"{file.name} cannot be read: {error.strerror}.")
-        same = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        same = stamp_of(status)
         known = self._counts.get(file)
         if known is not None and known[0] == same:
             return known[1]
-        count = _count(file, status.st_size)
+        count = _count(file, status)
         self._counts[file] = (same, count)
         return count
 
 
-def _count(file: Path, size: int) -> _Count:
-    if file.is_symlink() or not file.is_file():
+def _count(file: Path, status: stat_result) -> _Count:
+    if not S_ISREG(status.st_mode):
         return _Count(None, {}, f"{file.name} is not a plain file; echod leaves it alone.")
-    if size > SIZE_LIMIT:
-        return _Count(None, {}, f"{file.name} has {size:,} bytes, more than echod reads.")
+    if status.st_size > SIZE_LIMIT:
+        return _Count(None, {}, f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
     try:
         data = file.read_bytes()
     except OSError as error:

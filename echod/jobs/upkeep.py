@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import date
 from os import stat_result
 from pathlib import Path
-from stat import S_ISREG
 
 from echod.jobs.care import Care, only_on_request
 from echod.jobs.facts import facts_of, facts_of_knowledge, note_entries
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
-from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
+from echod.jobs.stamps import Stamp, plain_stamp
+from echod.memory.document import Document, Layer, parse
 from echod.memory.policy import Policy, plan_compress, plan_prune
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need
@@ -26,14 +26,12 @@ from echod.store import layout
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 
-_Stamp = tuple[int, int, int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """When and at what a file was looked at, and what it called for (None: nothing)."""
 
-    stamp: _Stamp | None
+    stamp: Stamp | None
     day: date
     policy: Policy
     reason: str | None
@@ -81,7 +79,7 @@ class Upkeep:
 
     def _of_role(self, role: Role, care: Care, mode: str, now: float, today: date) -> Iterator[Need]:
         policy = care.policy
-        memory, knowledge = _plain(role.memory), _plain(role.knowledge)
+        memory, knowledge = plain_stamp(role.memory), plain_stamp(role.knowledge)
         wanted = {
             JobKind.PRUNE: (self._reason(role, role.memory, memory, policy, today), memory),
             JobKind.COMPRESS: (self._reason(role, role.knowledge, knowledge, policy, today), knowledge),
@@ -98,7 +96,7 @@ class Upkeep:
             reason = f"{count} referenced {policy.promote_references} times or more"
             yield _need(JobKind.PROMOTE, role, reason, now, (mode, memory, often))
 
-    def _reason(self, role: Role, file: Path, stamp: _Stamp | None, policy: Policy, today: date) -> str | None:
+    def _reason(self, role: Role, file: Path, stamp: Stamp | None, policy: Policy, today: date) -> str | None:
         known = self._seen.get(file)
         if known is not None and (known.stamp, known.day, known.policy) == (stamp, today, policy):
             return known.reason
@@ -139,7 +137,7 @@ def _need(kind: JobKind, role: Role, reason: str, now: float, named_by: tuple[ob
     return Need(kind=kind, store=role.store.key, role=role.name, fingerprint=name, reason=reason, due=now)
 
 
-def _document(file: Path, stamp: _Stamp | None) -> Document | None:
+def _document(file: Path, stamp: Stamp | None) -> Document | None:
     """What a file holds; None where there is none that is maintained. Whoever changes it reads it with more care."""
     if stamp is None:
         return None
@@ -148,13 +146,6 @@ def _document(file: Path, stamp: _Stamp | None) -> Document | None:
     except FileNotFoundError:
         return None
     return document if isinstance(document, Document) else None
-
-
-def _plain(file: Path) -> _Stamp | None:
-    status = _stat(file)
-    if status is None or not S_ISREG(status.st_mode) or status.st_size > SIZE_LIMIT:
-        return None
-    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _stat(path: Path) -> stat_result | None:
