@@ -34,7 +34,10 @@ def apply(desk: Desk, record: Record) -> Record:
         _give_up_or_park(desk, record, error)
     done = replace(record, state=RecordState.APPLIED)
     desk.journal.save(done)
-    desk.journal.note_own({w.path: w.mtime_ns for w in done.writes if w.mtime_ns})
+    # Nobody asks for those in archives, which get new files for ever.
+    archives = desk.ground.path_of("archive/")
+    own = (write for write in done.writes if write.mtime_ns and not write.path.startswith(archives))
+    desk.journal.note_own({write.path: write.mtime_ns for write in own})
     if done.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in done.consumes):
         mark_dirty(desk.ground.role.store)
     desk.trace(Step.APPLIED)

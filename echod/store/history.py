@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from echod.memory.document import Document
 from echod.store.desk import Readings
@@ -59,7 +60,7 @@ def records_of(journal: Journal, role: Role) -> tuple[Record, ...]:
 def rewrites(journal: Journal, role: Role, readings: Readings) -> tuple[Rewrite, ...]:
     """The commits of a role that wrote its memory file, oldest first; without those whose contents are gone."""
     done = {commit.seq: commit for commit in _of_role(journal, role)}
-    own, path = journal.of(role), f"{role.name}/{MEMORY}"
+    own, path = journal.of(role), str(PurePosixPath(role.name, MEMORY))
     found = []
     for record in records_of(journal, role):
         for write in record.writes:

@@ -36,7 +36,6 @@ from echod.store.records import Record, RecordState
 from echod.store.shelf import Shelf
 
 _ROOT_ROLE = "+root"
-_ARCHIVE = "archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +217,9 @@ class RoleJournal:
         return own
 
     def note_own(self, times: Mapping[str, int]) -> None:
-        """Remember modification times; after a power cut they are merely unknown.
-
-        Not those in archives: nobody asks for them, and archives get new files for ever.
-        """
+        """Remember modification times; after a power cut they are merely unknown."""
         if times:
-            known = {**self.own_writes(), **times}
-            merged = {path: time for path, time in known.items() if _ARCHIVE not in path.split("/")[:-1]}
+            merged = {**self.own_writes(), **times}
             replace_lazily(self.root / "own", json.dumps(merged, sort_keys=True).encode())
 
     def note_lock(self, mark: str) -> None:

@@ -73,6 +73,25 @@ def test_the_journal_knows_the_very_same_stores(home: Path, engine: Engine, pack
     assert store_at(packs_store(home).root) == packs_store(home)
 
 
+@pytest.mark.parametrize("which", ["a pack", "a pack called archive", "the global memory"])
+def test_which_memory_echod_wrote_and_when_is_known_of_every_role(home: Path, engine: Engine, which: str) -> None:
+    """The memory file of one has no directory of its own, that of another lies in one that is called like archives."""
+    stores = {"a pack": ("fastapi", packs_store), "a pack called archive": ("archive", packs_store)}
+    name, store_of = stores.get(which, ("", global_store))
+    role = Role(store_of(home), name)
+    make(role)
+    path = PurePosixPath(name)
+    writes = (Write(path / "MEMORY.md", None, TEXT), Write(path / "archive/MEMORY-2026-11-28.md", None, TEXT))
+
+    with engine.open_role(role) as session:
+        session.read()
+        session.commit(1, ChangeSet("pack", name, "", writes, origin=Origin.PERSON))
+
+    (made,) = engine.rewrites(role)
+    assert (made.done.job, made.before.blocks, made.after.render()) == (1, (), TEXT)
+    assert engine.own_writes(role.store) == {role.memory: role.memory.stat().st_mtime_ns}
+
+
 def test_the_lock_of_the_other_writers_is_held_and_respected(home: Path, engine: Engine, pack: Role) -> None:
     lock = global_store(home).root / LOCK
     with engine.open_role(pack):
