@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from echod.memory.policy.archive_text import REMOVED, archive_name
 from echod.memory.redact import redact, redact_entry
 from echod.store.desk import Desk
 from echod.store.fsops import read_all
@@ -45,10 +46,23 @@ def archived(desk: Desk) -> Archived:
 
 
 def leaving(desk: Desk, texts: Iterable[str], reason: str) -> tuple[tuple[str, bytes], ...]:
-    """The append that keeps texts in `archive/removed-{year}.md`, redacted; nothing for no texts."""
+    """The append that keeps texts in `archive/removed-{year}.md`, or in the next once that is full, redacted.
+
+    Nothing for no texts.
+    """
     kept = [redact_entry(text).text for text in texts if text.strip()]
     if not kept:
         return ()
     day = datetime.fromtimestamp(desk.clock()).astimezone().date()
-    composed = "".join(f"<!-- echod: {reason}, {day.isoformat()} -->\n{text.rstrip()}\n\n" for text in kept)
-    return ((desk.ground.path_of(f"archive/removed-{day.year}.md"), composed.encode()),)
+    composed = "".join(f"<!-- echod: {reason}, {day.isoformat()} -->\n{text.rstrip()}\n\n" for text in kept).encode()
+    name = archive_name(day.year, _sizes(desk), len(composed), stem=REMOVED)
+    return ((desk.ground.path_of(name), composed),)
+
+
+def _sizes(desk: Desk) -> dict[str, int]:
+    """Bytes of the archives that texts are added to, by name."""
+    if desk.ground.home.stat("archive") is None:
+        return {}
+    directory, _ = desk.ground.place(desk.ground.path_of("archive/x"))
+    names = (name for name in directory.names() if name.startswith(f"{REMOVED}-"))
+    return {name: found.st_size for name in names if (found := directory.stat(name)) is not None}

@@ -18,6 +18,7 @@ from echod.memory.document import Document, Layer, parse
 from echod.memory.identity import entry_ids
 from echod.memory.notes import Note
 from echod.memory.policy import Policy, Rule
+from echod.memory.policy.archive_text import ARCHIVE_LIMIT
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.store.engine import Engine
@@ -251,6 +252,22 @@ class TestAForgottenEntryStaysForgotten:
 
         assert (place.role.path / f"archive/removed-{TODAY.year}.md").read_text().count(more) == 1
         assert place.kept(forgotten).entry.text == learning("money is in cents")
+
+    def test_whichever_archive_tells_of_it(self, place: Place, forgotten: str) -> None:
+        first = place.role.path / f"archive/removed-{TODAY.year}.md"
+        first.write_bytes(first.read_bytes() + b"x" * ARCHIVE_LIMIT)
+        full = first.stat().st_size
+        also = place.ids()[0]
+        place.forgets(also)
+        without = place.memory
+        place.now += _HOUR
+
+        place.write(memory_text().replace("- **confidence**: 0.8\n", "- **confidence**: 0.93\n", 1))
+
+        assert place.looks() == without
+        assert first.stat().st_size == full
+        assert first.with_stem(f"{first.stem}-2").read_text().count("- **confidence**: 0.93\n") == 1
+        assert also not in place.ids()
 
     def test_a_stale_copy_that_undoes_other_work_too(self, place: Place, forgotten: str) -> None:
         place.now += _HOUR

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import PurePosixPath
 
 import pytest
 
+from echod.memory.policy.archive_text import ARCHIVE_LIMIT
 from echod.store.changeset import Append, ChangeSet, Origin, Write, digest
 from echod.store.faults import Refused
 from tests.store.conftest import HEADER, Place, consolidation, entry
@@ -93,6 +95,25 @@ def test_what_undo_takes_out_is_kept(place: Place) -> None:
     place.engine().undo(1, by=2)
 
     assert THIRD.strip() in next(place.archive.glob("removed-*.md")).read_bytes()
+
+
+def test_what_is_kept_begins_a_new_archive_once_one_is_full(place: Place) -> None:
+    place.archive.mkdir()
+    full = place.archive / f"removed-{datetime.fromtimestamp(place.clock()).astimezone().year}.md"
+    full.write_bytes(b"x" * (ARCHIVE_LIMIT - 10))
+    for number, title in enumerate(("Third", "Fourth")):
+        place.findings("agent", entry(title))
+        consolidate(place, 2 * number)
+
+        place.engine().undo(2 * number, by=2 * number + 1)
+
+        (place.role.path / "agent-findings.md").unlink()
+
+    assert full.stat().st_size == ARCHIVE_LIMIT - 10
+    kept = full.with_stem(f"{full.stem}-2").read_bytes()
+    assert THIRD.strip() in kept
+    assert entry("Fourth").strip() in kept
+    assert len(list(place.archive.glob("removed-*"))) == 2
 
 
 def test_undone_findings_are_unknown_again_and_marked(place: Place) -> None:
