@@ -6,7 +6,9 @@ Looks only. Where single items come from is told in `review_sources`, what an an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from echod.jobs.care import Care
@@ -22,8 +24,9 @@ from echod.jobs.review_items import (
     first_prune_id,
     item_id,
 )
-from echod.jobs.review_look import Looks
+from echod.jobs.review_look import Looks, entries_of, seen_stamp
 from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
+from echod.jobs.stamps import Remembered
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
@@ -32,13 +35,26 @@ from echod.store.layout import Role, Store
 from echod.store.reviews import CLAIM, Question
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen in a store: its memory files, what agents asked for by role, what was set aside."""
+
+    looks: Looks = field(default_factory=Looks)
+    asked: Remembered[tuple[Item, ...]] = field(default_factory=Remembered)
+    set_aside: Remembered[Item] = field(default_factory=Remembered)
+
+    def forget_unasked(self) -> None:
+        for remembered in (self.looks, self.asked, self.set_aside):
+            remembered.forget_unasked()
+
+
 class Review:
     """Gathers what waits; one for a process, since it remembers what it read."""
 
     def __init__(self, engine: Engine, entries: EntryLog | None) -> None:
         self._engine = engine
         self._entries = entries
-        self._looks = Looks()
+        self._seen: defaultdict[str, _Seen] = defaultdict(_Seen)
 
     def items(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> tuple[Item, ...]:
         """What waits in a store, the oldest first. A role that cannot be read is told elsewhere.
@@ -53,10 +69,12 @@ class Review:
             Busy, StoreFault: the journal cannot be read.
         """
         answered = frozenset[str]() if self._entries is None else self._entries.answers.of(store.key)
-        found = {item.id: item for item in self._all(store, care, kept, now) if item.id not in answered}
+        seen = self._seen[store.key]
+        found = {item.id: item for item in self._all(store, seen, care, kept, now) if item.id not in answered}
+        seen.forget_unasked()
         return tuple(sorted(found.values(), key=lambda item: (item.at, item.id)))
 
-    def _all(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> Iterator[Item]:
+    def _all(self, store: Store, seen: _Seen, care: Care, kept: Sequence[KeptBack], now: float) -> Iterator[Item]:
         try:
             roles = layout.roles_of(store)
         except OSError:
@@ -65,13 +83,13 @@ class Review:
         for question in self._engine.questions(store):
             asked[question.role].append(question)
         for name, questions in asked.items():
-            yield from self._asked(Role(store, name), questions)
+            yield from _asked(Role(store, name), tuple(questions), seen.asked)
         held = {} if self._entries is None else self._entries.held(store.key)
         pins = self._entries is not None and bool(self._entries.pinned(store.key, local_day(now)))
         for role in roles:
-            yield from suspicious(role, self._looks.at(role))
-            yield from self._too_long(role, care, held.get(role.name), now, pins=pins)
-            yield from set_aside(role)
+            yield from suspicious(role, seen.looks.at(role))
+            yield from self._too_long(role, seen.looks, care, held.get(role.name), now, pins=pins)
+            yield from set_aside(role, seen.set_aside)
         for one in kept:
             name = one.path.name
             identity = item_id(one.role, Kind.UNDONE, name, one.digest)
@@ -81,26 +99,17 @@ class Review:
             identity = item_id(role, review.kind, review.at, review.text)
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
 
-    def _asked(self, role: Role, questions: Sequence[Question]) -> Iterator[Item]:
-        contents = self._looks.into(role)
-        for question in questions:
-            entry = contents.entries.get(question.entry)
-            if entry is None:
-                continue
-            if question.kind == CLAIM:
-                yield from claim(role, question, entry)
-            else:
-                yield from replacements(role, question, entry, contents)
-
-    def _too_long(self, role: Role, care: Care, held_since: float | None, now: float, *, pins: bool) -> Iterator[Item]:
+    def _too_long(
+        self, role: Role, looks: Looks, care: Care, held_since: float | None, now: float, *, pins: bool
+    ) -> Iterator[Item]:
         if care.opted_out(JobKind.PRUNE) is not None:
             return
         until = None if held_since is None else held_until(held_since, now)
         limit = care.policy.memory_line_limit
         # A plan costs more than all else that is looked at here, and in most files it is plain what it would say.
-        if until is None and (self._looks.at(role).lines <= limit or (not pins and self._looks.staying(role) <= limit)):
+        if until is None and (looks.at(role).lines <= limit or (not pins and looks.staying(role) <= limit)):
             return
-        outlook = self._looks.outlook(role, self._entries, care.policy, local_day(now))
+        outlook = looks.outlook(role, self._entries, care.policy, local_day(now))
         if outlook is None:
             return
         if held_since is not None and until is not None and takes_most(outlook.lines_before, outlook.lines_after):
@@ -112,5 +121,27 @@ class Review:
         over = outlook.over_limit
         if over is not None and not over.another_day_helps:
             identity = item_id(role, Kind.TOO_LONG, over.limit, over.protected, over.pinned, over.stuck)
-            at = self._looks.at(role).at
+            at = looks.at(role).at
             yield Item(identity, role, Kind.TOO_LONG, at, f"It stays too long: {over.sentence}", (), Told())
+
+
+def _asked(role: Role, questions: tuple[Question, ...], known: Remembered[tuple[Item, ...]]) -> tuple[Item, ...]:
+    """What agents asked for in a role. Whether it still matters stands in the memory file."""
+    stamp = seen_stamp(role.memory)
+    if stamp is None:
+        return ()
+    with suppress(OSError):  # told elsewhere
+        return known.of(role, (stamp, questions), lambda: tuple(_still_asked(role, questions)))
+    return ()
+
+
+def _still_asked(role: Role, questions: Iterable[Question]) -> Iterator[Item]:
+    entries = entries_of(role)
+    for question in questions:
+        entry = entries.get(question.entry)
+        if entry is None:
+            continue
+        if question.kind == CLAIM:
+            yield from claim(role, question, entry)
+        else:
+            yield from replacements(role, question, entry, entries)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from types import MappingProxyType
 
 from echod.jobs.facts import facts_of
-from echod.jobs.stamps import Stamp, plain_stamp
+from echod.jobs.stamps import Remembered, Stamp, plain_stamp
 from echod.memory.document import Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
@@ -24,8 +23,6 @@ from echod.memory.similarity import bare_title, learning_of
 from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
-
-_Version = tuple[Stamp, date, Policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +52,6 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """A memory file: its entries by id, and how it reads."""
-
-    entries: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
-    document: Document | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Outlook:
     """What pruning would do to a file today.
 
@@ -80,64 +69,79 @@ class Outlook:
 
 
 class Looks:
-    """Remembers what it saw; one for a process."""
+    """Remembers what it saw in a store; one for each."""
 
     def __init__(self) -> None:
-        self._glances: dict[Path, tuple[Stamp, Glance]] = {}
-        self._staying: dict[Path, tuple[Stamp, int]] = {}
-        self._outlooks: dict[Path, tuple[_Version, Outlook]] = {}
+        self._glances: Remembered[Glance] = Remembered()
+        self._staying: Remembered[int] = Remembered()
+        self._outlooks: Remembered[Outlook | None] = Remembered()
+
+    def forget_unasked(self) -> None:
+        """Forget what nobody asked for since the last time."""
+        for remembered in (self._glances, self._staying, self._outlooks):
+            remembered.forget_unasked()
 
     def at(self, role: Role) -> Glance:
         """A role's memory file; nothing where it cannot be read or understood, which is told elsewhere."""
-        stamp = _stamp(role.memory)
+        stamp = seen_stamp(role.memory)
         if stamp is None:
             return Glance()
-        known = self._glances.get(role.memory)
-        if known is None or known[0] != stamp:
-            known = self._glances[role.memory] = (stamp, _glance(role, stamp))
-        return known[1]
-
-    def into(self, role: Role) -> Contents:
-        """The entries of a role's memory file, read anew; nothing as above."""
-        document = None if _stamp(role.memory) is None else _document(role.memory)
-        if document is None:
-            return Contents()
-        return Contents({seen.id: seen for seen in _entries(role, document)}, document)
+        try:
+            return self._glances.of(role.memory, stamp, lambda: _glance(role, stamp))
+        except OSError:
+            return Glance()
 
     def staying(self, role: Role) -> int:
         """Lines of a memory file that no rule ever takes out, pinned entries aside."""
-        stamp = _stamp(role.memory)
-        if stamp is None:
-            return 0
-        known = self._staying.get(role.memory)
-        if known is None or known[0] != stamp:
+        stamp = seen_stamp(role.memory)
+
+        def counted() -> int:
             document = _document(role.memory)
-            known = self._staying[role.memory] = (stamp, 0 if document is None else _staying(document))
-        return known[1]
+            return 0 if document is None else _staying(document)
+
+        try:
+            return 0 if stamp is None else self._staying.of(role.memory, stamp, counted)
+        except OSError:
+            return 0
 
     def outlook(self, role: Role, entries: EntryLog | None, policy: Policy, today: date) -> Outlook | None:
         """What pruning would do to a role's memory file; None where it cannot be read or understood."""
-        stamp = _stamp(role.memory)
-        if stamp is None:
-            return None
-        version = (stamp, today, policy)
-        known = self._outlooks.get(role.memory)
-        if known is None or known[0] != version:
-            document = self.into(role).document
+        stamp = seen_stamp(role.memory)
+
+        def planned() -> Outlook | None:
+            document = _document(role.memory)
             if document is None:
                 return None
             facts = Facts() if entries is None else facts_of(role, entries, policy, today, document)
             plan = plan_prune(role.name, document, facts, policy, today)
-            found = Outlook(plan.summary, plan.lines_before, plan.lines_after, plan.over_limit)
-            known = self._outlooks[role.memory] = (version, found)
-        return known[1]
+            return Outlook(plan.summary, plan.lines_before, plan.lines_after, plan.over_limit)
+
+        try:
+            return None if stamp is None else self._outlooks.of(role.memory, (stamp, today, policy), planned)
+        except OSError:
+            return None
+
+
+def entries_of(role: Role) -> Mapping[str, Seen]:
+    """The entries of a role's memory file by id, read anew; none where it cannot be understood.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    document = _document(role.memory)
+    return {} if document is None else {seen.id: seen for seen in _entries(role, document)}
+
+
+def seen_stamp(file: Path) -> Stamp | None:
+    """The stamp of a plain file of a size that is read; None for anything else, and where that cannot be seen."""
+    try:
+        return plain_stamp(file)
+    except OSError:
+        return None
 
 
 def _glance(role: Role, stamp: Stamp) -> Glance:
-    try:
-        data = role.memory.read_bytes()
-    except OSError:
-        return Glance()
+    data = role.memory.read_bytes()
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     suspicious: tuple[Seen, ...] = ()
     if may_speak_to_agents(data.decode(errors="replace")):
@@ -148,10 +152,7 @@ def _glance(role: Role, stamp: Stamp) -> Glance:
 
 
 def _document(memory: Path) -> Document | None:
-    try:
-        document = parse(memory.read_bytes())
-    except OSError:
-        return None
+    document = parse(memory.read_bytes())
     return document if isinstance(document, Document) else None
 
 
@@ -178,11 +179,3 @@ def _entries(role: Role, document: Document) -> Iterator[Seen]:
                 hashlib.sha256(block.text[block.entry.body.start : block.entry.body.end].encode()).hexdigest(),
                 speaks_to_agents(block.text),
             )
-
-
-def _stamp(file: Path) -> Stamp | None:
-    """None for what is no plain file of a size that is read."""
-    try:
-        return plain_stamp(file)
-    except OSError:
-        return None

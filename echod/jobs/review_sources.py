@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
-from echod.jobs.review_look import Contents, Glance, Seen
-from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
+from echod.jobs.review_look import Glance, Seen, seen_stamp
+from echod.jobs.stamps import Remembered, Stamp
+from echod.memory.document import Layer, Unreadable, parse
 from echod.memory.superseding import Doubt
 from echod.store import layout
 from echod.store.changeset import digest
@@ -36,11 +39,9 @@ def claim(role: Role, question: Question, entry: Seen) -> Iterator[Item]:
     yield Item(identity, role, Kind.CLAIM, question.at, text, (entry.title,), Claim(entry.id, layer))
 
 
-def replacements(role: Role, question: Question, entry: Seen, contents: Contents) -> Iterator[Item]:
+def replacements(role: Role, question: Question, entry: Seen, entries: Mapping[str, Seen]) -> Iterator[Item]:
     """Each entry that another one says it replaces; or that there is none."""
-    others = [
-        other for other in contents.entries.values() if other.plain_title == question.wanted and other.id != entry.id
-    ]
+    others = [other for other in entries.values() if other.plain_title == question.wanted and other.id != entry.id]
     for other in others:
         why = _why(other, question)
         text = f"{entry.title!r} ({entry.id}) says that it replaces this entry, which stayed because {why}."
@@ -66,8 +67,8 @@ def suspicious(role: Role, glance: Glance) -> Iterator[Item]:
         yield Item(identity, role, Kind.SPEAKS_TO_AGENTS, glance.at, text, (entry.title,), Suspicious(entry.id))
 
 
-def set_aside(role: Role) -> Iterator[Item]:
-    """The findings files in a role's quarantine."""
+def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
+    """The findings files in a role's quarantine; one that is the same as in `known` is not read again."""
     directory = role.path / layout.QUARANTINE
     try:
         if directory.is_symlink():
@@ -76,17 +77,15 @@ def set_aside(role: Role) -> Iterator[Item]:
     except OSError:
         return  # mostly there is none
     for path in files:
-        if path.name != layout.REASONS and (item := _one(role, path)) is not None:
-            yield item
+        stamp = None if path.name == layout.REASONS else seen_stamp(path)
+        if stamp is None:
+            continue
+        with suppress(OSError):  # gone since
+            yield known.of(path, stamp, partial(_one, role, path, stamp))
 
 
-def _one(role: Role, path: Path) -> Item | None:
-    try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > SIZE_LIMIT:
-            return None
-        at, data = path.stat().st_mtime, path.read_bytes()
-    except OSError:
-        return None
+def _one(role: Role, path: Path, stamp: Stamp) -> Item:
+    data = path.read_bytes()
     match = _SET_ASIDE.fullmatch(path.name)
     name = f"{match['findings']}.md" if match else path.name
     if layout.AGENT_FINDINGS.fullmatch(name) is None:
@@ -96,6 +95,5 @@ def _one(role: Role, path: Path) -> Item | None:
         problem = read.reason if isinstance(read, Unreadable) else None
     text = f"{path.name} was set aside in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = SetAside(path.name, name, digest(data), problem)
-    return Item(
-        item_id(role, Kind.QUARANTINED, path.name, subject.digest), role, Kind.QUARANTINED, at, text, (), subject
-    )
+    identity = item_id(role, Kind.QUARANTINED, path.name, subject.digest)
+    return Item(identity, role, Kind.QUARANTINED, stamp[2] / 1e9, text, (), subject)

@@ -415,6 +415,42 @@ def test_an_item_keeps_its_id_from_look_to_look(desk: Desk) -> None:
     assert len({item.id for item in desk.items()}) == 2
 
 
+def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.write("MEMORY.md", HEAD + protected(20))
+    desk.write("ward-findings.md", replacing() + learning("sockets leak", "notes"))
+    desk.consolidate()
+    desk.write("quarantine/elm-findings.md", "<<<<<<< ours\n")
+    read: list[Path] = []
+    real = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.append(path)
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+
+    def own(engine: Engine, review: Review) -> tuple[Item, ...]:
+        read.clear()
+        return review.items(desk.role.store, CARE, kept_back(engine, desk.role.store), time.time())
+
+    with desk.entries() as entries:
+        engine = desk.engine()
+        review = Review(engine, entries)
+        first = own(engine, review)
+        assert {desk.role.memory, desk.role.path / "quarantine/elm-findings.md"} <= set(read)
+
+        assert own(engine, review) == first
+        assert [path for path in read if path.is_relative_to(desk.role.path)] == []
+
+        desk.write("quarantine/elm-findings.md", learning("sockets leak"))
+        desk.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
+        assert own(engine, review) == Review(engine, entries).items(desk.role.store, CARE, (), time.time()) != first
+
+        desk.write("MEMORY.md", HEAD + learning("sockets leak", "traced"))
+        (desk.role.path / "quarantine/fir-findings.md").unlink()
+        assert own(engine, review) == Review(engine, entries).items(desk.role.store, CARE, (), time.time())
+
+
 TITLES = st.sampled_from([OLD, NEW, "sockets leak", "money is in cents"])
 LAYERS = st.sampled_from(["etched", "notes", "inscribed", "traced"])
 AGES = st.integers(0, 5)
