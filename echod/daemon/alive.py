@@ -20,5 +20,7 @@ def observe(paths: Paths, version: str, monotonic: float) -> Liveness:
         OSError: the lock or the heartbeat is there but cannot be read.
     """
     # The heartbeat first: a daemon that starts between the two looks is "starting", never "hung".
-    heartbeat = read(paths.heartbeat)
-    return liveness(heartbeat, lock_state(paths.daemon_lock), monotonic, look_up, version)
+    heartbeat, lock = read(paths.heartbeat), lock_state(paths.daemon_lock)
+    if heartbeat is not None and not lock.held:
+        heartbeat = read(paths.heartbeat)  # one that stops in order between the two looks was not killed
+    return liveness(heartbeat, lock, monotonic, look_up, version)

@@ -157,14 +157,14 @@ def liveness(
     """Judge a daemon by its lock, its heartbeat and its process.
 
     Args:
-        heartbeat: what `read` gave.
+        heartbeat: what `read` gave; where no daemon runs, read after the lock was looked at.
         lock: the state of `Paths.daemon_lock`.
         monotonic: seconds of the monotonic clock, which all processes share.
         find: looks a process up (`process.look_up`).
         version: the version of whoever asks.
     """
     if not lock.held:
-        return Liveness(State.STOPPED, "The daemon is not running.", None)
+        return Liveness(State.STOPPED, _ended(heartbeat), None)
     holder = lock.holder
     process = find(holder.pid) if holder else None
     if holder is None or process is None or process.started != holder.started:
@@ -188,6 +188,16 @@ def liveness(
         text = f"The daemon runs version {own.version}, this is {version}."
         return Liveness(State.UPGRADED, text, own, pid)
     return Liveness(State.RUNNING, own.health, own, pid)
+
+
+def _ended(left: Heartbeat | None) -> str:
+    """A daemon that stops in order takes its heartbeat with it; one that was killed cannot."""
+    if left is None:
+        return "The daemon is not running."
+    return (
+        f"The daemon is not running: process {left.pid} did not stop in order, so it was killed, failed, or went down "
+        "with the machine. What it left half done is finished when it starts again."
+    )
 
 
 def _own(heartbeat: Heartbeat | None, process: Process) -> Heartbeat | None:

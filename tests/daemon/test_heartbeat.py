@@ -161,6 +161,15 @@ def test_without_the_lock_there_is_no_daemon_whatever_the_heartbeat_says() -> No
     assert _judge(BEAT, LockState(held=False, holder=HOLDER))[0] is State.STOPPED
 
 
+def test_a_daemon_that_left_its_heartbeat_did_not_stop_in_order() -> None:
+    gone = LockState(held=False, holder=HOLDER)
+
+    assert _judge(None, gone) == (State.STOPPED, "The daemon is not running.")
+    state, text = _judge(BEAT, gone)
+    assert state is State.STOPPED
+    assert "process 42 did not stop in order" in text
+
+
 def test_a_daemon_whose_loop_hangs_is_told_by_the_age_of_its_last_sign() -> None:
     state, text = _judge(BEAT, now=NOW + FRESH_SECONDS + 1)
 

@@ -88,6 +88,9 @@ def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> 
 
     assert said["since"] == pytest.approx(beat, abs=1)
     assert said["since"] <= beat
+    assert f"process {running.process.pid} did not stop in order" in said["text"]
+    assert said["fix"].startswith("Start it with: echod ")
+    assert home.echod("status").returncode == 3
 
 
 def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Home) -> None:
@@ -99,6 +102,8 @@ def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Ho
     (said,) = warnings(home, "daemon-stopped")
 
     assert before - 1 <= said["since"] <= after
+    assert said["text"] == "The daemon is not running."
+    assert home.echod("status").returncode == 3
 
 
 def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Path) -> None:
