@@ -20,8 +20,9 @@ from echod.state.database import Database
 from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity
 from echod.state.settled import is_settled, settle, unsettle
 
-LONGEST_WAIT_SECONDS: Final = 12 * 3600.0
-"""A pause or deferral that would last longer was computed while the clock was wrong; the next `put` cuts it short."""
+LONGEST_DEFERRAL_SECONDS: Final = 24 * 3600.0
+"""No job waits longer for a person or a workflow. A deferral, or a pause beyond the back-off's cap, that would last
+longer was computed while the clock was wrong; the next `put` cuts it short."""
 
 DEFAULT_BACKOFF: Final = Backoff()
 _DELETED_AT_ONCE: Final = 500
@@ -336,9 +337,13 @@ class JobQueue:
 
     def _renewed(self, waiting: Job, need: Need, now: float) -> Job:
         """A pending job with a newer cause. What it waits for besides its input stays, within reason."""
-        # A changed input deserves an early try after failures, though not one at every change.
-        early = waiting.state is JobState.QUEUED and waiting.fingerprint != need.fingerprint
-        longest = self._backoff.base_seconds if early else LONGEST_WAIT_SECONDS
+        if waiting.state is JobState.DEFERRED:
+            longest = LONGEST_DEFERRAL_SECONDS
+        elif waiting.fingerprint == need.fingerprint:
+            longest = self._backoff.cap_seconds
+        else:
+            # A changed input deserves an early try after failures, though not one at every change.
+            longest = self._backoff.base_seconds
         return _resting(_with_cause(waiting, need), min(waiting.rests_until, now + longest))
 
     def _end(self, link: sqlite3.Connection, held: Job, ended: Job) -> Job:

@@ -17,6 +17,7 @@ from echod.jobs.proposal import local_day
 from echod.jobs.survey import Survey
 from echod.memory.document import Document, parse
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive
+from echod.state.queue import LONGEST_DEFERRAL_SECONDS
 from echod.store import layout
 from echod.store.snapshot import MAX_FILE_BYTES
 from echod.store.steps import Step
@@ -151,6 +152,9 @@ class TestHeld:
         site.now = began + prune.HOLD_SECONDS
         assert isinstance(site.prune(person=False), Done)
         assert site.role.memory.read_bytes() != before
+
+    def test_the_queue_lets_it_wait_for_all_of_that_day(self) -> None:
+        assert prune.HOLD_SECONDS <= LONGEST_DEFERRAL_SECONDS
 
     def test_a_clock_that_was_set_back_holds_nothing_for_ever(self, site: Site) -> None:
         site.write(crowd())

@@ -12,7 +12,7 @@ from echod.errors import UsageError
 from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, JobState
-from echod.state.queue import LONGEST_WAIT_SECONDS, JobNotHeldError, JobQueue
+from echod.state.queue import LONGEST_DEFERRAL_SECONDS, JobNotHeldError, JobQueue
 from echod.state.queue_view import QueueView
 from tests.state.examples import ME, NOW, OTHER, PAUSE, claimed, need, queue_of
 
@@ -266,13 +266,24 @@ class TestDefer:
         (waiting,) = view.jobs({JobState.DEFERRED})
         assert (waiting.id, waiting.due, waiting.attempts) == (successor, NOW + 600, 0)
 
+    def test_looks_at_the_store_meanwhile_do_not_cut_a_days_deferral_short(
+        self, queue: JobQueue, view: QueueView
+    ) -> None:
+        queue.put(need("a"), NOW)
+        queue.defer(claimed(queue), "a first prune waits for a day", NOW + 86_400, NOW)
+
+        for minutes in (1, 60, 600):
+            queue.put(need("a" if minutes > 1 else "b"), NOW + 60 * minutes)
+
+        assert view.next_due() == NOW + 86_400
+
     def test_a_deferral_computed_under_a_wrong_clock_ends(self, queue: JobQueue, view: QueueView) -> None:
         queue.put(need("a"), NOW)
         queue.defer(claimed(queue), "a workflow runs", NOW + 365 * 86_400, NOW)
 
         queue.put(need("a"), NOW)
 
-        assert view.next_due() == NOW + LONGEST_WAIT_SECONDS
+        assert view.next_due() == NOW + LONGEST_DEFERRAL_SECONDS
 
 
 class TestFail:
@@ -374,7 +385,7 @@ class TestFail:
 
         queue.put(need("a"), NOW)
 
-        assert view.next_due() == NOW + LONGEST_WAIT_SECONDS
+        assert view.next_due() == NOW + PAUSE.cap_seconds
 
     def test_failing_with_the_same_input_waiting_again_counts(self, queue: JobQueue, view: QueueView) -> None:
         queue.put(need("a"), NOW)
