@@ -1,15 +1,17 @@
 """Secrets that already stand in a file: where, of which kind, and the file without them.
 
-The text of a secret never leaves this module, not even in the title of its entry.
+The text of a secret is never shown, not even in the title of its entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 from echod.memory.document import Block, Layer, Unreadable, parse
-from echod.memory.redact import Redaction, redact, redact_entry
+from echod.memory.redact import Redaction, Secret, redact, redact_entry
+from echod.memory.redact.values import replace
 
 _PERSONS_OWN = (Layer.ETCHED, Layer.NOTES)
 
@@ -48,6 +50,38 @@ def strip(data: bytes, *, confirmed: bool) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """Secrets that one version of a file held and a later one does not; to be taken out of still earlier ones too."""
+
+    secrets: frozenset[str] = field(repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.secrets)
+
+    def union(self, *others: Gone) -> Gone:
+        """These secrets and those."""
+        return Gone(self.secrets.union(*(other.secrets for other in others)))
+
+    def out_of(self, data: bytes) -> bytes:
+        """A version of the file without these secrets. What it holds besides stays, another secret too."""
+        text = data.decode("utf-8", "surrogateescape")
+        if not any(secret in text for secret in self.secrets):
+            return data
+        clean = (replace(part.text, part.among(self.secrets)).text for part in _parts(data))
+        return "".join(clean).encode("utf-8", "surrogateescape")
+
+
+NOTHING = Gone(frozenset())
+
+
+def taken_out(before: bytes, after: bytes) -> Gone:
+    """The secrets of a file that do not stand in its later version any more."""
+    left = after.decode("utf-8", "surrogateescape")
+    secrets = (part.text[span.start : span.end] for part in _parts(before) for span in part.redacted.spans)
+    return Gone(frozenset(secret for secret in secrets if secret not in left))
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A stretch of the file that is redacted by itself, as what it says decides what is a secret in it."""
 
@@ -56,6 +90,10 @@ class _Part:
     first_line: int
     title: str | None
     confirm: bool
+
+    def among(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
+        """Where one of these secrets stands."""
+        return (span for span in self.redacted.spans if self.text[span.start : span.end] in secrets)
 
     def places(self) -> Iterator[Place]:
         line, done = self.first_line, 0

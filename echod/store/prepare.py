@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from echod.memory.exposed import strip
 from echod.store import archive, publish
 from echod.store.changeset import Begin
 from echod.store.desk import Desk
@@ -57,10 +59,20 @@ def _begun(begins: tuple[Begin, ...]) -> tuple[BegunRecord, ...]:
 
 
 def _redacts(plan: Plan) -> bool:
-    """Whether the plan takes secrets out, so that its exact images must not be kept for long."""
-    mark = b"[REDACTED:"
-    more = (w.after.count(mark) > (w.before or b"").count(mark) for w in plan.writes)
-    return any(c.before != c.kept for c in plan.consumes) or any(more)
+    """Whether the plan takes secrets out, so that its exact images must not be kept for long.
+
+    What leaves one file stands in another, so it is all that the plan leaves that counts. Looking for secrets takes
+    long; markers are counted first, of which there are more only where a secret went, or where text was copied.
+    """
+    if any(c.before != c.kept for c in plan.consumes):
+        return True
+    stood = [w.before for w in plan.writes if w.before is not None]
+    left = [*(w.after for w in plan.writes), *(text for _, text in plan.appends)]
+    return _marks(left) > _marks(stood) and any(strip(text, confirmed=True) != text for text in stood)
+
+
+def _marks(texts: Iterable[bytes]) -> int:
+    return sum(text.count(b"[REDACTED:") for text in texts)
 
 
 def _stage(desk: Desk, write: PlannedWrite, mark: str) -> WriteRecord:

@@ -107,6 +107,8 @@ class Record:
         reapplied: blocks that this commit put back after a stale overwrite.
         released: ledger keys that count as never consumed any more (undo).
         undoes: seq of the record that this one undoes.
+        redacted: whether it took secrets out, so that its exact images are kept for a shorter time.
+        thinned: whether that time is over: what undo brings back has lost these secrets.
     """
 
     seq: int
@@ -125,6 +127,7 @@ class Record:
     released: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     redacted: bool = False
+    thinned: bool = False
     begun: tuple[BegunRecord, ...] = ()
     withheld: tuple[BegunRecord, ...] = ()
     version: int = field(default=VERSION)

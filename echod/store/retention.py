@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from echod.memory.redact import redact
+from echod.memory.exposed import NOTHING, Gone, taken_out
 from echod.store.images import ImageMissing
 from echod.store.journal import KnownState, RoleJournal
 from echod.store.limits import EngineLimits
@@ -22,9 +22,8 @@ def retain(journal: RoleJournal, limits: EngineLimits, clock: Callable[[], float
     for record in closed[:-1]:  # the newest stays: it carries the number that the next commit follows
         if now - record.at > limits.undo_days * _DAY:
             journal.remove_closed(record)
-    for record in journal.closed_records():
-        if record.redacted and now - record.at > limits.redacted_days * _DAY:
-            journal.amend_closed(_without_secrets(journal, record))
+    for record in _cleaned(journal, now - limits.redacted_days * _DAY):
+        journal.amend_closed(record)
     journal.trim_ledger(limits.ledger_keys)
     states = _young(journal, limits, now)
     if len(states) < len(journal.states()):
@@ -46,20 +45,54 @@ def _young(journal: RoleJournal, limits: EngineLimits, now: float) -> list[Known
     return kept[::-1]
 
 
-def _without_secrets(journal: RoleJournal, record: Record) -> Record:
-    """The record with redacted contents in the place of exact ones; undo brings those back from now on."""
-    consumes = tuple(replace(c, pre=c.kept, absorbed=c.kept) for c in record.consumes)
-    writes = tuple(
-        replace(w, pre=_clean(journal, w.pre) if w.pre else None, absorbed=_clean(journal, w.absorbed))
-        for w in record.writes
-    )
-    return replace(record, consumes=consumes, writes=writes)
+def _cleaned(journal: RoleJournal, limit: float) -> Iterator[Record]:
+    """Closed records that change since exact images of secrets have their end, those first that were made first.
+
+    Where a commit made before `limit` (Unix seconds) took a secret out of a file, the secret leaves its images, and
+    those of earlier commits, which held it too. What the file still holds stays in the images. From now on undo brings
+    back what is left.
+    """
+    gone: dict[str, Gone] = {}
+    changed: list[Record] = []
+    for record in reversed(journal.closed_records()):
+        over = record.redacted and not record.thinned and record.at < limit
+        if over:
+            for path, secrets in _taken_out(journal, record):
+                gone[path] = gone.get(path, NOTHING).union(secrets)
+        cleaned = _without(journal, record, gone, over=over)
+        if over or cleaned != record:
+            changed.append(replace(cleaned, thinned=True))
+    # A kill in between must not make what was taken out unknown: the commit that tells it is amended last.
+    return reversed(changed)
 
 
-def _clean(journal: RoleJournal, image: str) -> str:
+def _taken_out(journal: RoleJournal, record: Record) -> Iterator[tuple[str, Gone]]:
+    versions = [(w.path, w.pre, w.post) for w in record.writes if w.pre is not None]
+    versions += [(c.path, c.pre, c.kept) for c in record.consumes]
+    for path, before, after in versions:
+        try:
+            yield path, taken_out(journal.images.get(before), journal.images.get(after))
+        except ImageMissing:
+            continue
+
+
+def _without(journal: RoleJournal, record: Record, gone: Mapping[str, Gone], *, over: bool) -> Record:
+    everywhere = NOTHING.union(*gone.values())
+    writes = []
+    for write in record.writes:
+        # A file that the commit made may be a copy of another one, as backups are.
+        secrets = everywhere if write.pre is None else gone.get(write.path, NOTHING)
+        pre = None if write.pre is None else _clean(journal, write.pre, secrets)
+        post, absorbed = (_clean(journal, image, secrets) for image in (write.post, write.absorbed))
+        writes.append(replace(write, pre=pre, post=post, absorbed=absorbed))
+    consumes = tuple(replace(c, pre=c.kept, absorbed=c.kept) if over else c for c in record.consumes)
+    return replace(record, writes=tuple(writes), consumes=consumes)
+
+
+def _clean(journal: RoleJournal, image: str, secrets: Gone) -> str:
+    if not secrets:
+        return image
     try:
-        exact = journal.images.get(image)
+        return journal.images.put(secrets.out_of(journal.images.get(image)))
     except ImageMissing:
         return image
-    cleaned = redact(exact.decode(errors="surrogateescape")).text.encode(errors="surrogateescape")
-    return journal.images.put(cleaned)

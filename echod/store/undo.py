@@ -112,7 +112,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
                 if made.seq == done.seq:
                     follow(desk, made)
             remember_absence(desk, plan)
-            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), _thinned(record))
+            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), record.thinned)
     raise Busy("Other programs keep writing the same files; try again in a moment.")
 
 
@@ -130,12 +130,8 @@ def preview_record(desk: Desk, record: Record) -> Preview:
         restored=tuple(reverse.restored),
         leaving=tuple(reverse.gone),
         exact=not reverse.merged,
-        redacted=_thinned(record),
+        redacted=record.thinned,
     )
-
-
-def _thinned(record: Record) -> bool:
-    return record.redacted and any(c.pre == c.kept for c in record.consumes)
 
 
 def _reverse(desk: Desk, record: Record, read_memory: Callable[[Desk], Snapshot]) -> _Reverse:
