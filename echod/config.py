@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -40,6 +39,8 @@ from echod.settings_file import SettingsFile
 _DEFAULTS = Settings()
 _TABLES = frozenset({"gate", "observe", "hooks", "packs", "policy"})
 _ROUNDING = 1e-9
+_NEAR = 0.8
+"""How alike names must be to take one for the other misspelt: a letter or two of a usual name."""
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Minutes = Annotated[float, Field(gt=0, le=1_440, allow_inf_nan=False)]
@@ -412,7 +413,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
     known = _known_variables() | PATH_VARIABLES
     unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-    return tuple(f"{name} is not a setting of echod{_did_you_mean(name, known) or '.'}" for name in unknown)
+    return tuple(f"{name} is not a setting of echod{_meant_variable(name) or '.'}" for name in unknown)
 
 
 def _known_variables() -> frozenset[str]:
@@ -467,15 +468,43 @@ def _every_setting() -> Iterator[tuple[str, ...]]:
 
 def _meant(keys: tuple[str, ...]) -> str:
     """What a key that does not exist was probably meant to be; "" where nothing is near."""
-    known = {".".join(setting): setting for setting in _every_setting()}
-    for dotted, setting in known.items():
-        if setting[-1] == keys[-1] and setting != keys:
-            # What stands below a [table] belongs to it, so a key of no table has to stand above all of them.
-            return f"; did you mean {dotted}{'?' if len(setting) > 1 else ', above the first [table]?'}"
-    tables = {f"[{setting[0]}]" for setting in known.values() if len(setting) > 1}
-    return _did_you_mean(".".join(keys), known.keys()) or _did_you_mean(f"[{keys[0]}]", tables)
+    setting = _nearest_setting(keys)
+    if setting is not None:
+        # What stands below a [table] belongs to it, so a key of no table has to stand above all of them.
+        above = ", above the first [table]" if len(setting) == 1 and len(keys) > 1 else ""
+        return f"; did you mean {'.'.join(setting)}{above}?"
+    table = _nearest(keys[0], _TABLES - {keys[0]}) if len(keys) == 1 else None
+    return f"; did you mean [{table}]?" if table else ""
 
 
-def _did_you_mean(word: str, known: AbstractSet[str]) -> str:
-    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}?" if close else ""
+def _meant_variable(name: str) -> str:
+    """The same for a variable."""
+    keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
+    setting = _nearest_setting(keys)
+    if setting is not None:
+        return f"; did you mean {PREFIX}{'__'.join(setting).upper()}?"
+    if len(keys) > 1:
+        return ""
+    known = {other.removeprefix(PREFIX).lower(): other for other in _known_variables() | PATH_VARIABLES}
+    near = _nearest(keys[0], known)
+    return f"; did you mean {known[near]}?" if near else ""
+
+
+def _nearest_setting(keys: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The setting of the same name elsewhere, or of nearly the same: one of the same table before all others.
+
+    Names alone are compared: that two stand in one table makes them no more alike.
+    """
+    every = [setting for setting in _every_setting() if setting != keys]
+    own = {setting[-1]: setting for setting in every if setting[:-1] == keys[:-1]}
+    others = {setting[-1]: setting for setting in every if setting[:-1] != keys[:-1]}
+    if keys[-1] in others:
+        return others[keys[-1]]
+    for names in (own, others):
+        if (near := _nearest(keys[-1], names)) is not None:
+            return names[near]
+    return None
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=_NEAR)), None)

@@ -62,6 +62,11 @@ def test_a_list_in_a_variable_is_json(tmp_path: Path) -> None:
             r"config.toml:2: .* gate.max_attempts; did you mean max_attempts, above the first",
         ),
         ("\n[polcy]\nnoise_share = 0.3", r"config.toml:2: there is no setting polcy; did you mean \[policy\]\?"),
+        ("[policy]\nquiett = 3", r"config.toml:2: there is no setting policy.quiett\.$"),
+        ("[policy]\nquiet_second = 3", r"policy.quiet_second; did you mean quiet_seconds, above the first \[table\]\?"),
+        ("quiett = 3", r"config.toml:1: there is no setting quiett\.$"),
+        ("[hooks]\nteams = []", r"there is no setting hooks.teams; did you mean observe.teams\?"),
+        ("[gate]\npolicy = 3", r"there is no setting gate.policy\.$"),
         ("\nprojects = ['src/*']", r"config.toml:2: projects: 'src/\*' is not absolute; write it from / or ~ on"),
         ("[packs]\nregistries = ['team']", r"config.toml:2: packs.registries: 'team' is not absolute"),
     ],
@@ -117,6 +122,23 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
 
     assert [w.split()[0] for w in warnings] == ["ECHOD_GATE__NOPE", "ECHOD_QUIET_SECNDS"]
     assert "did you mean ECHOD_QUIET_SECONDS" in warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ECHOD_FOO", "."),
+        ("ECHOD_HOOK", "; did you mean ECHOD_HOOKS?"),
+        ("ECHOD_POLICY__QUIETT", "."),
+        ("ECHOD_POLICY__QUIET_SECOND", "; did you mean ECHOD_QUIET_SECONDS?"),
+        ("ECHOD_NOISE_SHARE", "; did you mean ECHOD_POLICY__NOISE_SHARE?"),
+        ("ECHOD_POLICY_NOISE_SHARE", "; did you mean ECHOD_POLICY__NOISE_SHARE?"),
+        ("ECHOD_STATEDIR", "; did you mean ECHOD_STATE_DIR?"),
+        ("ECHOD_", "."),
+    ],
+)
+def test_a_variable_is_taken_for_another_only_where_their_names_are_near(name: str, hint: str) -> None:
+    assert config.unknown_variables({name: "1"}) == (f"{name} is not a setting of echod{hint}",)
 
 
 class TestPolicy:
