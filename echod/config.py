@@ -317,13 +317,16 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: something is wrong; the sentence names every key, with file and line.
     """
-    return _checked(file, environ).values()
+    return _checked(_read(file, environ), _variables(environ), environ).values()
 
 
-def _checked(file: Path, environ: Mapping[str, str]) -> SettingsModel:
-    read = settings_file.read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+def _read(file: Path, environ: Mapping[str, str]) -> SettingsFile:
+    return settings_file.read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+
+
+def _checked(read: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> SettingsModel:
     try:
-        return SettingsModel(**_merged(read.values, _variables(environ)))
+        return SettingsModel(**_merged(read.values, variables))
     except ValidationError as error:
         raise ConfigurationError("\n".join(_explain(dict(e), read, environ) for e in error.errors())) from error
 
@@ -361,10 +364,9 @@ def origins(file: Path, environ: Mapping[str, str]) -> tuple[Origin, ...]:
     Raises:
         ConfigurationError: as `load` does.
     """
-    settings = _checked(file, environ).model_dump(mode="json")
+    read, variables = _read(file, environ), _variables(environ)
+    settings = _checked(read, variables, environ).model_dump(mode="json")
     defaults = SettingsModel().model_dump(mode="json")
-    read = settings_file.read(file, must_exist=False)
-    variables = _variables(environ)
     found = []
     for keys in _every_setting():
         source, place = Source.DEFAULT, None
