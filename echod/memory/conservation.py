@@ -8,7 +8,9 @@ bytes of etched, notes and opaque blocks stay as they are, and a file never beco
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,7 +61,7 @@ def violations(
             may be lost even so.
     """
     kept = _Kept([block for change in changes for block in change.after.blocks], archived, redacted)
-    found = [Violation(Broken.LOST, heading(b)) for change in changes for b in change.before.blocks if not kept.has(b)]
+    found = [Violation(Broken.LOST, heading(b)) for b in kept.missing(b for c in changes for b in c.before.blocks)]
     found += [
         Violation(Broken.LOST, "the text before the first heading")
         for change in changes
@@ -75,8 +77,7 @@ def violations(
 
 def missing_findings(blocks: Iterable[Block], kept: str, *, redacted: Redacted) -> tuple[Violation, ...]:
     """What of a consumed findings file does not stand in the text that is kept of it."""
-    store = _Kept([], [kept], redacted)
-    return tuple(Violation(Broken.LOST, heading(block)) for block in blocks if not store.has(block))
+    return tuple(Violation(Broken.LOST, heading(block)) for block in _Kept([], [kept], redacted).missing(blocks))
 
 
 def redaction_of(kept: str, original: str) -> bool:
@@ -108,21 +109,55 @@ class _Kept:
                 self._learnings.setdefault(key(block), set()).add(_learning(block, block.entry))
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
-    def has(self, block: Block) -> bool:
-        text = content(block)
-        if self._stands(text) or any(map(self._stands, self._redacted(text))):
-            return True
-        if block.entry is None:
-            return False
-        learnings, learning = self._learnings.get(key(block), set()), _learning(block, block.entry)
-        return learning in learnings or any(form in learnings for form in self._redacted(learning) if learnings)
+    def missing(self, blocks: Iterable[Block]) -> list[Block]:
+        """Those blocks that stand nowhere, neither as they are nor redacted."""
+        left = self._without_standing((block, (content(block),)) for block in blocks)
+        left = self._without_standing((block, tuple(self._redacted(content(block)))) for block in left)
+        return [block for block in left if not self._has_learning(block)]
 
     def has_text(self, text: str) -> bool:
         plain = text.replace("\r\n", "\n").strip()
         return not plain or any(form in self._archived for form in (plain, *self._redacted(plain)))
 
-    def _stands(self, text: str) -> bool:
-        return text in self._texts or text in self._archived
+    def _without_standing(self, forms: Iterable[tuple[Block, tuple[str, ...]]]) -> list[Block]:
+        """All at once, because an archive's text is long and so may the blocks be many."""
+        wanted = [(block, texts) for block, texts in forms if not any(text in self._texts for text in texts)]
+        archived = standing_in(self._archived, {text for _, texts in wanted for text in texts})
+        return [block for block, texts in wanted if not any(text in archived for text in texts)]
+
+    def _has_learning(self, block: Block) -> bool:
+        learnings = self._learnings.get(key(block))
+        if block.entry is None or learnings is None:
+            return False
+        learning = _learning(block, block.entry)
+        return learning in learnings or any(form in learnings for form in self._redacted(learning))
+
+
+def standing_in(text: str, wanted: AbstractSet[str]) -> frozenset[str]:
+    """Those of the `wanted` texts that stand in a text as whole lines. One pass, however many they are.
+
+    Args:
+        text: where to look; blanks at the ends of its lines do not matter where a wanted text begins and ends.
+        wanted: texts without blanks at their ends.
+    """
+    lengths: defaultdict[str, set[int]] = defaultdict(set)
+    for one in wanted:
+        lengths[one.partition("\n")[0].rstrip()].add(len(one))
+    found: set[str] = set()
+    start = 0
+    while lengths and start < len(text):
+        end = _end_of_line(text, start)
+        for length in lengths.get(text[start:end].rstrip(), ()):
+            piece, after = text[start : start + length], start + length
+            if piece in wanted and not text[after : _end_of_line(text, after)].strip():
+                found.add(piece)
+        start = end + 1
+    return frozenset(found)
+
+
+def _end_of_line(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
 
 
 def _preamble_stays(change: Change, redacted: Redacted) -> bool:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from echod.memory.conservation import Broken, Change, Violation, missing_findings, redaction_of, violations
+from echod.memory.conservation import (
+    Broken,
+    Change,
+    Violation,
+    missing_findings,
+    redaction_of,
+    standing_in,
+    violations,
+)
 from echod.memory.document import Document, parse
 from echod.memory.redact import redact
 
@@ -127,3 +137,18 @@ def test_findings_stand_in_what_is_kept_of_them() -> None:
 )
 def test_a_redaction_replaces_spans_and_nothing_else(kept: str, same: bool) -> None:
     assert redaction_of(kept, "one two three") is same
+
+
+LINES = st.lists(st.sampled_from(["## a", "## a  ", "## ab", "b", "", "b c"]), max_size=6)
+
+
+@given(LINES, st.frozensets(LINES.map("\n".join).map(str.rstrip).filter(bool), max_size=6))
+def test_what_stands_in_a_text_stands_there_as_whole_lines(lines: list[str], wanted: frozenset[str]) -> None:
+    spans = [lines[start:end] for end in range(len(lines) + 1) for start in range(end)]
+
+    assert standing_in("\n".join(lines), wanted) == wanted & {"\n".join(span).rstrip() for span in spans}
+
+
+@pytest.mark.parametrize("quoted", [f"quoted: {A}", A.rstrip() + " and more\n"])
+def test_an_entry_that_an_archive_has_only_as_parts_of_lines_is_lost(quoted: str) -> None:
+    assert [v.broken for v in check([A, B], [B], (quoted,))] == [Broken.LOST]
