@@ -17,6 +17,7 @@ from echod.jobs.reading import Reading
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.likeness import NOTHING
+from echod.state.asked import About
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout
 from echod.store.changeset import Append, Begin, ChangeSet, Consume, Write
@@ -89,9 +90,13 @@ def run(
             return Blocked(f"{layout.MEMORY} is left alone: {plan.reason}")
         if not terms.writes:
             return Done(f"report only: would do: {plan.summary}", changed=False)
-        session.ask(_questions(view.role.name, plan, now))
+        questions = tuple(_questions(view.role.name, plan, now))
+        session.ask(questions)
+        about = [About(one.key, one.entry) for one in questions]
+        entries.asked.note(view.role.store.key, about)  # now, so that no kill after the commit loses it
         if isinstance(session.commit(job, _changes(job, view, ready, plan, _day(now)), gate=gate), Committed):
             _note_entries(entries, view, plan.memory, _day(now), plan.renumbered)
+            entries.asked.note(view.role.store.key, about)  # the ids that moved just now were those before the commit
             _count_references(entries, view, ready, plan, _day(now))
             return Done(plan.summary, changed=True)
     return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)

@@ -6,7 +6,7 @@ Looks only. Where single items come from is told in `review_sources`, what an an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,15 +24,20 @@ from echod.jobs.review_items import (
     first_prune_id,
     item_id,
 )
-from echod.jobs.review_look import Looks, entries_of, seen_stamp
+from echod.jobs.review_look import Looks, document_of, entries_of, seen_stamp
 from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
 from echod.jobs.stamps import Remembered
+from echod.memory.likeness import present_in
+from echod.state.asked import About
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.reviews import CLAIM, Question
+
+_About = tuple[Question, str]
+"""A question, and the id that the entry that it is about had at the last look at its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +87,9 @@ class Review:
         asked: defaultdict[str, list[Question]] = defaultdict(list)
         for question in self._engine.questions(store):
             asked[question.role].append(question)
+        followed = {} if self._entries is None or not asked else self._entries.asked.of(store.key)
         for name, questions in asked.items():
-            yield from _asked(Role(store, name), tuple(questions), seen.asked)
+            yield from self._asked(Role(store, name), _followed(questions, followed), seen.asked)
         held = {} if self._entries is None else self._entries.held(store.key)
         pins = self._entries is not None and bool(self._entries.pinned(store.key, local_day(now)))
         for role in roles:
@@ -98,6 +104,34 @@ class Review:
             role = Role(store, review.role)
             identity = item_id(role, review.kind, review.at, review.text)
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
+
+    def _asked(
+        self, role: Role, questions: tuple[_About, ...], known: Remembered[tuple[Item, ...]]
+    ) -> tuple[Item, ...]:
+        """What agents asked for in a role. Whether it still matters stands in the memory file."""
+        stamp = seen_stamp(role.memory)
+        if stamp is None:
+            return ()
+        with suppress(OSError):  # told elsewhere
+            return known.of(role, (stamp, questions), lambda: tuple(self._still_asked(role, questions)))
+        return ()
+
+    def _still_asked(self, role: Role, questions: Iterable[_About]) -> Iterator[Item]:
+        document = document_of(role)
+        if document is None:
+            return
+        entries = entries_of(role, document)
+        moves: Mapping[str, str] = {}
+        if self._entries is not None:
+            moves = self._entries.moves(role.store.key, role.name, present_in(role.name, document))
+        for question, identity in questions:
+            entry = entries.get(moves.get(identity, identity))
+            if entry is None:
+                continue
+            if question.kind == CLAIM:
+                yield from claim(role, question, entry)
+            else:
+                yield from replacements(role, question, entry, entries)
 
     def _too_long(
         self, role: Role, looks: Looks, care: Care, held_since: float | None, now: float, *, pins: bool
@@ -125,23 +159,6 @@ class Review:
             yield Item(identity, role, Kind.TOO_LONG, at, f"It stays too long: {over.sentence}", (), Told())
 
 
-def _asked(role: Role, questions: tuple[Question, ...], known: Remembered[tuple[Item, ...]]) -> tuple[Item, ...]:
-    """What agents asked for in a role. Whether it still matters stands in the memory file."""
-    stamp = seen_stamp(role.memory)
-    if stamp is None:
-        return ()
-    with suppress(OSError):  # told elsewhere
-        return known.of(role, (stamp, questions), lambda: tuple(_still_asked(role, questions)))
-    return ()
-
-
-def _still_asked(role: Role, questions: Iterable[Question]) -> Iterator[Item]:
-    entries = entries_of(role)
-    for question in questions:
-        entry = entries.get(question.entry)
-        if entry is None:
-            continue
-        if question.kind == CLAIM:
-            yield from claim(role, question, entry)
-        else:
-            yield from replacements(role, question, entry, entries)
+def _followed(questions: Iterable[Question], ids: Mapping[About, str]) -> tuple[_About, ...]:
+    """The questions, each with its entry's id of the last look; the id that it had then where none is known."""
+    return tuple((one, ids.get(About(one.key, one.entry), one.entry)) for one in questions)

@@ -96,7 +96,7 @@ class Looks:
         stamp = seen_stamp(role.memory)
 
         def counted() -> int:
-            document = _document(role.memory)
+            document = document_of(role)
             return 0 if document is None else _staying(document)
 
         try:
@@ -109,7 +109,7 @@ class Looks:
         stamp = seen_stamp(role.memory)
 
         def planned() -> Outlook | None:
-            document = _document(role.memory)
+            document = document_of(role)
             if document is None:
                 return None
             facts = Facts() if entries is None else facts_of(role, entries, policy, today, document)
@@ -122,14 +122,19 @@ class Looks:
             return None
 
 
-def entries_of(role: Role) -> Mapping[str, Seen]:
-    """The entries of a role's memory file by id, read anew; none where it cannot be understood.
+def document_of(role: Role) -> Document | None:
+    """A role's memory file, read anew; None where it cannot be understood.
 
     Raises:
         OSError: it cannot be read.
     """
-    document = _document(role.memory)
-    return {} if document is None else {seen.id: seen for seen in _entries(role, document)}
+    document = parse(role.memory.read_bytes())
+    return document if isinstance(document, Document) else None
+
+
+def entries_of(role: Role, document: Document) -> Mapping[str, Seen]:
+    """The entries of a role's memory file by id."""
+    return {seen.id: seen for seen in _entries(role, document)}
 
 
 def seen_stamp(file: Path) -> Stamp | None:
@@ -149,11 +154,6 @@ def _glance(role: Role, stamp: Stamp) -> Glance:
         if isinstance(document, Document) and any(b.entry and speaks_to_agents(b.text) for b in document.blocks):
             suspicious = tuple(seen for seen in _entries(role, document) if seen.phrase is not None)
     return Glance(stamp[2] / 1e9, lines, suspicious)
-
-
-def _document(memory: Path) -> Document | None:
-    document = parse(memory.read_bytes())
-    return document if isinstance(document, Document) else None
 
 
 def _staying(document: Document) -> int:

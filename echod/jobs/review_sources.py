@@ -30,12 +30,15 @@ _BECAUSE: Mapping[str, str] = {
 
 
 def claim(role: Role, question: Question, entry: Seen) -> Iterator[Item]:
-    """That an agent claims a layer for an entry, unless a person gave one."""
+    """That an agent claims a layer for an entry, unless a person gave one.
+
+    The item keeps its id though the entry's changes, so that an answer holds; the same is so for replacements.
+    """
     if entry.layer is None or entry.layer in _GIVEN_BY_A_PERSON:
         return
     layer = Layer(question.wanted)
     text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
-    identity = item_id(role, Kind.CLAIM, entry.id, layer.value, entry.says)
+    identity = item_id(role, Kind.CLAIM, question.entry, layer.value, entry.says)
     yield Item(identity, role, Kind.CLAIM, question.at, text, (entry.title,), Claim(entry.id, layer))
 
 
@@ -45,11 +48,11 @@ def replacements(role: Role, question: Question, entry: Seen, entries: Mapping[s
     for other in others:
         why = _why(other, question)
         text = f"{entry.title!r} ({entry.id}) says that it replaces this entry, which stayed because {why}."
-        identity = item_id(role, Kind.SUPERSEDES, entry.id, entry.says, other.id, other.says)
+        identity = item_id(role, Kind.SUPERSEDES, question.entry, entry.says, other.id, other.says)
         yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (other.title,), Replaced(other.id))
     if not others and question.doubt == Doubt.NONE:
         text = f"This entry says that it replaces {question.wanted!r}, but no entry has that title."
-        identity = item_id(role, Kind.SUPERSEDES, entry.id, question.wanted)
+        identity = item_id(role, Kind.SUPERSEDES, question.entry, question.wanted)
         yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (entry.title,), Told())
 
 

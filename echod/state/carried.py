@@ -78,6 +78,14 @@ def move(link: sqlite3.Connection, store: str, role: str, moves: Mapping[str, st
             "ON CONFLICT (store, entry) DO UPDATE SET until = max(until, excluded.until)",
             (store, moves[row["entry"]], row["until"]),
         )
+    for row in link.execute(
+        "SELECT finding, was, entry FROM asked WHERE store = ? AND entry IN (SELECT value FROM json_each(?))",
+        (store, ids),
+    ).fetchall():
+        link.execute(
+            "UPDATE asked SET entry = ? WHERE store = ? AND finding = ? AND was = ?",
+            (moves[row["entry"]], store, row["finding"], row["was"]),
+        )
     for row in _taken(link, "entry", "store = ? AND role = ? AND id", (store, role, ids)):
         values = {**dict(row), "id": moves[row["id"]]}
         link.execute(

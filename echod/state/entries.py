@@ -17,13 +17,13 @@ from echod.memory.document import Layer
 from echod.memory.likeness import NOTHING, Present
 from echod.memory.policy.facts import Facts, History
 from echod.state.answers import AnswerLog
+from echod.state.asked import AskedLog
 from echod.state.carried import carried, move
 from echod.state.database import Database
 
 FORGOTTEN_DAYS = 180
 """How long an entry that is gone is known. Longer than anything is pinned, or an undo is possible."""
 
-# Of all entries of a store, under the ids that they have by now (id then: id now).
 MOST_REFERENCES = 1_000
 """So many references of an entry are told apart where no workflow is known; of more only the last day is."""
 
@@ -32,6 +32,7 @@ _MORE = "more"
 
 # Of all entries that there ever were, or (with `_THESE`) of those that are asked for: a role may have had very many.
 _SEEN = "SELECT id, first_seen FROM entry WHERE store = ? AND role = ?"
+# The rest for the ids that the entries have by now (`moved` is id then: id now).
 _REFERENCES = (
     "SELECT coalesce(moved.value, entry) AS entry, count(DISTINCT cause) AS number, max(day) AS last "
     "FROM reference LEFT JOIN json_each(?) AS moved ON moved.key = entry WHERE store = ?"
@@ -73,6 +74,11 @@ class EntryLog:
         """What a person answered where entries or their files waited for it."""
         return AnswerLog(self._database)
 
+    @property
+    def asked(self) -> AskedLog:
+        """Which entries the questions to a person are about."""
+        return AskedLog(self._database)
+
     # Seen
 
     def see(
@@ -108,6 +114,11 @@ class EntryLog:
                 "source = excluded.source, body = excluded.body",
                 [(store, role, *_values(entry, today)) for entry in found.news],
             )
+
+    def moves(self, store: str, role: str, present: Iterable[Present]) -> Mapping[str, str]:
+        """Id at the last look -> id in the file as it is, of entries that got another one since. Arguments as above."""
+        with self._database.reading() as link:
+            return carried(link, store, role, present).moves
 
     def mark_alive(self, project: str, days: Iterable[date]) -> None:
         """On these days something was done in the project."""
@@ -319,7 +330,12 @@ class EntryLog:
                 "AND entry.id = reference.entry AND gone < ?)",
                 (before,),
             )
-            return link.execute("DELETE FROM entry WHERE gone < ?", (before,)).rowcount
+            forgotten = link.execute("DELETE FROM entry WHERE gone < ?", (before,)).rowcount
+            link.execute(
+                "DELETE FROM asked WHERE NOT EXISTS "
+                "(SELECT 1 FROM entry WHERE entry.store = asked.store AND entry.id = asked.entry)"
+            )
+            return forgotten
 
 
 def _has_many(link: sqlite3.Connection, store: str, entry: str) -> bool:

@@ -188,6 +188,19 @@ _FEW_OF_MANY: Final = (
     "CREATE INDEX entry_body ON entry (store, role, body)",
 )
 
+_ASKED: Final = (
+    # The entry that a question to a person is about: the id that it had when the question was asked, and has now.
+    """
+    CREATE TABLE asked (
+        store TEXT NOT NULL,
+        finding TEXT NOT NULL,
+        was TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        PRIMARY KEY (store, finding, was)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (*_JOBS, *_WORKFLOWS),
     _HOOKS,
@@ -197,6 +210,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _PERSON,
     _LIKENESS,
     _FEW_OF_MANY,
+    _ASKED,
 )
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from echod.jobs import answering, consolidate, prune
 from echod.jobs.care import Care
+from echod.jobs.facts import note_entries
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
@@ -90,6 +91,13 @@ class Desk:
         with self.entries() as entries, self.engine(trace).open_role(self.role) as session:
             return consolidate.run(self.jobs, session, entries, terms, Reading(), open_gate, time.time)
 
+    def look(self) -> None:
+        """What the service does when the file changed."""
+        document = parse(self.role.memory.read_bytes())
+        assert isinstance(document, Document)
+        with self.entries() as entries:
+            note_entries(entries, self.role, document, TODAY)
+
     def undo(self, job: int | None = None) -> None:
         self.jobs += 1
         self.engine().undo(self.jobs - 1 if job is None else job, by=self.jobs)
@@ -159,6 +167,28 @@ class TestAClaim:
         desk.role.memory.write_text(before.replace("What was learnt about sockets leak", "They leak on fork"))
         assert kinds(desk) == ["claim"]
 
+    @pytest.mark.parametrize("looked", [True, False], ids=["looked-at-before", "not-looked-at"])
+    def test_follows_its_entry_when_that_is_edited(self, desk: Desk, looked: bool) -> None:
+        before = desk.item("claim")
+        desk.role.memory.write_text(desk.memory.replace("sockets leak", "sockets leak on fork", 1))
+        if looked:
+            desk.look()
+            desk.role.memory.write_text(desk.memory.replace("sockets leak on fork", "descriptors leak on fork", 1))
+
+        item = desk.item("claim")
+
+        title = list(desk.ids())[-1]
+        assert item.titles == (title,)
+        assert item.id == before.id
+        assert item.accept.startswith(f"{desk.ids()[title]} becomes etched")
+
+    def test_that_was_rejected_stays_so_under_another_title(self, desk: Desk) -> None:
+        desk.answer(desk.item("claim"), Answer.REJECTED)
+
+        desk.role.memory.write_text(desk.memory.replace("sockets leak", "sockets leak on fork", 1))
+
+        assert desk.items() == ()
+
     def test_goes_with_its_entry_and_comes_back_with_it(self, desk: Desk) -> None:
         desk.undo()
         assert kinds(desk) == ["undone"]
@@ -223,6 +253,17 @@ class TestWhatReplaces:
 
         assert list(desk.ids()) == [NEW]
         assert desk.items() == ()
+
+    def test_asks_on_though_the_new_entry_got_another_title(self, desk: Desk) -> None:
+        desk.write("MEMORY.md", HEAD + learning(OLD, "notes", age=9))
+        desk.write("ward-findings.md", replacing())
+        desk.consolidate()
+
+        desk.role.memory.write_text(desk.memory.replace(f"Pattern: {NEW}", "Pattern: pools close themselves"))
+
+        item = desk.item("supersedes")
+        assert item.titles == (OLD,)
+        assert desk.ids()["pools close themselves"] in item.text
 
     def test_leaves_a_pinned_entry_to_a_person(self, desk: Desk) -> None:
         desk.write("MEMORY.md", HEAD + learning(OLD, age=9))

@@ -1,0 +1,45 @@
+"""Which entries the questions to a person are about, whatever becomes of the entries' ids.
+
+The questions themselves are in the journal, and so is the id that an entry had when its question was asked. Here it is
+kept up to date; a question of which nothing is known here is about the entry that has that id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from echod.state.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a question names: the key of the finding that it comes from, and an entry by the id that it had then."""
+
+    finding: str
+    entry: str
+
+
+class AskedLog:
+    """The entries that questions of all stores are about. A store is named by its key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, store: str, questions: Iterable[About]) -> None:
+        """Questions are asked now, so the entries have the ids that they are named by."""
+        asked = [(store, about.finding, about.entry, about.entry) for about in questions]
+        if not asked:
+            return
+        with self._database.writing() as link:
+            link.executemany(
+                "INSERT INTO asked (store, finding, was, entry) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (store, finding, was) DO UPDATE SET entry = excluded.entry",
+                asked,
+            )
+
+    def of(self, store: str) -> Mapping[About, str]:
+        """The ids of the entries at the last look at their file."""
+        with self._database.reading() as link:
+            rows = link.execute("SELECT finding, was, entry FROM asked WHERE store = ?", (store,))
+            return {About(row["finding"], row["was"]): str(row["entry"]) for row in rows}
