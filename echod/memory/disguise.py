@@ -16,6 +16,8 @@ _INVISIBLE = (
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
 _TRICKS = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
+_DASH = "\u2014"
+"""Stands in the heading of nearly every entry, in a text that is ASCII otherwise."""
 
 # Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one lawful use of tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
@@ -30,7 +32,7 @@ def unfold(text: str) -> tuple[str, Sequence[int] | None]:
 
     The second value leads each character back to its place in the original; None where the text is unchanged.
     """
-    if text.isascii() or _TRICKS.search(text) is None:
+    if text.replace(_DASH, "").isascii() or _TRICKS.search(text) is None:
         return text, None
     pieces: list[str] = []
     origin: list[int] = []
