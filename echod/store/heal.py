@@ -7,15 +7,17 @@ newest state, and, where it could have been a mistake, noted for review with the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import structlog
 
 from echod.memory.alignment import Key, content, half_written, heading
 from echod.memory.document import Block, Document
+from echod.memory.identity import entry_ids
 from echod.memory.likeness import likeness_of
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.rereading import reads_as_written
 from echod.store.changeset import digest
 from echod.store.commit import commit
@@ -27,7 +29,7 @@ from echod.store.known import KnownDocument, known_document, known_documents
 from echod.store.layout import MEMORY
 from echod.store.obligations import named, owed_blocks, reapplied_name, recent_consumptions, worn_out
 from echod.store.plan import Overtaken, Plan, PlannedWrite, open_gate
-from echod.store.removed import Archived, archived, leaving
+from echod.store.removed import Archived, archived, as_kept, leaving
 from echod.store.repository import Tracking, tracking
 from echod.store.reviews import Review, note
 from echod.store.snapshot import Snapshot
@@ -254,21 +256,31 @@ def _respect(
     if not gone:
         return _keep(desk, found, [])
     old = archived(desk)
-    lost = [b.text for k, b in named(newest.document) if k in set(gone) and content(b) not in old]
+    lost = [(own, b) for own, k, b in _identified(desk, newest) if k in set(gone) and content(b) not in old]
     _note(desk, kind, f"left the memory because {what}; the text is in the archive", newest, gone)
-    return _keep(desk, found, lost)
+    return _keep(desk, found, _left(desk, found, lost))
 
 
 def _give_to_person(
     desk: Desk, found: Snapshot, newest: KnownDocument, gone: set[Key], problem: Unmergeable
 ) -> Plan | None:
     _note(desk, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, gone)
-    return _keep(desk, found, [b.text for k, b in named(newest.document) if k in gone])
+    return _keep(desk, found, _left(desk, found, [(i, b) for i, k, b in _identified(desk, newest) if k in gone]))
 
 
-def _keep(desk: Desk, found: Snapshot, texts: list[str]) -> Plan | None:
+def _identified(desk: Desk, state: KnownDocument) -> Iterator[tuple[str | None, Key, Block]]:
+    ids = entry_ids(desk.ground.role.name, state.document)
+    return ((own, key, block) for own, (key, block) in zip(ids, named(state.document), strict=True))
+
+
+def _left(desk: Desk, found: Snapshot, gone: list[tuple[str | None, Block]]) -> list[str | ArchivedEntry]:
+    document = desk.readings.remember(found.text)
+    return [b.text for _, b in gone] if document is None else as_kept(desk, gone, document, Rule.LEFT)
+
+
+def _keep(desk: Desk, found: Snapshot, gone: Sequence[str | ArchivedEntry]) -> Plan | None:
     _remember(desk, found)
-    added = leaving(desk, texts, "left the memory")
+    added = leaving(desk, gone, "left the memory")
     return Plan(None, "keep", "kept the text of entries that left the memory", appends=added) if added else None
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
-from echod.memory.policy.archive_text import REMOVED, archive_name
+from echod.memory.document import Block, Document
+from echod.memory.identity import entry_ids
+from echod.memory.policy import Rule
+from echod.memory.policy.archive_text import REMOVED, ArchivedEntry, archive_name, archive_text, archived_entry
 from echod.memory.redact import redact, redact_entry
 from echod.store.desk import Desk
 from echod.store.fsops import read_all
+from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 
 _BACKUP = "MEMORY-"
@@ -45,18 +49,58 @@ def archived(desk: Desk) -> Archived:
     return Archived("\n".join(parts))
 
 
-def leaving(desk: Desk, texts: Iterable[str], reason: str) -> tuple[tuple[str, bytes], ...]:
-    """The append that keeps texts in `archive/removed-{year}.md`, or in the next once that is full, redacted.
+def as_kept(
+    desk: Desk, gone: Iterable[tuple[str | None, Block]], after: Document, rule: Rule, file: str = MEMORY
+) -> list[str | ArchivedEntry]:
+    """Blocks that leave a file, as the archive is to have them: an entry can be brought back from there.
 
-    Nothing for no texts.
+    Where another version of it stands in its place only the text is kept: that version is the newer one.
+
+    Args:
+        desk: the role's.
+        gone: the blocks, each with the id that it had; None for one that is no entry.
+        after: the file without them.
+        rule: why, as the archive names it.
+        file: the file's name.
     """
-    kept = [redact_entry(text).text for text in texts if text.strip()]
-    if not kept:
+    role, day = desk.ground.role.name, _local_day(desk)
+    standing = set(entry_ids(role, after))
+    return [
+        block.text if own is None or own in standing else archived_entry(block, own, role, rule, day, file=file)
+        for own, block in gone
+    ]
+
+
+def leaving(
+    desk: Desk, left: Iterable[str | ArchivedEntry], reason: str, job: int | None = None
+) -> tuple[tuple[str, bytes], ...]:
+    """The append that keeps what leaves in `archive/removed-{year}.md`, or in the next once that is full, redacted.
+
+    Nothing for nothing.
+
+    Args:
+        desk: the role's.
+        left: entries, and texts that are none or of which another version stays.
+        reason: why, in words for a person who reads the archive.
+        job: the job that takes them out; None where no job does.
+    """
+    day = _local_day(desk)
+    above = f"<!-- echod: {reason}, {day.isoformat()} -->\n".encode()
+    composed = b"".join(above + kept for one in left if (kept := _kept(one, job)))
+    if not composed:
         return ()
-    day = datetime.fromtimestamp(desk.clock()).astimezone().date()
-    composed = "".join(f"<!-- echod: {reason}, {day.isoformat()} -->\n{text.rstrip()}\n\n" for text in kept).encode()
     name = archive_name(day.year, _sizes(desk), len(composed), stem=REMOVED)
     return ((desk.ground.path_of(name), composed),)
+
+
+def _local_day(desk: Desk) -> date:
+    return datetime.fromtimestamp(desk.clock()).astimezone().date()
+
+
+def _kept(left: str | ArchivedEntry, job: int | None) -> bytes:
+    if isinstance(left, ArchivedEntry):
+        return archive_text([left], job) + b"\n"
+    return f"{redact_entry(left).text.rstrip()}\n\n".encode() if left.strip() else b""
 
 
 def _sizes(desk: Desk) -> dict[str, int]:

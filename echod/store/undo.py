@@ -12,7 +12,9 @@ from pathlib import PurePosixPath
 
 from echod.memory.alignment import content
 from echod.memory.document import Block, Document, Unreadable, parse
+from echod.memory.identity import entry_ids
 from echod.memory.merge import Unmergeable, merge
+from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
 from echod.store.absence import remember_absence
 from echod.store.absorb import follow
@@ -25,7 +27,7 @@ from echod.store.heal import head_of, healed_memory
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
 from echod.store.records import ConsumeRecord, Record, WriteRecord
-from echod.store.removed import leaving
+from echod.store.removed import as_kept, leaving
 from echod.store.snapshot import Snapshot
 
 _KEPT_FOLDERS = ("archive/", "quarantine/")
@@ -77,7 +79,7 @@ class _Reverse:
 
     writes: list[PlannedWrite] = field(default_factory=list)
     consumes: list[PlannedConsume] = field(default_factory=list)
-    leaving: list[str] = field(default_factory=list)
+    leaving: list[str | ArchivedEntry] = field(default_factory=list)
     gone: list[Block] = field(default_factory=list)
     restored: list[Block] = field(default_factory=list)
     merged: bool = False
@@ -98,7 +100,7 @@ def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
             "undo",
             f"took back: {record.summary}",
             tuple(reverse.writes),
-            leaving(desk, reverse.leaving, f"taken out by undo (job {job})"),
+            leaving(desk, reverse.leaving, f"taken out by undo (job {job})", job),
             tuple(reverse.consumes),
             begins=tuple(Begin(part.image, part.keys) for part in record.withheld),
             withholds=tuple(Begin(part.image, part.keys) for part in record.begun),
@@ -200,7 +202,7 @@ def _turn_back(desk: Desk, reverse: _Reverse, write: WriteRecord, current: Snaps
     if data == current.text:
         return
     reverse.writes.append(PlannedWrite(write.path, current.data, data))
-    _note_difference(reverse, visible, after)
+    _note_difference(desk, reverse, PurePosixPath(write.path).name, visible, after)
 
 
 def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document) -> bytes:
@@ -213,12 +215,13 @@ def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document)
     return merged.data
 
 
-def _note_difference(reverse: _Reverse, visible: Document, after: Document) -> None:
+def _note_difference(desk: Desk, reverse: _Reverse, file: str, visible: Document, after: Document) -> None:
     old, new = ({content(b) for b in d.blocks} for d in (visible, after))
     gone = [b for b in visible.blocks if content(b) not in new]
     reverse.gone += gone
     # Also what stands in an archive already: nothing leaves a file but by a commit that keeps it.
-    reverse.leaving += [b.text for b in gone]
+    ids = zip(entry_ids(desk.ground.role.name, visible), visible.blocks, strict=True)
+    reverse.leaving += as_kept(desk, [(i, b) for i, b in ids if content(b) not in new], after, Rule.UNDONE, file)
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
         reverse.leaving.append(visible.preamble)
     reverse.restored += [b for b in after.blocks if content(b) not in old]

@@ -451,6 +451,39 @@ class TestRestore:
         assert isinstance(place.restores(kept), Blocked)
         assert place.memory == before
 
+    def test_what_an_undo_took_out_can_be_brought_back(self, place: Place) -> None:
+        place.remembers("sockets leak on fork")
+        noted = place.ids()[-1]
+        place.undoes(place.jobs)
+        assert noted not in place.ids()
+        kept = place.kept(noted)
+        assert (kept.entry.rule, kept.entry.job) == (Rule.UNDONE, place.jobs)
+
+        place.restores(kept)
+
+        assert place.ids()[-1] == noted
+
+    def test_an_earlier_version_that_an_undo_took_out_is_not_taken_for_the_newest(self, place: Place) -> None:
+        entry = place.ids()[0]
+        place.raises(entry, Layer.NOTES)
+
+        place.undoes(place.jobs)
+
+        assert [kept for kept in archived_entries(place.role) if kept.entry.id == entry] == []
+        assert "**layer**: notes" in (place.role.path / f"archive/removed-{TODAY.year}.md").read_text()
+
+    def test_what_an_older_version_of_the_file_took_out_can_be_brought_back(self, place: Place) -> None:
+        before = place.memory
+        place.remembers("sockets leak on fork")
+        noted = place.ids()[-1]
+        place.now += _HOUR
+        place.write(before)
+        assert place.looks() == before
+
+        place.restores(place.kept(noted))
+
+        assert place.ids()[-1] == noted
+
     def test_what_prune_took_is_not_pruned_again(self, place: Place) -> None:
         place.write(HEAD + "".join(learning(f"thing {n}", "traced", age=n) for n in range(40)))
         policy = Policy(memory_line_limit=100)

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive_text import ARCHIVE_LIMIT
 from echod.store.changeset import Append, ChangeSet, Origin, Write, digest
 from echod.store.faults import Refused
@@ -94,7 +95,9 @@ def test_what_undo_takes_out_is_kept(place: Place) -> None:
 
     place.engine().undo(1, by=2)
 
-    assert THIRD.strip() in next(place.archive.glob("removed-*.md")).read_bytes()
+    (kept,) = read_archive(next(place.archive.glob("removed-*.md")).read_bytes()).entries
+    assert kept.text.strip().encode() == THIRD.strip()
+    assert (kept.rule, kept.file, kept.job) == (Rule.UNDONE, "MEMORY.md", 2)
 
 
 def test_what_is_kept_begins_a_new_archive_once_one_is_full(place: Place) -> None:

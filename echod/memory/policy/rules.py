@@ -32,3 +32,5 @@ class Rule(StrEnum):
     FORGOTTEN = "forgotten"
     RESTORED = "restored"
     RESET = "reset"
+    UNDONE = "undone"
+    LEFT = "left"
