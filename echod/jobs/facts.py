@@ -26,6 +26,14 @@ def facts_of_knowledge(role: Role, entries: EntryLog, policy: Policy, today: dat
     return entries.facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
 
 
+def noted_facts(role: Role, entries: EntryLog, policy: Policy, today: date, memory: Document) -> Facts:
+    """`note_entries`, then `facts_of`, from one look at the memory file."""
+    present = present_in(role.name, memory)
+    entries.see(role.store.key, role.name, present, today)
+    ids = [entry.id for entry in present]
+    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, ids=ids)
+
+
 def note_entries(
     entries: EntryLog, role: Role, memory: Document, today: date, told: Mapping[str, str] = NOTHING
 ) -> None:

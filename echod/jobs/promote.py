@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.facts import facts_of, note_entries
+from echod.jobs.facts import note_entries, noted_facts
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of
 from echod.memory.document import Document, parse
@@ -38,8 +38,7 @@ def run(
         document = memory_of(view)
         if isinstance(document, Blocked):
             return document
-        note_entries(entries, view.role, document, today)
-        facts = facts_of(view.role, entries, policy, today, document)
+        facts = noted_facts(view.role, entries, policy, today, document)
         promotion = plan_promotion(view.role.name, document, facts, policy, today)
         if promotion.memory is None:
             return Done(_in_words(promotion), changed=False)

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
-from echod.jobs.facts import facts_of, note_entries
+from echod.jobs.facts import note_entries, noted_facts
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of, without_knowledge
 from echod.jobs.review_items import first_prune_id
@@ -63,8 +63,7 @@ def run(
         document = memory_of(view)
         if isinstance(document, Blocked):
             return document
-        note_entries(entries, view.role, document, today)
-        plan = plan_for(view.role, document, facts_of(view.role, entries, policy, today, document), policy, today)
+        plan = plan_for(view.role, document, noted_facts(view.role, entries, policy, today, document), policy, today)
         if plan.memory is None:
             return Done(in_words(view, plan), changed=False)
         if writes and (held := _held(view, plan, entries, clock())) is not None:

@@ -14,7 +14,7 @@ from os import stat_result
 from pathlib import Path
 
 from echod.jobs.care import Care, only_on_request
-from echod.jobs.facts import facts_of, facts_of_knowledge, note_entries
+from echod.jobs.facts import facts_of_knowledge, noted_facts
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
 from echod.jobs.stamps import Stamp, plain_stamp
@@ -111,8 +111,7 @@ class Upkeep:
         return reason
 
     def _memory(self, role: Role, document: Document, policy: Policy, today: date) -> str | None:
-        note_entries(self._entries, role, document, today)
-        facts = facts_of(role, self._entries, policy, today, document)
+        facts = noted_facts(role, self._entries, policy, today, document)
         plan = plan_prune(role.name, document, facts, policy, today)
         return None if plan.memory is None else plan.summary
 
