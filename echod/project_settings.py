@@ -194,6 +194,9 @@ class _Section:
         return value
 
     def _warn(self, key: str, what: str) -> None:
+        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and most projects say nothing odd
+
+        what = redact(what).text
         shown = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}..."
         self.warnings.append(f"{self._file}: {_SECTION}.{key} is ignored: {shown}.")
 

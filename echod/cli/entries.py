@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from echod.daemon.wiring import furnish, look_out
 from echod.jobs.facts import note_entries
 from echod.jobs.proposal import local_day
 from echod.memory.policy import Explanation, explain
+from echod.memory.redact import redact
 from echod.state.entries import Reference
 from echod.store.layout import Role
 
@@ -51,9 +53,14 @@ def record_access(shell: Shell, entries: Sequence[str], path: Path | None, sessi
             store = found.role.store
             note_entries(house.entries, found.role, found.document, local_day(now))
             workflow = house.entries.workflow_at(str(store.project), now)
-            cause = f"session:{session}" if session else f"workflow:{workflow}" if workflow else f"access:{now}"
+            cause = f"session:{_name(session)}" if session else f"workflow:{workflow}" if workflow else f"access:{now}"
             new += house.entries.refer(store.key, [Reference(found.id, cause, workflow)], local_day(now))
     shell.say(f"{count(new, 'new reference')}.")
+
+
+def _name(session: str) -> str:
+    """What a session is called where it is counted: as it was said, unless that holds a secret."""
+    return session if redact(session).text == session else hashlib.sha256(session.encode()).hexdigest()
 
 
 def pin(shell: Shell, entry: str, path: Path | None) -> None:

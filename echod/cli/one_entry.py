@@ -7,10 +7,11 @@ from difflib import ndiff
 from pathlib import Path
 
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
-from echod.cli.by_hand import Wish, agree, may_write
-from echod.cli.find import Archived, Found, anywhere, archived_of, in_memory
+from echod.cli.by_hand import Place, Wish, agree, may_write
+from echod.cli.find import Archived, Found, anywhere, archived_of, flag_of, in_memory
+from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
-from echod.cli.text import count, paragraph, plain, short_path
+from echod.cli.text import called, count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.wiring import House, furnish, look_out
 from echod.jobs import forgetting, raising, restoring
@@ -21,8 +22,10 @@ from echod.memory.document import Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.by_hand import Impossible, raised, taken_out
 from echod.memory.policy.lines import entry_lines
+from echod.memory.redact import redact_entry
 from echod.memory.suspicion import speaks_to_agents
 from echod.state.job import Job, JobKind
+from echod.store.commons import commons_of
 from echod.store.layout import Role
 from echod.store.plan import Gate
 from echod.store.session import RoleSession
@@ -63,14 +66,14 @@ def raise_entry(shell: Shell, entry: str, layer: Layer, path: Path | None, wish:
     _carry_out(shell, JobKind.RAISE, found.role, run, wish)
 
 
-def forget(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
+def forget(shell: Shell, entry: str, place: Place, wish: Wish) -> None:
     """Take an entry out of the memory, for the archive.
 
     Raises:
         UsageError, HeldError, EchodError: as `raise_entry`.
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        (found,) = in_memory(shell, lookout, path, [entry])
+        (found,) = in_memory(shell, lookout, place, [entry])
     out = taken_out(found.role.name, found.document, [found.id], Rule.FORGOTTEN, local_day(shell.now()))
     if isinstance(out, Impossible):
         raise NotDoneError(f"{found.id} stays where it is: {out.reason}.")
@@ -94,14 +97,14 @@ def forget(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
     _carry_out(shell, JobKind.FORGET, found.role, run, wish)
 
 
-def restore(shell: Shell, entry: str, path: Path | None, wish: Wish) -> None:
+def restore(shell: Shell, entry: str, place: Place, wish: Wish) -> None:
     """Bring an entry back from the archive, the newest text of several.
 
     Raises:
         UsageError, HeldError, EchodError: as `raise_entry`.
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        found = anywhere(shell, lookout, path, entry)
+        found = anywhere(shell, lookout, place, entry)
         kept = _newest(found)
         view = lookout.engine.peek(found.role)
         file = restoring.file_of(view, kept.entry)
@@ -131,7 +134,7 @@ def _newest(found: Found | Archived) -> Kept:
     copies = archived_of(found.role) if isinstance(found, Found) else (found,)
     mine = next((one for one in copies if one.id == found.id), None)
     if mine is None:
-        raise NotDoneError(f"{found.id} stands in the memory of {found.role.name}; there is nothing to bring back.")
+        raise NotDoneError(f"{found.id} stands in {_memory_of(found.role)}; there is nothing to bring back.")
     return mine.copies[-1]
 
 
@@ -140,18 +143,23 @@ def _told(found: Found | Archived, kept: Kept, *, short: bool) -> Iterator[str]:
     job = f", by job {entry.job}" if entry.job is not None else ""
     yield paragraph(f"archived on {entry.day} ({entry.rule}{job}), in {kept.file}", indent="  ")
     if isinstance(found, Archived) and len(found.copies) > 1:
-        yield f"  the newest of {len(found.copies)} archived texts; echod show {found.id} prints them all"
+        every = f"echod show {found.id}{flag_of(found.role)}"
+        yield paragraph(f"the newest of {len(found.copies)} archived texts; {every} prints them all", indent="  ")
     if short:
         yield "  it takes the place of its short form"
-    if entry.redacted:
-        yield paragraph("Secrets were taken out when it was archived; it comes back without them.", indent="  ")
+    if entry.redacted or redact_entry(entry.text).spans:
+        yield paragraph("It held a secret; it comes back without it.", indent="  ")
     if entry.file != "MEMORY.md":
         yield f"  it goes back to {entry.file}, where it stood"
 
 
 def _named(identity: str, title: str, role: Role) -> str:
-    where = f"  in {role.name}  {short_path(role.store.key)}"
+    where = f"  in {called(role.name)}  {short_path(role.store.key)}"
     return "\n".join([paragraph(plain(title) or "(untitled)", indent=f"{identity}  "), where])
+
+
+def _memory_of(role: Role) -> str:
+    return f"the memory of {role.name}" if role.name else called("")
 
 
 def _difference(before: str, after: str) -> Iterator[str]:
@@ -175,13 +183,18 @@ def _carry_out(
     run: Callable[[House, RoleSession, Job, Gate], Outcome],
     wish: Wish,
 ) -> None:
-    """Do it, as a job of its own, and say what was done."""
+    """Do it, as a job of its own, and say what was done. No workflow holds the global store, but others write there."""
+    is_global = commons_of(role.store) is not None
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
 
-        def work(job: Job, gate: Gate) -> str:
+        def attempt(job: Job, gate: Gate) -> str:
             with house.engine.open_role(role) as session:
                 return done(run(house, session, job, gate))
 
-        carried = carry_out(shell, house, Asked(kind, role, "a person asked for it"), work, force=wish.force)
+        def work(job: Job, gate: Gate) -> str:
+            return patiently(lambda: attempt(job, gate)) if is_global else attempt(job, gate)
+
+        asked = Asked(kind, role, "a person asked for it")
+        carried = carry_out(shell, house, asked, work, force=wish.force or is_global)
     wake_daemon(shell)
-    shell.say(carried.told(role.name))
+    shell.say(carried.told(called(role.name)))

@@ -8,6 +8,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import moment, short_path
 from echod.cli.wake import wake_daemon
 from echod.errors import UsageError
+from echod.memory.redact import redact
 from echod.state.database import Database
 from echod.state.workflow_log import WorkflowLog
 from echod.workflows import Life, SystemProcesses
@@ -20,6 +21,7 @@ def begin(shell: Shell, name: str, path: Path, pid: int | None, ttl_minutes: flo
     """Announce a workflow; it ends with `end`, with its process, or after `ttl_minutes`."""
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         raise UsageError(f"A workflow's name is 1 to {_LONGEST_NAME} printable characters; {name!r} is none.")
+    name = redact(name).text
     project = shell.project(path)
     owner = pid if pid is not None else _claude_pid(shell)
     until = shell.now() + ttl_minutes * 60
@@ -35,7 +37,7 @@ def begin(shell: Shell, name: str, path: Path, pid: int | None, ttl_minutes: flo
 
 def end(shell: Shell, name: str, path: Path) -> None:
     """The announced workflow is over."""
-    project = shell.project(path)
+    project, name = shell.project(path), redact(name).text
     with Database.open(shell.paths.database) as database:
         ended = WorkflowLog(database).end(str(project), name, shell.now())
     if not ended:

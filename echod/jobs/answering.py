@@ -66,7 +66,7 @@ def _put_back(aside: SetAside, session: RoleSession, means: Means) -> Outcome:
         found = session.file(f"{layout.QUARANTINE}/{aside.name}")
         if found.data is None or found.digest != aside.digest:
             return Blocked(f"{aside.name} has changed since; look at it again: echod review")
-        back = Write(role / _free(view.role.path, aside.findings), None, found.data)
+        back = Write(role / _free(view.role.path, aside.findings), None, _kept(found.data))
         gone = Consume(
             path=role / layout.QUARANTINE / aside.name,
             before=aside.digest,

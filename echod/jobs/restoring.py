@@ -16,6 +16,7 @@ from echod.memory.document import Unreadable, parse
 from echod.memory.knowledge.addition import new_knowledge_file
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.by_hand import BroughtBack, Impossible, brought_back
+from echod.memory.redact import redact_entry
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
@@ -84,6 +85,7 @@ def file_of(view: RoleView, kept: ArchivedEntry) -> Snapshot | None:
 
 def with_it(view: RoleView, file: Snapshot, kept: ArchivedEntry) -> BroughtBack | Impossible:
     """That file with the entry in it; or why not, in words that end without a full stop."""
+    kept = replace(kept, text=redact_entry(kept.text).text)  # an archive that others wrote may hold anything
     new = new_knowledge_file if kept.file == layout.KNOWLEDGE else new_memory_file
     document = parse(new(view.role.name) if file.data is None else file.text)
     if isinstance(document, Unreadable):

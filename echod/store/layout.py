@@ -17,6 +17,8 @@ from pathlib import Path, PurePath
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_SHORTEST_SECRET = 16  # of those that are known by their form alone
 MEMORY = "MEMORY.md"
 KNOWLEDGE = "knowledge.md"
 FINDINGS_ARCHIVE = "archive/findings"
@@ -119,9 +121,15 @@ def findings_of(role: Role, most: int = MANY) -> tuple[Path, ...]:
 
 
 def agent_of(findings: PurePath) -> str:
-    """The agent's name in a findings file's name."""
+    """The agent's name in a findings file's name, as it may be written elsewhere: without a secret in it."""
     match = AGENT_FINDINGS.fullmatch(findings.name)
-    return match["agent"] if match else findings.stem
+    name = match["agent"] if match else findings.stem
+    if len(name) < _SHORTEST_SECRET:
+        return name
+    from echod.memory.redact import redact  # noqa: PLC0415  takes long to load, and such names are rare
+
+    clean = redact(name).text
+    return name if clean == name else _NOT_IN_NAMES.sub("-", clean).strip("-")
 
 
 def _is_plain_dir(path: Path) -> bool:

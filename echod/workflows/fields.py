@@ -23,6 +23,7 @@ _EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 _OLDEST_SANE = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
 _LATEST_SANE = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
 _SHOWN_LENGTH = 60
+_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
 
 # Words for "it runs". Whatever is in neither set is unknown, and unknown means running, for a bounded time.
 RUNNING_WORDS = frozenset({"active", "running", "dispatched", "in_progress", "started"})
@@ -123,6 +124,10 @@ def first_moment(fields: Mapping[str, object], *names: str) -> float | None:
 
 
 def shown(value: str) -> str:
-    """Another program's text, fit for one line on a terminal: printable characters only, cut to 60."""
+    """Another program's text, fit for one line on a terminal: printable characters only, no secrets, cut to 60."""
+    if _WORDS.fullmatch(value) is None:
+        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and a few words need it not
+
+        value = redact(value).text
     clean = "".join(character if character.isprintable() else "?" for character in value)
     return clean if len(clean) <= _SHOWN_LENGTH else clean[: _SHOWN_LENGTH - 1] + "…"
