@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import pairwise
+from weakref import WeakValueDictionary
 
 from echod.memory import forms, scan
 from echod.memory.commonmark import HEADING
@@ -42,8 +43,10 @@ SCHEMA = 1
 _SMALL, _REMEMBERED = 64 << 10, 8
 """A job reads the same few contents again and again: to plan, to hold the plan to its promises, to note what is there.
 
-So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most.
+So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most. Larger ones
+are remembered for as long as someone works with them.
 """
+_in_use: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
@@ -59,7 +62,14 @@ def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), limit))
         reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
         return Unreadable(Fault.OVER_SIZE, reason, data)
-    return _remembered(data) if len(data) <= _SMALL else _read(data)
+    return _remembered(data) if len(data) <= _SMALL else _in_use.get(data) or _held(data)
+
+
+def _held(data: bytes) -> Document | Unreadable:
+    document = _read(data)
+    if isinstance(document, Document):
+        _in_use[data] = document
+    return document
 
 
 def _read(data: bytes) -> Document | Unreadable:

@@ -100,7 +100,7 @@ class Block:
     entry: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Document:
     """A memory file that was understood. `preamble` is all before the first block."""
 

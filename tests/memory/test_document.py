@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from echod.memory.document import SIZE_LIMIT, Document, Fault, Unreadable, parse, parse_block
@@ -151,3 +154,15 @@ def test_deep_nesting_is_content() -> None:
 
     assert isinstance(document, Document)
     assert len(document.blocks) == 2
+
+
+def test_a_large_file_is_read_once_as_long_as_someone_works_with_it() -> None:
+    data = b"# Memory\n\n" + b"".join(b"## Note %d\n\nA line.\n\n" % number for number in range(5_000))
+    document = parse(data)
+
+    assert parse(bytes(bytearray(data))) is document
+
+    held = weakref.ref(document)
+    del document
+    gc.collect()
+    assert held() is None, "nothing of it is kept"
