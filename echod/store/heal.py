@@ -19,6 +19,7 @@ from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Succ
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.rereading import reads_as_written
+from echod.memory.redact import redact
 from echod.store.changeset import digest
 from echod.store.commit import commit
 from echod.store.desk import Desk
@@ -322,7 +323,7 @@ def _tell(desk: Desk, blocks: Iterable[Block], what: str) -> None:
 
 
 def _add_review(desk: Desk, kind: str, titles: tuple[str, ...], what: str) -> None:
-    role = desk.ground.role.name
+    role, titles = desk.ground.role.name, tuple(redact(title).text for title in titles)
     note(desk.journal.root, Review(desk.clock(), kind, role, f"{_some(titles)} {what}.", titles))
     log.info("review_noted", role=str(desk.ground.role.path), kind=kind, blocks=len(titles))
 
