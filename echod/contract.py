@@ -355,12 +355,15 @@ class ShownEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShownRole:
-    """A role at a glance. `lines` is null if its memory file cannot be read; `problem` says why."""
+    """A role at a glance. `lines` is null if its memory file cannot be read; `problem` says why.
+
+    The global memory is the role "". It and the doc packs have no `limit`.
+    """
 
     store: str
     name: str
     lines: int | None
-    limit: int
+    limit: int | None
     entries: int
     layers: dict[str, int]
     oldest: str | None

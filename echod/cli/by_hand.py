@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,27 @@ class Wish:
     def told(self) -> bool:
         """Whether what would be done has to be shown: it was asked for, or a question follows."""
         return self.dry_run or not self.yes
+
+
+class Commons(Enum):
+    """Where entries are that belong to no project."""
+
+    GLOBAL = "global"
+
+
+Place = Path | Commons | None
+"""Where an entry is meant: in a project, in the global memory and the doc packs, or (None) wherever we are."""
+
+
+def place_meant(path: Path | None, *, in_global: bool) -> Place:
+    """What `PATH` and `--global` mean together.
+
+    Raises:
+        UsageError: both were said.
+    """
+    if in_global and path is not None:
+        raise UsageError("Name a project or say --global, not both.")
+    return Commons.GLOBAL if in_global else path
 
 
 class HeldError(EchodError):

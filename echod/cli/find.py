@@ -9,19 +9,19 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import typer
 
-from echod.cli.by_hand import stores_meant
+from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.shell import Shell
-from echod.cli.text import fitted, plain
+from echod.cli.text import called, fitted, plain
 from echod.daemon.wiring import Lookout
 from echod.errors import UsageError
 from echod.jobs.archives import Kept, archived_entries
 from echod.memory.document import Block, Document, parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
+from echod.store.commons import commons_of
 from echod.store.layout import Role, Store, roles_of
 
 _MOST_CANDIDATES = 20
@@ -64,35 +64,35 @@ class Archived:
 Hit = TypeVar("Hit", Found, Archived)
 
 
-def in_memory(shell: Shell, lookout: Lookout, path: Path | None, wanted: Sequence[str]) -> list[Found]:
+def in_memory(shell: Shell, lookout: Lookout, place: Place, wanted: Sequence[str]) -> list[Found]:
     """The entries of memory files that these ids, or beginnings of ids, mean.
 
     Args:
         shell: where the command was called.
         lookout: how files are looked at.
-        path: a project; only its entries are meant then. None: the current directory's project, then the others.
+        place: only entries there are meant. None: those of the current directory's project, then of the others.
         wanted: ids or beginnings of ids.
 
     Raises:
         UsageError: there is none, or there are several and nobody to ask.
         EchodError: a file cannot be read.
     """
-    rings = _rings(shell, lookout, path)
-    return [_in_memory(lookout, rings, prefix) for prefix in wanted]
+    rings = _rings(shell, lookout, place)
+    return [_in_memory(lookout, rings, prefix, place) for prefix in wanted]
 
 
-def anywhere(shell: Shell, lookout: Lookout, path: Path | None, wanted: str) -> Found | Archived:
+def anywhere(shell: Shell, lookout: Lookout, place: Place, wanted: str) -> Found | Archived:
     """The entry that an id, or the beginning of one, means; one in a memory file before one in an archive.
 
     Raises:
         UsageError, EchodError: as `in_memory`.
     """
-    for roles in _rings(shell, lookout, path):
+    for roles in _rings(shell, lookout, place):
         if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
             return _chosen(wanted, found)
         if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
             return _chosen(wanted, kept)
-    raise _unknown(wanted)
+    raise _unknown(wanted, place)
 
 
 def entries_of(lookout: Lookout, role: Role) -> tuple[Found, ...]:
@@ -120,10 +120,24 @@ def archived_of(role: Role) -> tuple[Archived, ...]:
     return tuple(Archived(role, identity, tuple(found)) for identity, found in copies.items() if identity)
 
 
-def _rings(shell: Shell, lookout: Lookout, path: Path | None) -> tuple[tuple[Role, ...], ...]:
+def global_roles(lookout: Lookout) -> tuple[Role, ...]:
+    """The global memory and the doc packs, as far as they are there."""
+    memory, packs = lookout.packs.memory, lookout.packs.stores[1]
+    own = (memory,) if memory.path.is_dir() else ()
+    return (*own, *(roles_of(packs) if packs.root.is_dir() else ()))
+
+
+def flag_of(role: Role) -> str:
+    """What a command about an entry of the role has to say beside its id, with a blank before it; mostly nothing."""
+    return "" if commons_of(role.store) is None else " --global"
+
+
+def _rings(shell: Shell, lookout: Lookout, place: Place) -> tuple[tuple[Role, ...], ...]:
     """Where to look, the nearest roles first."""
-    near = stores_meant(shell, path) or ()
-    far = () if path is not None else tuple(store for store in lookout.roster().stores if store not in near)
+    if isinstance(place, Commons):
+        return (global_roles(lookout),)
+    near = stores_meant(shell, place) or ()
+    far = () if place is not None else tuple(store for store in lookout.roster().stores if store not in near)
     return tuple(ring for stores in (near, far) if (ring := _roles(stores)))
 
 
@@ -131,7 +145,7 @@ def _roles(stores: Iterable[Store]) -> tuple[Role, ...]:
     return tuple(role for store in stores for role in roles_of(store))
 
 
-def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str) -> Found:
+def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str, place: Place) -> Found:
     for roles in rings:
         if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
             return _chosen(wanted, found)
@@ -139,10 +153,10 @@ def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str) -
         if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
             first = kept[0]
             raise UsageError(
-                f"{first.id} stands in no memory file, but in the archive of {first.role.name}. "
-                f"To bring it back: echod restore {first.id}"
+                f"{first.id} stands in no memory file, but in the archive of {called(first.role.name)}. "
+                f"To bring it back: echod restore {first.id}{flag_of(first.role)}"
             )
-    raise _unknown(wanted)
+    raise _unknown(wanted, place)
 
 
 def _matching(wanted: str, hits: Iterable[Hit]) -> list[Hit]:
@@ -178,12 +192,13 @@ def _chosen(wanted: str, hits: Sequence[Hit]) -> Hit:
 
 def _candidate(hit: Found | Archived) -> str:
     title = textwrap.shorten(plain(hit.title) or "(untitled)", 44, placeholder="...")
-    return f"  {hit.id}  {hit.role.name}: {title}  {fitted(hit.role.store.key, 40)}"
+    return f"  {hit.id}  {called(hit.role.name)}: {title}  {fitted(hit.role.store.key, 40)}"
 
 
 def _title(block: Block) -> str:
     return block.entry.title if block.entry else block.text.strip().partition("\n")[0]
 
 
-def _unknown(wanted: str) -> UsageError:
-    return UsageError(f"No entry has an id that begins with {plain(wanted)!r}; `echod show` lists the entries.")
+def _unknown(wanted: str, place: Place) -> UsageError:
+    every = "echod show --global" if isinstance(place, Commons) else "echod show"
+    return UsageError(f"No entry has an id that begins with {plain(wanted)!r}; `{every}` lists the entries.")

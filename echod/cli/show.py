@@ -10,10 +10,10 @@ from pathlib import Path
 
 import typer
 
-from echod.cli.by_hand import stores_meant
-from echod.cli.find import Archived, Found, anywhere, archived_of
+from echod.cli.by_hand import Commons, Place, stores_meant
+from echod.cli.find import Archived, Found, anywhere, archived_of, global_roles
 from echod.cli.shell import Shell
-from echod.cli.show_text import entry_screen, glance_screen, role_screen
+from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role_screen
 from echod.cli.upkeep import known_facts
 from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport, to_json
 from echod.daemon.wiring import Lookout, look_out
@@ -23,6 +23,7 @@ from echod.memory.document import Block, Document, parse
 from echod.memory.identity import entry_ids
 from echod.memory.policy import History
 from echod.memory.policy.lines import document_lines, entry_lines
+from echod.store.commons import commons_of
 from echod.store.layout import Role, Store, findings_of, roles_of
 
 
@@ -34,13 +35,13 @@ class _Role:
     entries: tuple[ShownEntry, ...]
 
 
-def show(shell: Shell, what: str | None, path: Path | None, *, as_json: bool) -> None:
+def show(shell: Shell, what: str | None, place: Place, *, as_json: bool) -> None:
     """Print what is in memory.
 
     Args:
         shell: where the command was called.
         what: a project, a role, or an entry; None: the current directory's project, else all.
-        path: the project in which the role or entry is meant.
+        place: where the role or entry is meant.
         as_json: for scripts.
 
     Raises:
@@ -48,22 +49,30 @@ def show(shell: Shell, what: str | None, path: Path | None, *, as_json: bool) ->
         EchodError: it cannot be read.
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        project = path if what is None or not _is_path(shell, what) else Path(what)
-        stores: Sequence[Store] = stores_meant(shell, project) or lookout.roster().stores
-        if what is None or project is not path:
-            if what is not None and path is not None:
+        if what is not None and not isinstance(place, Commons) and _is_path(shell, what):
+            if place is not None:
                 raise UsageError("Name one project: echod show PATH, or echod show ROLE|ENTRY PATH.")
-            roles = [_role(lookout, role) for store in stores for role in roles_of(store)]
+            place, what = Path(what), None
+        there = _roles_at(shell, lookout, place)
+        if what is None:
+            roles = [_role(lookout, role) for role in there]
             report = ShowReport(_entries(roles), tuple(role.info for role in roles))
-            text = glance_screen(report.roles)
-        elif named := [role for store in stores for role in roles_of(store) if role.name == what]:
+            text = memory_screen(report) if isinstance(place, Commons) else glance_screen(report.roles)
+        elif named := [role for role in there if role.name == what]:
             roles = [_role(lookout, role) for role in named]
             report = ShowReport(_entries(roles), tuple(role.info for role in roles))
             text = "\n\n".join(role_screen(role.info, role.entries) for role in roles)
         else:
-            report = _of_entry(shell, lookout, anywhere(shell, lookout, path, what))
+            report = _of_entry(shell, lookout, anywhere(shell, lookout, place, what))
             text = entry_screen(report, shell.now())
     typer.echo(to_json(report) if as_json else text)
+
+
+def _roles_at(shell: Shell, lookout: Lookout, place: Place) -> tuple[Role, ...]:
+    if isinstance(place, Commons):
+        return global_roles(lookout)
+    stores: Sequence[Store] = stores_meant(shell, place) or lookout.roster().stores
+    return tuple(role for store in stores for role in roles_of(store))
 
 
 def _is_path(shell: Shell, what: str) -> bool:
@@ -78,7 +87,7 @@ def _entries(roles: Sequence[_Role]) -> tuple[ShownEntry, ...]:
 
 
 def _role(lookout: Lookout, role: Role) -> _Role:
-    limit = lookout.line_limit(role.store.project)
+    limit = lookout.line_limit(role.store.project) if commons_of(role.store) is None else None
     try:
         document = parse(lookout.engine.peek(role).memory.text)
         archived, findings = sum(len(one.copies) for one in archived_of(role)), len(findings_of(role))

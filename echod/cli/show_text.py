@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import shorten
 
-from echod.cli.text import WIDTH, count, fitted, moment, paragraph, plain
+from echod.cli.text import WIDTH, called, count, fitted, moment, paragraph, plain
 from echod.contract import ArchivedText, ShownEntry, ShownRole, ShowReport
 
 _BAR = 20
@@ -26,6 +26,16 @@ def glance_screen(roles: Sequence[ShownRole]) -> str:
     return "\n".join(lines)
 
 
+def memory_screen(report: ShowReport) -> str:
+    """The global memory with its entries, and the doc packs at a glance."""
+    own = [role for role in report.roles if not role.name]
+    packs = [role for role in report.roles if role.name]
+    screens = [role_screen(role, (entry for entry in report.entries if not entry.role)) for role in own]
+    if packs or not own:
+        screens.append(glance_screen(packs))
+    return "\n\n".join(screens)
+
+
 def role_screen(role: ShownRole, entries: Iterable[ShownEntry]) -> str:
     """A role and its entries, in file order."""
     lines = [fitted(role.store, WIDTH), *_role(role)]
@@ -39,14 +49,12 @@ def entry_screen(report: ShowReport, now: float) -> str:
 
 
 def _role(role: ShownRole) -> Iterator[str]:
+    name = called(role.name)
     if role.lines is None:
-        yield f"  {role.name}"
+        yield f"  {name}"
         yield paragraph(plain(role.problem or ""), indent="    ! ")
         return
-    filled = min(_BAR, round(_BAR * role.lines / role.limit)) if role.limit else _BAR
-    bar = "#" * filled + "-" * (_BAR - filled)
-    over = " OVER" if role.lines > role.limit else ""
-    yield f"  {role.name:<14} [{bar}] {role.lines}/{role.limit} lines{over}"
+    yield f"  {name:<14} {_size(role.lines, role.limit)}"
     layers = ", ".join(f"{number} {layer}" for layer, number in role.layers.items())
     span = (
         "" if role.oldest is None else role.oldest if role.oldest == role.newest else f"{role.oldest} to {role.newest}"
@@ -60,6 +68,14 @@ def _role(role: ShownRole) -> Iterator[str]:
     yield paragraph("; ".join(part for part in parts if part), indent="    ")
 
 
+def _size(lines: int, limit: int | None) -> str:
+    if limit is None:
+        return count(lines, "line")
+    filled = min(_BAR, round(_BAR * lines / limit)) if limit else _BAR
+    bar = "#" * filled + "-" * (_BAR - filled)
+    return f"[{bar}] {lines}/{limit} lines{' OVER' if lines > limit else ''}"
+
+
 def _entry(entry: ShownEntry) -> str:
     head = f"{entry.id}  {entry.layer or 'unknown':<12} {entry.date or '-':<10} {entry.lines:>4}  "
     return head + shorten(plain(entry.title) or "(untitled)", WIDTH - len(head), placeholder="...")
@@ -71,10 +87,10 @@ def _entry_lines(report: ShowReport, now: float) -> Iterator[str]:
     if report.entries:
         entry = report.entries[0]
         yield paragraph(plain(entry.title) or "(untitled)", indent=f"{told.id}  ")
-        where = f"{entry.layer or 'unknown layer'}, {count(entry.lines, 'line')}, in {told.role}  "
+        where = f"{entry.layer or 'unknown layer'}, {count(entry.lines, 'line')}, in {called(told.role)}  "
         yield where + fitted(told.store, WIDTH - len(where))
     else:
-        where = f"{told.id}  in the archive of {told.role}  "
+        where = f"{told.id}  in the archive of {called(told.role)}  "
         yield where + fitted(told.store, WIDTH - len(where))
     if told.text is not None:
         yield from _fenced(told.text)

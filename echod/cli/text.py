@@ -59,6 +59,11 @@ def fitted(path: str, width: int) -> str:
     return short if len(short) <= width else "..." + short[3 - width :]
 
 
+def called(role: str) -> str:
+    """What a role is called: the global memory has no name of its own."""
+    return role or "the global memory"
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Outcome
 from echod.jobs.proposal import Proposal, carry_out
+from echod.memory.compose import new_memory_file
 from echod.memory.document import Block, Document, Unreadable, parse
-from echod.memory.packs.elevation import Elevated, Elevation, Unfit, elevated, new_global_file
+from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.changeset import ChangeSet, Origin, Write
@@ -54,7 +55,7 @@ def run(
 
 def with_it(memory: bytes | None, block: Block, home: Role, domain: str, today: date) -> Elevated | Unfit:
     """The global memory with the entry; or why not, in words that end without a full stop."""
-    document: Document | Unreadable = parse(new_global_file() if memory is None else memory)
+    document: Document | Unreadable = parse(new_memory_file(GLOBAL_ROLE) if memory is None else memory)
     if isinstance(document, Unreadable):
         return Unfit(f"the global memory is left alone: {document.reason.rstrip('.')}")
     return elevated(document, Elevation(block, home.store.project.name, home.name, domain, today))

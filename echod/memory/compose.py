@@ -107,8 +107,9 @@ def one_line(text: str) -> str:
 
 
 def new_memory_file(role: str) -> bytes:
-    """What a memory file holds before its first entry."""
-    return f"<!-- echo-schema: v1 -->\n# {role[:1].upper()}{role[1:]} Memory\n".encode()
+    """What a memory file holds before its first entry; the role without a name is the global memory's."""
+    name = role or "global"
+    return f"<!-- echo-schema: v1 -->\n# {name[:1].upper()}{name[1:]} Memory\n".encode()
 
 
 def append_entries(document: Document, texts: Sequence[str]) -> bytes:

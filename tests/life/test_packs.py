@@ -289,6 +289,45 @@ class TestElevate:
         home.done("undo", "--last", "--yes")
         assert not commons.memory.exists()
 
+    def test_an_entry_of_the_global_memory_is_shown_forgotten_and_brought_back(
+        self, home: Home, root: Path, commons: Commons
+    ) -> None:
+        for title in ("limits", "keys"):
+            home.done("elevate", self.entry(root, title), root, "--domain", "backend")
+        before = commons.memory.read_bytes()
+        roles, entries = (home.json("show", "--global")[name] for name in ("roles", "entries"))
+        assert [(role["name"], role["lines"] > 0, role["limit"]) for role in roles] == [("", True, None)]
+        entry = entries[0]["id"]
+        assert "limits" in home.done("show", entry, "--global")
+        assert "limits" in home.done("forget", entry, "--global", "--dry-run")
+        home.done("workflow", "begin", "a-test", "--project", root)
+
+        home.done("forget", entry, "--global", "--yes")
+
+        assert b"limits" not in commons.memory.read_bytes()
+        refused = home.echod("forget", entry, "--global", "--yes")
+        assert f"echod restore {entry} --global" in " ".join(refused.stderr.split())
+        home.done("restore", entry, "--global")
+        assert commons.memory.read_bytes().count(b"limits") == before.count(b"limits")
+        assert home.echod("show", entry, root, "--global").returncode == 2
+        assert home.echod("show", entry).returncode == 2
+
+    def test_what_a_person_forgets_of_a_pack_stays_out_when_it_is_updated(
+        self, teamed: Home, team: Team, commons: Commons
+    ) -> None:
+        team.publish("web", "1.0.0", "one", "two")
+        teamed.done("packs", "install", "web")
+        (gone, *_) = teamed.json("show", "web", "--global")["entries"]
+
+        teamed.done("forget", gone["id"], "--global", "--yes")
+
+        team.publish("web", "1.1.0", "one", "TWO")
+        teamed.done("packs", "update", "web")
+        assert gone["id"] not in [entry["id"] for entry in teamed.json("show", "web", "--global")["entries"]]
+        teamed.done("restore", gone["id"], "--global")
+        text = commons.pack("web").read_text()
+        assert (gone["title"] in text, "TWO" in text) == (True, True)
+
     def test_secrets_stay_behind(self, home: Home, root: Path, commons: Commons) -> None:
         said = home.done("elevate", self.entry(root, "keys"), root, "--domain", "backend")
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.memory.compose import new_memory_file
 from echod.memory.document import Block, Document, Form, Layer, parse, parse_block
-from echod.memory.packs.elevation import Elevated, Elevation, Unfit, elevated, new_global_file, unfit
+from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated, unfit
 from echod.memory.packs.provenance import FromPack, FromProject, domain_of, elevated_source, provenance
 from tests.support import finding
 
@@ -38,7 +39,7 @@ def lifted(memory: Document, entry: Block, project: str = "shop") -> Elevated:
     return found
 
 
-EMPTY = read(new_global_file())
+EMPTY = read(new_memory_file(GLOBAL_ROLE))
 
 
 def test_an_elevated_entry_has_the_form_that_readers_of_the_global_memory_know() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import AsOf, DryRun, EntryId, Force, Json, Where, Yes
+from echod.cli.tree.options import AsOf, DryRun, EntryId, Force, Global, Json, Where, Yes
 
 
 class OwnLayer(StrEnum):
@@ -91,23 +91,29 @@ def forget(
     context: typer.Context,
     entry: EntryId,
     path: Where = None,
+    in_global: Global = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     force: Force = False,
 ) -> None:
     """Take an entry out of the memory for good, whatever its layer. Its text stays in the archive."""
-    from echod.cli.by_hand import Wish
+    from echod.cli.by_hand import Wish, place_meant
     from echod.cli.one_entry import forget
 
-    forget(shell_of(context), entry, path, Wish(dry_run, yes, force))
+    forget(shell_of(context), entry, place_meant(path, in_global=in_global), Wish(dry_run, yes, force))
 
 
 @app.command(epilog=example("echod restore 4f1c ~/src/my-project"))
 def restore(
-    context: typer.Context, entry: EntryId, path: Where = None, dry_run: DryRun = False, force: Force = False
+    context: typer.Context,
+    entry: EntryId,
+    path: Where = None,
+    in_global: Global = False,
+    dry_run: DryRun = False,
+    force: Force = False,
 ) -> None:
     """Bring an entry back from the archive, word for word. It is pinned then (`policy.pin_days`)."""
-    from echod.cli.by_hand import Wish
+    from echod.cli.by_hand import Wish, place_meant
     from echod.cli.one_entry import restore
 
-    restore(shell_of(context), entry, path, Wish(dry_run, yes=True, force=force))
+    restore(shell_of(context), entry, place_meant(path, in_global=in_global), Wish(dry_run, yes=True, force=force))

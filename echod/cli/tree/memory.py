@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import DryRun, Force, Json, OneRole, Project, Where, Yes
+from echod.cli.tree.options import DryRun, Force, Global, Json, OneRole, Project, Where, Yes
 
 
 @app.command(epilog=example("echod show reviewer"))
@@ -21,12 +21,14 @@ def show(
         ),
     ] = None,
     path: Where = None,
+    in_global: Global = False,
     json: Json = False,
 ) -> None:
     """What is in memory? Of a project its roles, of a role its entries, of an entry its text and history."""
+    from echod.cli.by_hand import place_meant
     from echod.cli.show import show
 
-    show(shell_of(context), what, path, as_json=json)
+    show(shell_of(context), what, place_meant(path, in_global=in_global), as_json=json)
 
 
 @app.command(epilog=example("echod remember 'Use uv, never pip.'"))

@@ -19,6 +19,7 @@ Where = Annotated[
     Path | None,
     typer.Argument(metavar="PATH", help="A project; default: the current directory's, else all.", show_default=False),
 ]
+Global = Annotated[bool, typer.Option("--global", help="In the global memory and the doc packs (docs/packs.md).")]
 OneRole = Annotated[str | None, typer.Option("--role", metavar="NAME", help="Only this role.", show_default=False)]
 AsOf = Annotated[
     str | None,

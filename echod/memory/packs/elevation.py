@@ -26,7 +26,6 @@ from echod.memory.redact import redact_entry
 GLOBAL_ROLE = ""
 """The role of the global memory file in ids: it lies in no role's directory."""
 
-_HEAD = "# Global Memory\n"
 _DEFAULT_CONFIDENCE = 0.5
 
 
@@ -55,11 +54,6 @@ class Elevated:
     document: Document
     id: str
     redacted: bool
-
-
-def new_global_file() -> bytes:
-    """What the global memory holds before its first entry."""
-    return f"<!-- echo-schema: v1 -->\n{_HEAD}".encode()
 
 
 def unfit(block: Block) -> Unfit | None:
