@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from echod.plain_file import open_plain
+
 _COPIES = (".claude", "worktrees")
 _LONGEST_POINTER = 64 * 1024
 
@@ -73,9 +75,7 @@ def _absolute(base: Path, named: str) -> Path:
 def _read(path: Path) -> str | None:
     """The text of a small plain file; None if there is none to be read."""
     try:
-        if not path.is_file():
-            return None
-        with path.open(encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(_LONGEST_POINTER)
+        with open_plain(path) as file:
+            return file.read(_LONGEST_POINTER).decode("utf-8", "surrogateescape")
     except OSError:
         return None

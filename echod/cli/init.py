@@ -10,6 +10,7 @@ import typer
 from echod.cli.shell import Shell
 from echod.cli.text import count, short_path
 from echod.errors import EchodError, UsageError
+from echod.plain_file import read_plain
 from echod.project_settings import read_project_settings
 from echod.store import layout
 from echod.store.create import ROLES, create, missing
@@ -97,7 +98,7 @@ def _text(file: Path) -> str:
         return ""
     if not file.is_file() or file.stat().st_size > _LARGEST_IGNORE_BYTES:
         raise EchodError(f"{file} is no plain small file; look at it first.")
-    return file.read_bytes().decode()  # with the line ends that it has
+    return read_plain(file, _LARGEST_IGNORE_BYTES).decode()  # with the line ends that it has
 
 
 def _replace(file: Path, text: str) -> None:

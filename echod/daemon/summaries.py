@@ -16,6 +16,7 @@ from echod.hooks.summary import DIRECTORY, name_for
 from echod.memory.document import SIZE_LIMIT
 from echod.memory.summary import summarise
 from echod.paths import PRIVATE_DIR
+from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.layout import Role, Store
 
@@ -65,7 +66,7 @@ class Summaries:
         stamp = tuple(found for role in roles if (found := _stamp(role)) is not None)
         if name is None or self._stamps.get(project) == stamp:
             return
-        memories = [(role.name, role.memory.read_bytes()) for role in roles if _stamp(role) is not None]
+        memories = [(role.name, read_plain(role.memory, SIZE_LIMIT)) for role in roles if _stamp(role) is not None]
         text = summarise(memories)
         file = self._directory / name
         if text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from echod.plain_file import read_plain
 from echod.store.layout import Store
 
 _LARGEST_BYTES = 1024 * 1024
@@ -24,8 +25,6 @@ def ignored_by(store: Store) -> str | None:
 
 def _lines(file: Path) -> list[str]:
     try:
-        if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST_BYTES:
-            return []
-        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [] if file.is_symlink() else read_plain(file, _LARGEST_BYTES).decode(errors="replace").splitlines()
     except OSError:
         return []

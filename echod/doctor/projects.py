@@ -16,6 +16,7 @@ from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
 from echod.memory.document import SIZE_LIMIT, Unreadable, parse
+from echod.plain_file import read_plain
 from echod.project_settings import read_project_settings
 from echod.store import layout
 from echod.store.capabilities import Capabilities, probe
@@ -132,7 +133,7 @@ def _not_understood(path: Path, size: int) -> str | None:
     if size > SIZE_LIMIT:
         return f"it has {size:,} bytes, more than echod reads."
     try:
-        document = parse(path.read_bytes())
+        document = parse(read_plain(path, SIZE_LIMIT))
     except OSError as error:
         return f"it cannot be read: {_reason(error)}."
     return document.reason if isinstance(document, Unreadable) else None

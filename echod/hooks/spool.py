@@ -21,7 +21,7 @@ PRIVATE_DIR = 0o700
 PRIVATE_FILE = 0o600
 DROPPED = ".dropped"
 UNFINISHED = ".part"
-_LARGEST_COUNT = 64 * 1024
+LARGEST_COUNT = 64 * 1024
 _SIZE = slice(21, 28)
 
 FULL, TOO_LARGE, EMPTY, NOT_WRITTEN, UNKNOWN = "f", "l", "e", "w", "u"
@@ -65,7 +65,7 @@ def drop(spool: str, why: str) -> bool:
     # One appended byte each: no two hooks can spoil each other's count, and the file's bound is that of the count.
     counter = os.open(os.path.join(spool, DROPPED), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
     try:
-        if os.fstat(counter).st_size < _LARGEST_COUNT:
+        if os.fstat(counter).st_size < LARGEST_COUNT:
             os.write(counter, why.encode())
     finally:
         os.close(counter)

@@ -12,9 +12,11 @@ from pathlib import Path, PurePosixPath
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
 from echod.memory.policy.archive_text import PRUNED, REMOVED
 from echod.memory.redact import redact_entry
+from echod.plain_file import read_plain
 from echod.store.changeset import Append
 from echod.store.faults import told
 from echod.store.layout import Role
+from echod.store.snapshot import MAX_FILE_BYTES
 
 _BACKUP = re.compile(r"MEMORY-\d{4}-\d{2}-\d{2}(-\d+)?\.md")
 _DIRECTORY = "archive"
@@ -63,7 +65,7 @@ def archived_entries(role: Role) -> tuple[Kept, ...]:
         found = [
             Kept(f"{_DIRECTORY}/{name}", entry)
             for name in sorted(names, key=lambda name: (len(name), name))
-            for entry in read_archive((role.path / _DIRECTORY / name).read_bytes()).entries
+            for entry in read_archive(read_plain(role.path / _DIRECTORY / name, MAX_FILE_BYTES)).entries
         ]
     return tuple(sorted(found, key=lambda kept: (kept.entry.day, kept.entry.job or 0)))
 
@@ -78,7 +80,7 @@ def backup_of(role: Role, data: bytes, today: date) -> str | None:
     """A free name, relative to the role, for a backup of its memory file; None if an identical one is there."""
     for entry in _files(role, _BACKUP_PREFIX):
         same_size = entry.stat(follow_symlinks=False).st_size == len(data)
-        if same_size and _BACKUP.fullmatch(entry.name) and Path(entry.path).read_bytes() == data:
+        if same_size and _BACKUP.fullmatch(entry.name) and read_plain(Path(entry.path), len(data)) == data:
             return None
     return free_backup(role, today)
 

@@ -11,8 +11,9 @@ from datetime import date
 
 from echod.jobs.facts import note_entries
 from echod.memory.alignment import content
-from echod.memory.document import Document, parse
+from echod.memory.document import SIZE_LIMIT, Document, parse
 from echod.memory.identity import entry_ids
+from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
@@ -44,7 +45,7 @@ def pin_what_came_back(
 
 def _memory(role: Role) -> Document | None:
     try:
-        document = parse(role.memory.read_bytes())
+        document = parse(read_plain(role.memory, SIZE_LIMIT))
     except FileNotFoundError:
         return None
     return document if isinstance(document, Document) else None

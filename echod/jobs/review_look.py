@@ -14,13 +14,14 @@ from pathlib import Path
 
 from echod.jobs.facts import facts_of
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
 from echod.memory.policy.lines import document_lines, room
 from echod.memory.policy.standing import PROTECTED_LAYERS, stays_open
 from echod.memory.similarity import bare_title, learning_of
 from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
+from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 
@@ -128,7 +129,7 @@ def document_of(role: Role) -> Document | None:
     Raises:
         OSError: it cannot be read.
     """
-    document = parse(role.memory.read_bytes())
+    document = parse(read_plain(role.memory, SIZE_LIMIT))
     return document if isinstance(document, Document) else None
 
 
@@ -146,7 +147,7 @@ def seen_stamp(file: Path) -> Stamp | None:
 
 
 def _glance(role: Role, stamp: Stamp) -> Glance:
-    data = role.memory.read_bytes()
+    data = read_plain(role.memory, SIZE_LIMIT)
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     suspicious: tuple[Seen, ...] = ()
     if may_speak_to_agents(data.decode(errors="replace")):

@@ -11,8 +11,9 @@ from pathlib import Path
 from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
 from echod.jobs.review_look import Glance, Seen, seen_stamp
 from echod.jobs.stamps import Remembered, Stamp
-from echod.memory.document import Layer, Unreadable, parse
+from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
 from echod.memory.superseding import Doubt
+from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.changeset import digest
 from echod.store.layout import Role
@@ -88,7 +89,7 @@ def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
 
 
 def _one(role: Role, path: Path, stamp: Stamp) -> Item:
-    data = path.read_bytes()
+    data = read_plain(path, SIZE_LIMIT)
     match = _SET_ASIDE.fullmatch(path.name)
     name = f"{match['findings']}.md" if match else path.name
     if layout.AGENT_FINDINGS.fullmatch(name) is None:

@@ -5,6 +5,7 @@ Several processes may look at it at once; an event belongs to whoever removes it
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from echod.hooks import spool as written
+from echod.plain_file import read_plain
 
 log = structlog.get_logger(__name__)
 
@@ -66,9 +68,13 @@ class Spool:
             OSError: it cannot be read; if it is gone (FileNotFoundError) another process took it.
         """
         try:
-            event = json.loads((self._directory / spooled.name).read_bytes())
+            event = json.loads(read_plain(self._directory / spooled.name, written.LARGEST_EVENT_BYTES))
         except (ValueError, RecursionError):
             return None
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EFBIG):  # no hook wrote it
+                return None
+            raise
         return event if isinstance(event, dict) else None
 
     def take(self, names: Iterable[str]) -> frozenset[str]:
@@ -100,7 +106,7 @@ class Spool:
     def dropped(self) -> Mapping[str, int]:
         """How many events hooks could not spool since ever, by reason in words."""
         try:
-            letters = Counter((self._directory / written.DROPPED).read_text())
+            letters = Counter(read_plain(self._directory / written.DROPPED, 2 * written.LARGEST_COUNT).decode())
         except (OSError, ValueError):
             return {}
         return {reason: letters[letter] for letter, reason in REASONS.items() if letters[letter]}

@@ -12,6 +12,7 @@ from stat import S_ISREG
 
 from echod.jobs.stamps import Stamp, stamp_of
 from echod.memory.document import SIZE_LIMIT, Unreadable, parse
+from echod.plain_file import read_plain
 from echod.status_report import GateReport, RoleInfo, StoreInfo
 from echod.store import layout
 from echod.store.layout import Role, Store
@@ -81,7 +82,7 @@ def _count(file: Path, status: stat_result) -> _Count:
     if status.st_size > SIZE_LIMIT:
         return _Count(None, {}, f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
     try:
-        data = file.read_bytes()
+        data = read_plain(file, SIZE_LIMIT)
     except OSError as error:
         return _Count(None, {}, f"{file.name} cannot be read: {error.strerror}.")
     document = parse(data)

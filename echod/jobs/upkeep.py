@@ -18,8 +18,9 @@ from echod.jobs.facts import facts_of_knowledge, noted_facts
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
 from echod.jobs.stamps import Stamp, plain_stamp
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
 from echod.memory.policy import Policy, plan_compress, plan_prune
+from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need
 from echod.store import layout
@@ -141,7 +142,7 @@ def _document(file: Path, stamp: Stamp | None) -> Document | None:
     if stamp is None:
         return None
     try:
-        document = parse(file.read_bytes())
+        document = parse(read_plain(file, SIZE_LIMIT))
     except FileNotFoundError:
         return None
     return document if isinstance(document, Document) else None

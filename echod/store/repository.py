@@ -6,10 +6,16 @@ A branch switch, a checkout, a stash or a pull is a person's doing, and what it 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from echod.plain_file import read_plain
+
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
+_MAX_POINTER_BYTES = 64 * 1024
+_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,7 @@ def tracking(project: Path, file: Path) -> Tracking | None:
 
 
 def _tracked(git: Path, file: Path) -> Tracking | None:
-    index = git / "index"
-    if index.stat().st_size > _MAX_INDEX_BYTES:
-        return None
-    listed = index.read_bytes()
+    listed = read_plain(git / "index", _MAX_INDEX_BYTES)
     # Version 4 of the index shortens paths by what they share with the one before, so only the name can be looked for.
     name = file.name.encode() if listed[4:8] == b"\0\0\0\4" else str(file).encode()
     return Tracking(_head(git), listed) if name in listed else None
@@ -55,23 +58,32 @@ def _git_dir(root: Path) -> Path:
     git = root / ".git"
     if git.is_dir():
         return git
-    pointer = git.read_text().partition("gitdir:")[2].strip()  # a worktree or submodule
+    pointer = _text(git).partition("gitdir:")[2].strip()  # a worktree or submodule
     return (root / pointer).resolve()
 
 
 def _head(git: Path) -> str:
-    head = (git / "HEAD").read_text().strip()
+    head = _text(git / "HEAD")
     ref = head.removeprefix("ref:").strip()
-    if ref == head:
-        return head
+    if ref == head or not _REF.fullmatch(ref) or ".." in ref:
+        return _commit(head)  # a name that git gives to no branch leads nowhere
     common = git / "commondir"
-    shared = (git / common.read_text().strip()).resolve() if common.exists() else git
+    shared = (git / _text(common)).resolve() if common.exists() else git
     for base in (git, shared):
         if (base / ref).is_file():
-            return f"{ref} {(base / ref).read_text().strip()}"
+            return f"{ref} {_commit(_text(base / ref))}"
     packed = shared / "packed-refs"
     if packed.is_file():
-        for line in packed.read_text().splitlines():
+        for line in read_plain(packed, _MAX_INDEX_BYTES).decode(errors="surrogateescape").splitlines():
             if line.endswith(f" {ref}"):
-                return f"{ref} {line.partition(' ')[0]}"
+                return f"{ref} {_commit(line.partition(' ')[0])}"
     return ref
+
+
+def _text(file: Path) -> str:
+    return read_plain(file, _MAX_POINTER_BYTES).decode().strip()
+
+
+def _commit(said: str) -> str:
+    """A commit's name, which is kept in the journal; nothing for whatever else a file may hold."""
+    return said if _COMMIT.fullmatch(said) else ""

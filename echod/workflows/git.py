@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from echod.plain_file import open_plain
 from echod.workflows import reading
 from echod.workflows.observations import Claim, Marker
 from echod.workflows.verdict import Kind
@@ -91,7 +92,7 @@ def _tracks(git: Path, below: Path) -> bool:
     if reading.names_in(git, lambda name: name.startswith("sharedindex.")).names:
         return True
     try:
-        with (git / "index").open("rb") as index:
+        with open_plain(git / "index") as index:
             header = index.read(8)
             version = int.from_bytes(header[4:8], "big")
             if header[:4] != b"DIRC" or version not in {2, 3} or os.fstat(index.fileno()).st_size > _INDEX_LIMIT:

@@ -170,7 +170,7 @@ def _record(entry: ArchivedEntry, job: int | None) -> bytes:
 def _fields(header: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(header)
-    except ValueError:  # not JSON, or not UTF-8
+    except (ValueError, RecursionError):  # not JSON, or not UTF-8
         return {}
     return fields if isinstance(fields, dict) else {}
 
@@ -200,7 +200,7 @@ def _entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
             redacted=fields.get("redacted") is True,
             job=job if isinstance(job, int) else None,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
