@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -462,13 +463,13 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
     desk.consolidate()
     desk.write("quarantine/elm-findings.md", "<<<<<<< ours\n")
     read: list[Path] = []
-    real = Path.read_bytes
+    real = os.open
 
-    def noted(path: Path) -> bytes:
-        read.append(path)
-        return real(path)
+    def noted(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        read.append(Path(path))
+        return real(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr(Path, "read_bytes", noted)
+    monkeypatch.setattr(os, "open", noted)
 
     def own(engine: Engine, review: Review) -> tuple[Item, ...]:
         read.clear()
