@@ -63,11 +63,13 @@ def acquire(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
         raise
     with tmp, told("take the writers' lock in", tmp.path):
         name = lock_name(role)
-        if not _make(tmp, name, journal):
+        mark = _make(tmp, name, journal)
+        if mark is None:
             _break_stale(tmp, name, journal, now=now)
-            if not _make(tmp, name, journal):
-                raise _busy(tmp, name)
-        return RoleLock(role, journal.noted_lock(), now)
+            mark = _make(tmp, name, journal)
+        if mark is None:
+            raise _busy(tmp, name)
+        return RoleLock(role, mark, now)
 
 
 def release(lock: RoleLock, journal: RoleJournal) -> None:
@@ -94,23 +96,27 @@ def _remove_own(role: Role, mark: str) -> None:
         return  # gone, or no longer empty: whoever broke or filled it owns it now, and after 30 s it is stale
 
 
-def _make(tmp: Dir, name: str, journal: RoleJournal) -> bool:
-    """Make the lock, its mark noted before anybody can see it: a kill at any point leaves one we know as ours."""
+def _make(tmp: Dir, name: str, journal: RoleJournal) -> str | None:
+    """Make the lock, its mark noted before anybody can see it: a kill at any point leaves one we know as ours.
+
+    The mark; None if another lock is there.
+    """
     ready = f"{name}.{journal.tag}-new"
     with suppress(FileNotFoundError):
         os.rmdir(ready, dir_fd=tmp.fd)
     os.mkdir(ready, 0o755, dir_fd=tmp.fd)
+    mark = _mark(tmp, ready)
     try:
-        journal.note_lock(_mark(tmp, ready))
+        journal.note_lock(mark)
         rename_new(tmp, ready, tmp, name)
     except FileExistsError:
         os.rmdir(ready, dir_fd=tmp.fd)
         journal.clear_lock()
-        return False
+        return None
     except UnsupportedError:
         os.rmdir(ready, dir_fd=tmp.fd)
         return _make_at_once(tmp, name, journal)
-    return True
+    return mark
 
 
 def _mark(tmp: Dir, name: str) -> str:
@@ -119,13 +125,14 @@ def _mark(tmp: Dir, name: str) -> str:
     return f"{found.st_ino}:{found.st_mtime_ns}" if found else ""
 
 
-def _make_at_once(tmp: Dir, name: str, journal: RoleJournal) -> bool:
+def _make_at_once(tmp: Dir, name: str, journal: RoleJournal) -> str | None:
     try:
         os.mkdir(name, 0o755, dir_fd=tmp.fd)
     except FileExistsError:
-        return False
-    journal.note_lock(_mark(tmp, name))
-    return True
+        return None
+    mark = _mark(tmp, name)
+    journal.note_lock(mark)
+    return mark
 
 
 def _break_stale(tmp: Dir, name: str, journal: RoleJournal, *, now: float) -> None:
