@@ -9,13 +9,13 @@ from echod.memory.document import Document, Unreadable, parse
 from echod.memory.lineage import Shape, shape
 from echod.store.capabilities import Probes
 from echod.store.changeset import digest
-from echod.store.faults import Busy, told
+from echod.store.faults import told
 from echod.store.ground import Ground
 from echod.store.images import ImageMissing
 from echod.store.journal import RoleJournal
 from echod.store.limits import EngineLimits
 from echod.store.rolelock import RoleLock
-from echod.store.snapshot import Snapshot, read
+from echod.store.snapshot import NotSettled, Snapshot, read
 from echod.store.steps import Tracer
 
 
@@ -86,7 +86,7 @@ class Desk:
         """A file of the role as of one moment.
 
         Raises:
-            Busy: someone is writing it.
+            NotSettled: someone is writing it.
             StoreFault: it cannot be read.
         """
         with told("read", self.ground.role.store.root / path):
@@ -94,7 +94,7 @@ class Desk:
             found = read(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
         if isinstance(found, Snapshot):
             return found
-        raise Busy(found.reason)
+        raise NotSettled(found)
 
     def moment(self) -> float:
         """Now, but later than anything this role has recorded: the clock may go back, history may not."""

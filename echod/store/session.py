@@ -24,11 +24,11 @@ from echod.store.heal import head_of, healed_memory
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, each_findings_file
 from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
 from echod.store.reviews import Question, ask
-from echod.store.snapshot import MAX_FILE_BYTES, Snapshot, Unsettled, too_large, unreadable
+from echod.store.snapshot import MAX_FILE_BYTES, NotSettled, Snapshot, Unsettled, too_large, unreadable
 
 log = structlog.get_logger(__name__)
 
-_MOST_FINDINGS, _MOST_FINDINGS_BYTES = 256, 1 << 20
+_MOST_FINDINGS, _MOST_FINDINGS_BYTES = 600, 1 << 20
 """Of a role's findings no more is read at once: more than a job takes up, and yet nothing that grows with the role."""
 
 
@@ -104,14 +104,9 @@ def _each_findings_file(desk: Desk, still_seconds: float, busy: list[Unsettled])
 def _readable(desk: Desk, name: str, busy: list[Unsettled]) -> Snapshot | None:
     path = desk.ground.role.path / name
     try:
-        with told("look at", path):
-            status = desk.ground.home.stat(name)
-        if status is not None and status.st_size > MAX_FILE_BYTES:
-            busy.append(too_large(path))
-            return None
         return desk.read(desk.ground.path_of(name))
-    except Busy as error:
-        busy.append(Unsettled(path, str(error)))
+    except NotSettled as error:
+        busy.append(error.found)
     except StoreFault as error:
         cause = error.__cause__
         busy.append(unreadable(path, str(error), cause) if isinstance(cause, OSError) else Unsettled(path, str(error)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.store.changeset import digest
+from echod.store.faults import Busy
 from echod.store.fsops import Dir, read_all
 from echod.store.lease import Writers, read_lease
 
@@ -62,6 +63,14 @@ class Unsettled:
     reason: str
     until: float | None = None
     lasting: bool = False
+
+
+class NotSettled(Busy):
+    """A file cannot be read reliably now, as `found` says."""
+
+    def __init__(self, found: Unsettled) -> None:
+        super().__init__(found.reason)
+        self.found = found
 
 
 def too_large(path: Path) -> Unsettled:
