@@ -104,11 +104,9 @@ def _findings(role: Role, plan: Consolidation, view: RoleView) -> Iterator[Plann
     for gone in plan.superseded:
         note = f"gives way to {gone.by}"
         yield PlannedFinding("supersede", gone.archived.id, gone.title, role.store.key, role.name, note)
-    claims = [(one.id, one.title, one.claimed) for one in plan.added]
-    claims += [(again.id, again.title, again.claimed) for again in plan.duplicates]
-    for identity, title, layer in claims:
-        if layer is not None:
-            yield PlannedFinding("review", identity, title, role.store.key, role.name, f"it claims to be {layer.value}")
+    for claim, layer in plan.claims:
+        note = f"it claims to be {layer.value}"
+        yield PlannedFinding("review", claim.id, claim.title, role.store.key, role.name, note)
     for doubtful in plan.undecided:
         note = f"it says that it replaces {doubtful.target!r}, but {_DOUBTS[doubtful.doubt]}"
         title = titles.get(doubtful.id, "")

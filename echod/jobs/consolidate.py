@@ -30,7 +30,7 @@ RETRY_SECONDS = 10.0
 _PLANS = 5
 """The engine goes on by itself after a few overtaken plans; more than this never happens unless it is wrong."""
 
-_MOST_FILES, _MOST_BYTES = 200, 256 << 10
+_MOST_FILES, _MOST_BYTES = 500, 512 << 10
 """What is folded in at once. Planning more would hold the writers' lock so long that others come first, for ever."""
 
 _MOST_CHANGES = 1_000
@@ -206,11 +206,8 @@ def _changes(job: int, view: RoleView, ready: Iterable[Snapshot], plan: Consolid
 
 def _questions(role: str, plan: Consolidation, now: float) -> Iterator[Question]:
     """What of it only a person may do."""
-    claims = [(one.key, one.id, one.claimed) for one in plan.added]
-    claims += [(one.key, one.id, one.claimed) for one in plan.duplicates]
-    for key, entry, layer in claims:
-        if layer is not None:
-            yield Question(now, CLAIM, role, key, entry, layer.value, "")
+    for claim, layer in plan.claims:
+        yield Question(now, CLAIM, role, claim.key, claim.id, layer.value, "")
     for one in plan.undecided:
         yield Question(now, SUPERSEDES, role, one.key, one.id, one.target, one.doubt.value)
 

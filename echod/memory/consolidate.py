@@ -17,13 +17,12 @@ from datetime import date
 
 from echod.memory.compose import ComposeError, new_memory_file, with_entries
 from echod.memory.consolidation import (
-    Added,
     Begun,
     Consolidation,
     Consumed,
-    Duplicate,
     Quarantined,
     Superseded,
+    TakenUp,
     Undecided,
 )
 from echod.memory.document import Document, Unreadable, parse
@@ -146,13 +145,12 @@ def _decided(
     return Consolidation(
         memory=None if data == terms.memory or not (reception.new or terms.memory) else data,
         added=tuple(
-            Added(finding.key, ids[place], finding.title, finding.claimed)
+            TakenUp(finding.key, ids[place], finding.title, finding.claimed)
             for place, finding in new
             if place not in going
         ),
         duplicates=tuple(
-            Duplicate(finding.key, ids[place], finding.title, finding.claimed)
-            for finding, place in reception.duplicates
+            TakenUp(finding.key, ids[place], finding.title, finding.claimed) for finding, place in reception.duplicates
         ),
         superseded=tuple(_superseded(going[place], folded, reception, terms) for place in sorted(going)),
         undecided=tuple(

@@ -11,18 +11,11 @@ from echod.memory.superseding import Doubt
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """A finding that became an entry; `claimed` is the layer it asked for and only a person may give."""
+class TakenUp:
+    """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
 
-    key: str
-    id: str
-    title: str
-    claimed: Layer | None
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """A finding that an entry (`id`) holds already; it counts as one reference to that entry."""
+    It became that entry, or, as a duplicate, counts as one reference to it.
+    """
 
     key: str
     id: str
@@ -110,8 +103,8 @@ class Consolidation:
     """
 
     memory: bytes | None
-    added: tuple[Added, ...]
-    duplicates: tuple[Duplicate, ...]
+    added: tuple[TakenUp, ...]
+    duplicates: tuple[TakenUp, ...]
     superseded: tuple[Superseded, ...]
     undecided: tuple[Undecided, ...]
     known: tuple[str, ...]
@@ -121,11 +114,15 @@ class Consolidation:
     renumbered: Mapping[str, str]
 
     @property
+    def claims(self) -> tuple[tuple[TakenUp, Layer], ...]:
+        """The findings that claim a layer that only a person gives, each with that layer."""
+        return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
+
+    @property
     def summary(self) -> str:
         """All of it in one line."""
         known, aside = len(self.duplicates) + len(self.known), len(self.quarantined)
-        claims = sum(1 for one in self.added if one.claimed) + sum(1 for one in self.duplicates if one.claimed)
-        asked = len(self.undecided) + claims
+        asked = len(self.undecided) + len(self.claims)
         parts = [
             f"{count} {what}"
             for count, what in (
