@@ -1,7 +1,8 @@
 """When is a dirty store calm enough to look at? Pure: time comes in, nothing else is known.
 
 A mark waits until its store has been still for the quiet time, but never longer than the cap after the first
-mark, so that a writer without pauses cannot keep a store from being looked at.
+mark, so that a writer without pauses cannot keep a store from being looked at. A store that takes long to look at may
+be given a rest, which nothing shortens.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Debounce(Generic[Key]):
         self._quiet = quiet_seconds
         self._max = max(max_seconds, quiet_seconds)
         self._marks: dict[Key, _Mark] = {}
+        self._rests: dict[Key, float] = {}
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -37,16 +39,23 @@ class Debounce(Generic[Key]):
         mark = self._marks.setdefault(key, _Mark(now, now))
         mark.last = now
 
+    def rest(self, key: Key, until: float) -> None:
+        """`key` is not due before `until`, whatever happens to it."""
+        self._rests[key] = until
+
     def ready(self, now: float) -> tuple[Key, ...]:
         """The keys that are due, those marked first before the others; they are no longer marked."""
-        due = [key for key, mark in self._marks.items() if self._due(mark) <= now]
+        self._rests = {key: until for key, until in self._rests.items() if until > now}
+        due = [key for key in self._marks if self._due(key) <= now]
         for key in due:
             del self._marks[key]
         return tuple(due)
 
     def next_due(self) -> float | None:
         """When the next key is due, if nothing else happens; None if none is marked."""
-        return min(map(self._due, self._marks.values()), default=None)
+        return min(map(self._due, self._marks), default=None)
 
-    def _due(self, mark: _Mark) -> float:
-        return min(mark.last + self._quiet, mark.first + self._max)
+    def _due(self, key: Key) -> float:
+        mark = self._marks[key]
+        calm = min(mark.last + self._quiet, mark.first + self._max)
+        return max(calm, self._rests.get(key, calm))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,8 @@ UNHEARD_SECONDS = 60.0
 PACKS_SECONDS = 5.0
 """How often it is asked whether an installed doc pack or its manifest changed."""
 
-EXPOSURE_SECONDS = 0.2
-"""Between two steps of the look for secrets that are on the disk; it is in no hurry."""
+LONG_LOOK_SECONDS, REST_FACTOR = 0.1, 10.0
+"""A store that takes so long to look at is left alone for so many times as long: its jobs need the processor."""
 
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
@@ -176,17 +177,17 @@ class Loop:
             self._reconcile_now.set()
         if self._reconcile_now.is_set():
             self._reconcile_now.clear()
-            self._look_everywhere(wall)
+            self._look_everywhere(wall, monotonic)
             crew.settle((*self._roster.stores, *self._house.lookout.packs.stores))
         else:
             self._note(dirt.paths, monotonic)
             self._look_without_events(monotonic)
             if due := self._debounce.ready(monotonic):
-                self._look_at(due, wall)
+                self._look_at(due, wall, monotonic)
                 crew.wake()
         self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
-        self._changed |= self._exposure.step(wall)
+        self._changed |= self._exposure.step(wall, monotonic)
         self._look_at_packs(wall, monotonic)
 
     def _wait_for_database(self, error: DatabaseUnavailableError, wall: float) -> None:
@@ -217,7 +218,7 @@ class Loop:
                 self._held.add(finished.job.store)
             self._stale.add(finished.job.store)
 
-    def _look_everywhere(self, now: float) -> None:
+    def _look_everywhere(self, now: float, monotonic: float) -> None:
         self._roster = self._house.lookout.roster()
         self._markers = {
             directory: project for project in self._roster.projects for directory in marker_directories(project)
@@ -230,7 +231,7 @@ class Loop:
             self._reconcile(store, now)
             self._board.refresh([store], now)  # at once, while what was read of its files is remembered
         self._unheard = self._without_events()
-        self._exposure.mark(self._roster.stores)
+        self._exposure.mark(self._roster.stores, monotonic)
         self._board.mark_packs(self._roster.projects)
         self._packs_at = None
         self._summaries.tidy(self._roster.projects)
@@ -271,15 +272,19 @@ class Loop:
                 self._gate_at = 0.0
                 self._stale.update(store.key for store in self._roster.stores_in(project))
 
-    def _look_at(self, keys: Iterable[str], now: float) -> None:
+    def _look_at(self, keys: Iterable[str], now: float, monotonic: float) -> None:
         due = set(keys)
         if _SPOOL in due:
             due |= self._house.inbox.sort(now)
         stores = [store for store in self._roster.stores if store.key in due]
         for store in stores:
+            began = time.monotonic()
             self._reconcile(store, now)
+            took = time.monotonic() - began
+            if took >= LONG_LOOK_SECONDS:
+                self._debounce.rest(store.key, monotonic + took * REST_FACTOR)
         self._summaries.renew(stores)
-        self._exposure.mark(stores)
+        self._exposure.mark(stores, monotonic)
         self._stale.update(store.key for store in stores)
         self._changed = True
 
@@ -396,8 +401,8 @@ class Loop:
             pauses.append(BOARD_SECONDS - (monotonic - self._board_at))
         if self._unavailable is not None:
             pauses.append(UNAVAILABLE_SECONDS)
-        if self._exposure.unfinished:
-            pauses.append(EXPOSURE_SECONDS)
+        if (pause := self._exposure.pause(monotonic)) is not None:
+            pauses.append(pause)
         return max(0.02, min(pauses))
 
 

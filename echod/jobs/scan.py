@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -20,6 +20,9 @@ from echod.store import layout
 from echod.store.layout import Role, Store
 
 log = structlog.get_logger(__name__)
+
+_GLANCE_BYTES = 128
+"""A look at a file's state takes as long as so many bytes of text."""
 
 _FOLDERS = ("", "archive", layout.FINDINGS_ARCHIVE, layout.QUARANTINE)
 
@@ -62,6 +65,17 @@ def read(candidate: Candidate) -> bytes:
         return file.read(SIZE_LIMIT)
 
 
+_Seen = tuple[Stamp | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One way through a store: what is left of it, and what was seen."""
+
+    left: Iterator[Candidate]
+    seen: dict[Path, _Seen] = field(default_factory=dict)
+
+
 class Scan:
     """Remembers what was found in which file; one for a process, owned by one thread.
 
@@ -69,37 +83,44 @@ class Scan:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[Path, tuple[Stamp | None, int]]] = {}
+        self._known: dict[str, dict[Path, _Seen]] = {}
+        self._rounds: dict[str, _Round] = {}
 
     def look(self, store: Store, budget_bytes: int) -> bool:
-        """Look at files that are new or changed, the first of them at least, as long as the budget lasts.
+        """Go on with the round through a store, or begin one, as long as the budget lasts; whether it is at its end.
 
-        Returns whether all were looked at; else looking again goes on.
+        What is as it was costs little of the budget, what is new or changed its size; one file at least is looked at.
         """
-        before, now = self._known.get(store.key, {}), {}
-        complete = True
-        try:
-            roles = layout.roles_of(store)
-        except OSError as error:
-            log.info("scan_not_possible", store=store.key, error=error.strerror)
-            return True
-        for candidate in (c for role in roles for c in candidates(role) if c.problem is None and not _waiting(c)):
-            known = before.get(candidate.path)
-            if known is not None and known[0] == candidate.same:
-                now[candidate.path] = known
-            elif budget_bytes > 0:
-                budget_bytes -= candidate.size
-                now[candidate.path] = (candidate.same, _count(candidate))
+        known = self._known.get(store.key, {})
+        going = self._rounds.setdefault(store.key, _Round(_candidates_in(store)))
+        for candidate in going.left:
+            seen = known.get(candidate.path)
+            if seen is not None and seen[0] == candidate.same:
+                budget_bytes -= _GLANCE_BYTES
             else:
-                complete = False
-                if known is not None:
-                    now[candidate.path] = known
-        self._known[store.key] = now
-        return complete
+                budget_bytes -= candidate.size
+                seen = (candidate.same, _count(candidate))
+            going.seen[candidate.path] = seen
+            if budget_bytes <= 0:
+                return False
+        self._known[store.key] = self._rounds.pop(store.key).seen
+        return True
 
     def found(self, store: Store) -> int:
         """In how many places of a store secrets stand, as far as was looked."""
-        return sum(places for _, places in self._known.get(store.key, {}).values())
+        going = self._rounds.get(store.key)
+        seen = self._known.get(store.key, {}) | (going.seen if going else {})
+        return sum(places for _, places in seen.values())
+
+
+def _candidates_in(store: Store) -> Iterator[Candidate]:
+    try:
+        roles = layout.roles_of(store)
+    except OSError as error:
+        log.info("scan_not_possible", store=store.key, error=error.strerror)
+        return
+    for role in roles:
+        yield from (c for c in candidates(role) if c.problem is None and not _waiting(c))
 
 
 def places_in(candidate: Candidate) -> tuple[Place, ...]:

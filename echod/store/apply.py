@@ -45,9 +45,7 @@ def apply(desk: Desk, record: Record) -> Record:
 
 
 def _apply(desk: Desk, record: Record) -> Record:
-    for added in record.appends:
-        directory, name = desk.ground.place(added.path)
-        archive.append(directory, name, desk.journal.images.get(added.image), added.offset)
+    _archive(desk, record)
     desk.trace(Step.ARCHIVED)
     for write in record.writes:
         record = record.with_write(_publish(desk, record, write))
@@ -61,6 +59,16 @@ def _apply(desk: Desk, record: Record) -> Record:
         desk.ground.home.sync()
         desk.trace(Step.CLAIMS_SYNCED)
     return record
+
+
+def _archive(desk: Desk, record: Record) -> None:
+    directories = {}
+    for added in record.appends:
+        directory, name = desk.ground.place(added.path)
+        archive.append(directory, name, desk.journal.images.get(added.image), added.offset)
+        directories[directory.fd] = directory
+    for directory in directories.values():
+        directory.sync()
 
 
 def _publish(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:

@@ -19,7 +19,7 @@ def size(directory: Dir, name: str) -> int:
 
 
 def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
-    """Add `data`, planned for `offset`, unless it is there.
+    """Add `data`, planned for `offset`, unless it is there. Durable once `directory` is synced too.
 
     Raises:
         OSError: it could not be written; the file may end in a part of it, which the next call completes.
@@ -31,7 +31,6 @@ def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
         sync(fd)
     finally:
         os.close(fd)
-    directory.sync()
 
 
 def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:

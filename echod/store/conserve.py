@@ -36,8 +36,9 @@ def hold(plan: Plan, read: Reader, *, asked: bool) -> None:
     posts = [change.after for _, change in changes] + [
         d for w in plan.writes if isinstance(d := read(w.after), Document)
     ]
+    standing = {content(block) for document in posts for block in document.blocks} if plan.consumes else set()
     for consumed in plan.consumes:
-        _hold_findings(plan, consumed, read, {content(b) for document in posts for b in document.blocks})
+        _hold_findings(plan, consumed, read, standing)
 
 
 def _change(write: PlannedWrite, read: Reader) -> Change:

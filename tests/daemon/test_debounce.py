@@ -55,6 +55,19 @@ def test_a_mark_after_it_was_ready_starts_anew() -> None:
     assert debounce.next_due() == 32
 
 
+def test_a_rest_is_kept_whatever_happens_and_ends() -> None:
+    debounce = _debounce()
+    debounce.rest("a", 60)
+    for second in range(60):
+        debounce.mark("a", second)
+        debounce.mark("b", second)
+        assert "a" not in debounce.ready(second)
+
+    assert debounce.ready(60) == ("a",)
+    debounce.mark("a", 61)
+    assert "a" in debounce.ready(63)
+
+
 def test_without_a_quiet_time_a_mark_is_due_at_once() -> None:
     debounce: Debounce[str] = Debounce(0, 0)
     debounce.mark("a", 5)

@@ -134,7 +134,7 @@ def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> N
 
 def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None:
     target = replace(target, home=Home(target.home.root, NO_PRUNING))
-    for number in range(205):
+    for number in range(505):
         target.findings(f"agent{number}", finding(f"Lesson of unit{number}", f"unit{number} needs valve{number * 7}."))
 
     said = target.once()
@@ -142,7 +142,7 @@ def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None
     assert said.count("consolidate reviewer") == 2
     assert not list(target.role.glob("*-findings.md"))
     text = target.memory.read_text()
-    assert all(f"needs valve{number * 7}." in text for number in range(205))
+    assert all(f"needs valve{number * 7}." in text for number in range(505))
 
 
 def test_twenty_thousand_files_are_looked_at_in_bounded_memory(target: Target) -> None:

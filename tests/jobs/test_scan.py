@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from echod.daemon.exposure import Exposure
+from echod.daemon.exposure import BUDGET_BYTES, CALM_SECONDS, LONGEST_SECONDS, STEP_SECONDS, Exposure
 from echod.jobs import scan
 from echod.jobs.scan import Scan, candidates
 from echod.store.layout import Role, Store
@@ -70,7 +71,7 @@ def test_a_small_budget_gets_there_in_several_steps(role: Role, reads: list[str]
     while not look.look(role.store, 1):
         steps += 1
 
-    assert steps == 3
+    assert steps == 4, "one for each file, and one to see that there is no other"
     assert look.found(role.store) == 4
     assert len(reads) == 3
 
@@ -97,21 +98,75 @@ def test_links_and_hidden_files_are_not_looked_at(role: Role, tmp_path: Path) ->
     assert names == {"MEMORY.md", "pruned-2026.md", "2026-11-01-ward.md"}
 
 
+def test_a_round_that_was_begun_goes_on_where_it_was(
+    role: Role, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Path] = []
+    real = scan.candidates
+
+    def noted(role: Role) -> Iterator[scan.Candidate]:
+        listed.append(role.path)
+        return real(role)
+
+    monkeypatch.setattr(scan, "candidates", noted)
+    look = Scan()
+    while not look.look(role.store, 1):
+        pass
+
+    assert listed == [role.path]
+    assert len(reads) == 3
+
+
 def test_the_service_warns_from_the_first_find_until_the_last_is_gone(role: Role) -> None:
     exposure = Exposure()
-    exposure.mark([role.store])
-    assert exposure.step(100.0)
-    assert not exposure.unfinished
+    exposure.mark([role.store], 0.0)
+    assert exposure.step(100.0, 0.0)
+    assert exposure.pause(0.0) is None
     (warning,) = exposure.warnings([role.store])
     assert (warning.code, warning.since) == ("secrets-on-disk", 100.0)
     assert "4 places" in warning.text
     assert f"echod scrub {role.store.project}" in warning.fix
 
-    exposure.mark([role.store])
-    assert not exposure.step(200.0)
+    exposure.mark([role.store], 10.0)
+    assert not exposure.step(200.0, 10.0 + CALM_SECONDS)
     assert exposure.warnings([role.store]) == (warning,)
     for candidate in candidates(role):
         candidate.path.write_text("clean\n")
-    exposure.mark([role.store])
-    assert exposure.step(300.0)
+    exposure.mark([role.store], 20.0)
+    assert exposure.step(300.0, 20.0 + CALM_SECONDS)
     assert exposure.warnings([role.store]) == ()
+
+
+def test_a_store_in_a_storm_is_looked_at_again_once_it_is_calm_or_after_a_minute(role: Role, reads: list[str]) -> None:
+    exposure = Exposure()
+    exposure.mark([role.store], 0.0)
+    exposure.step(100.0, 0.0)
+    reads.clear()
+    role.memory.write_text("clean\n")
+
+    for second in range(1, int(LONGEST_SECONDS)):
+        exposure.mark([role.store], float(second))
+        exposure.step(100.0, float(second))
+    assert reads == []
+    assert exposure.pause(LONGEST_SECONDS - 1) == 2.0
+
+    exposure.step(100.0, LONGEST_SECONDS + 1)
+    assert reads == ["MEMORY.md"]
+
+
+def test_what_changes_behind_a_round_is_seen_by_the_next_one(role: Role, reads: list[str]) -> None:
+    """The memory file is looked at first; then it changes, and only then the rest is looked at."""
+    exposure = Exposure()
+    exposure.mark([role.store], 0.0)
+    role.path.joinpath("archive/huge.md").write_text("x" * BUDGET_BYTES)
+    exposure.step(100.0, 0.0)
+    assert exposure.pause(0.0) == STEP_SECONDS
+    role.memory.write_text("clean\n")
+    exposure.mark([role.store], 1.0)
+    while exposure.pause(1.0) == STEP_SECONDS:
+        exposure.step(100.0, 1.0)
+    reads.clear()
+
+    exposure.step(100.0, 1.0 + CALM_SECONDS)
+
+    assert reads == ["MEMORY.md"]

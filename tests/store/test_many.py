@@ -245,14 +245,14 @@ def test_numbers_of_a_lost_journal_are_given_again_and_late_bytes_still_seen(pla
 
 
 def test_of_very_many_findings_some_are_read_and_the_others_wait(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(600):
+    for number in range(800):
         place.findings(f"agent{number}", PARTS[0])
 
     names = opened(monkeypatch)
     with place.engine().open_role(place.role) as session:
         found = session.read().findings
 
-    assert 200 <= len(found) < 300
+    assert 500 <= len(found) < 700
     assert sum(name.endswith("-findings.md") for name in names) == len(found)
 
 
@@ -281,7 +281,7 @@ def test_findings_that_cannot_be_taken_do_not_hide_those_that_can(
 
 def test_given_back_findings_do_not_hide_others(place: Place) -> None:
     engine = place.engine()
-    for number in range(300):
+    for number in range(700):
         place.findings(f"agent{number}", entry(f"Lesson {number}"))
     with engine.open_role(place.role) as session:
         session.commit(1, consolidation(session.read()))
