@@ -108,11 +108,6 @@ class Crossed:
 Descent = Successor | Reverted | Stale | Doubtful | Crossed
 
 
-def follows(found: Shape, newest: Shape) -> bool:
-    """Whether `found` has every block of `newest`, edited or not. Then only edits need a closer look."""
-    return all(key in found for key in newest)
-
-
 def judge(found: Found, known: Sequence[Known], *, now: float, young_seconds: float) -> Descent:
     """Where the file on disk comes from.
 

@@ -130,10 +130,6 @@ class Database:
         """Whether the files at our path are those that were opened. If not, whoever runs must stop."""
         return _identity(self.path) == self._files
 
-    def size_bytes(self) -> int:
-        """What the database takes on the disk, its write-ahead log included."""
-        return sum(size for _, size, _ in filter(None, _content(self.path)))
-
     def release_space(self) -> None:
         """Give the pages of deleted rows back to the file system."""
         with self._borrowed() as link:

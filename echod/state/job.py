@@ -2,7 +2,7 @@ r"""A job and the states it goes through. The whole state machine is this page.
 
     queued --claim--> running --finish--> done
       ^  ^              |  |  \--fail--> queued (back-off), and after max_attempts: dead
-      |  \--requeue----/   \--defer--> deferred --due again--> running
+      |  \--it died----/   \--defer--> deferred --due again--> running
       \--retry / changed input-- dead
 
 A command that a person typed begins its job as running. If its kind is one of `BY_HAND` it never waits: it ends done

@@ -256,19 +256,6 @@ class JobQueue:
             waits = replace(held, state=JobState.DEFERRED, attempts=held.attempts - 1, result=reason)
             return _back(link, held, _resting(waits, until), now)
 
-    def requeue(self, job: Job, reason: str, now: float) -> Job:
-        """The job was interrupted (its plan was overtaken, we are stopping) and may run again now. No attempt.
-
-        Returns the job as it is now: queued, or merged into a successor.
-
-        Raises:
-            JobNotHeldError: this process does not run it.
-        """
-        with self._database.writing() as link:
-            held = self._held(link, job)
-            again = replace(held, state=JobState.QUEUED, attempts=held.attempts - 1, result=reason)
-            return _back(link, held, _resting(again, now), now)
-
     def wake_deferred(self, store: str, now: float) -> int:
         """The gate of a store opened: its deferred jobs may run as soon as their input is ready. Returns how many."""
         with self._database.writing() as link:

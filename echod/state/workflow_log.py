@@ -86,16 +86,6 @@ class WorkflowLog:
             found = link.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
         return None if found[0] is None else float(found[0])
 
-    def seen_since(self, project: str, moment: float) -> int:
-        """How many workflows of the project began at `moment` or later; what is left of older ones does not count."""
-        with self._database.reading() as link:
-            found = link.execute(
-                "SELECT count(*) FROM workflow "
-                "WHERE project = ? AND min(coalesce(started_at, first_seen), first_seen) >= ?",
-                (project, moment),
-            ).fetchone()
-        return int(found[0])
-
     # Announced
 
     def begin(
@@ -153,18 +143,6 @@ class WorkflowLog:
         return tuple(
             Declared(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"]) for row in found
         )
-
-    # Upkeep
-
-    def delete_before(self, moment: float) -> int:
-        """Forget workflows that ended, and were first seen, before `moment`. Returns how many.
-
-        Not later than scores look back, or what is left of them on the disk would be taken for new.
-        """
-        with self._database.writing() as link:
-            return link.execute(
-                "DELETE FROM workflow WHERE ended_at < :moment AND first_seen < :moment", {"moment": moment}
-            ).rowcount
 
 
 @dataclass(frozen=True, slots=True)

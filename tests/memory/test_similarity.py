@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from echod.memory.document import Layer, parse
 from echod.memory.similarity import (
+    DEFAULT_THRESHOLDS,
     Learning,
+    Similarity,
     Thresholds,
     bare_title,
-    compare,
-    exact_duplicate,
+    compare_sketches,
     files_in,
     learning_of,
-    same_learning,
+    sketch,
 )
 
 SESSION = "Always await the session before commit"
@@ -27,6 +28,10 @@ RETRY = "Retry the upload 3 times"
 
 def learned(title: str, body: str = "", evidence: str | None = None, layer: Layer | None = Layer.INSCRIBED) -> Learning:
     return Learning(title, body or title, evidence, layer)
+
+
+def compare(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
+    return compare_sketches(sketch(one), sketch(other), thresholds)
 
 
 SAME = {
@@ -321,8 +326,8 @@ def test_the_result_says_what_it_is_in_numbers() -> None:
 def test_thresholds_are_the_callers() -> None:
     one, other = learned("b c d", "x y z"), learned("b c d e", "x y z")
 
-    assert not same_learning(one, other)
-    assert same_learning(one, other, Thresholds(title=0.7))
+    assert not compare(one, other).duplicate
+    assert compare(one, other, Thresholds(title=0.7)).duplicate
 
 
 WORDS = re.findall(
@@ -351,8 +356,7 @@ def test_similarity_is_symmetric(one: Learning, other: Learning) -> None:
 @settings(max_examples=100, deadline=None)
 @given(LEARNINGS)
 def test_a_learning_is_itself(one: Learning) -> None:
-    assert same_learning(one, one)
-    assert exact_duplicate(one, one)
+    assert compare(one, one).duplicate
 
 
 @settings(max_examples=100, deadline=None)
@@ -397,13 +401,21 @@ def test_files_named_in_evidence(evidence: str | None, files: set[str]) -> None:
     assert files_in(evidence) == files
 
 
-def test_white_space_and_the_bullet_do_not_make_a_difference_to_exact_duplicates() -> None:
+@pytest.mark.parametrize(
+    ("title", "body", "evidence", "same"),
+    [
+        ("close it.", "Close the pool in teardown.", "`a.py:1`", True),
+        ("Close it", "Close the pool in teardown", "`a.py:1`", False),
+        ("Close it", "Close the pool in teardown.", "`a.py:2`", False),
+        ("Close that", "Close the pool in teardown.", "`a.py:1`", False),
+    ],
+)
+def test_white_space_and_the_bullet_do_not_make_a_difference_to_exact_duplicates(
+    title: str, body: str, evidence: str, same: bool
+) -> None:
     one = Learning("Pattern: Close it", "- Close the pool\n  in teardown.\n", "`a.py:1`", Layer.TRACED)
 
-    assert exact_duplicate(one, Learning("close it.", "Close the pool in teardown.", "`a.py:1`", None))
-    assert not exact_duplicate(one, Learning("Close it", "Close the pool in teardown", "`a.py:1`", None))
-    assert not exact_duplicate(one, Learning("Close it", "Close the pool in teardown.", "`a.py:2`", None))
-    assert not exact_duplicate(one, Learning("Close that", "Close the pool in teardown.", "`a.py:1`", None))
+    assert (sketch(one).exact_form == sketch(Learning(title, body, evidence, None)).exact_form) is same
 
 
 def test_the_learning_of_an_entry_is_its_body_without_metadata() -> None:

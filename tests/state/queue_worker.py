@@ -84,17 +84,15 @@ def main(database_path: Path, notes_path: Path, seed: int, *, drain: bool) -> No
                 if not alone:
                     note("twice", job.id)
                 time.sleep(rng.random() * 0.002)
-            end = "finish" if drain else rng.choice(("finish", "finish", "fail", "defer", "requeue"))
+            end = "finish" if drain else rng.choice(("finish", "finish", "fail", "defer"))
             now = time.time()
             if end == "finish":
                 queue.finish(job, "done", now)
                 note("finished", job.id)
             elif end == "fail":
                 queue.fail(job, "it broke", now)
-            elif end == "defer":
-                queue.defer(job, "it waits", now + 0.005, now)
             else:
-                queue.requeue(job, "stopped", now)
+                queue.defer(job, "it waits", now + 0.005, now)
 
 
 if __name__ == "__main__":

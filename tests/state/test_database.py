@@ -533,7 +533,6 @@ def test_no_descriptor_of_the_file_is_opened_behind_the_back_of_sqlite(path: Pat
     with Database.open(path) as database, database.writing() as link:
         link.execute("INSERT INTO served VALUES ('/p', 1)")
         database.still_ours()
-        database.size_bytes()
         damaged_copies(path)
         probe = (
             f"import sqlite3; link = sqlite3.connect({str(path)!r}, timeout=0, isolation_level=None)\n"
@@ -542,11 +541,3 @@ def test_no_descriptor_of_the_file_is_opened_behind_the_back_of_sqlite(path: Pat
         said = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
 
     assert said.stdout.strip() == "database is locked"
-
-
-def test_its_size_counts_the_log(database: Database) -> None:
-    with database.writing() as link:
-        link.executemany("INSERT INTO served VALUES (hex(randomblob(400)), ?)", [(n,) for n in range(50)])
-
-    log = database.path.with_name("echod.db-wal").stat().st_size
-    assert database.size_bytes() == log + database.path.stat().st_size

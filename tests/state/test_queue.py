@@ -425,16 +425,6 @@ class TestGiveUp:
         assert queue.put(need("b"), MUCH_LATER) is not None
 
 
-class TestRequeue:
-    def test_an_interrupted_job_may_run_at_once_and_that_was_no_attempt(self, queue: JobQueue) -> None:
-        queue.put(need(), NOW)
-
-        job = queue.requeue(claimed(queue), "its plan was overtaken", NOW)
-
-        assert (job.state, job.attempts, job.result) == (JobState.QUEUED, 0, "its plan was overtaken")
-        assert claimed(queue).id == job.id
-
-
 class TestRetry:
     def test_a_dead_job_runs_at_once_with_all_its_attempts(self, queue: JobQueue) -> None:
         queue.put(need("a"), NOW)
@@ -518,7 +508,6 @@ class TestHolding:
         pytest.param(lambda queue, job: queue.finish(job, "done", NOW), id="finish"),
         pytest.param(lambda queue, job: queue.fail(job, "it broke", NOW), id="fail"),
         pytest.param(lambda queue, job: queue.defer(job, "it waits", NOW, NOW), id="defer"),
-        pytest.param(lambda queue, job: queue.requeue(job, "stopped", NOW), id="requeue"),
     )
 
     @pytest.mark.parametrize("end", ENDINGS)

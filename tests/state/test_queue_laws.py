@@ -172,14 +172,6 @@ class QueueMachine(RuleBasedStateMachine):
 
         self._back(job, dies=False)
 
-    @precondition(lambda self: self.running)
-    @rule(data=st.data())
-    def requeue(self, data: st.DataObject) -> None:
-        worker, job = self._end_one(data)
-        self._queue(worker).requeue(job, "stopped", self.now)
-
-        self._back(job, dies=False)
-
     @rule(worker=workers)
     def die_and_recover(self, worker: int) -> None:
         self.workers[worker] = self._new_worker()

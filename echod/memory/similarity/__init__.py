@@ -14,12 +14,9 @@ from echod.memory.similarity.compare import (
     Sketch,
     Thresholds,
     bare_title,
-    compare,
     compare_sketches,
-    exact_duplicate,
     files_in,
     learning_of,
-    same_learning,
     sketch,
 )
 from echod.memory.similarity.finder import Finder
@@ -32,11 +29,8 @@ __all__ = [
     "Sketch",
     "Thresholds",
     "bare_title",
-    "compare",
     "compare_sketches",
-    "exact_duplicate",
     "files_in",
     "learning_of",
-    "same_learning",
     "sketch",
 ]

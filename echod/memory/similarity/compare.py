@@ -74,16 +74,6 @@ def learning_of(block: Block, entry: Entry) -> Learning:
     return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
 
 
-def compare(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
-    """How alike two learnings are. Symmetric; a learning is a duplicate of itself."""
-    return compare_sketches(sketch(one), sketch(other), thresholds)
-
-
-def same_learning(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> bool:
-    """Whether two learnings are one."""
-    return compare(one, other, thresholds).duplicate
-
-
 @dataclass(frozen=True)
 class Sketch:
     """A learning that is compared with many: what is asked of it is read once, and only when it is asked.
@@ -138,7 +128,7 @@ def sketch(learning: Learning) -> Sketch:
 
 
 def compare_sketches(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
-    """`compare` for learnings that were made ready."""
+    """How alike two learnings are. Symmetric; a learning is a duplicate of itself."""
     title = jaccard(one.title_terms, other.title_terms)
     body = jaccard(one.body_terms, other.body_terms)
     evidence_agrees = one.files == other.files
@@ -153,11 +143,6 @@ def titles_agree(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_TH
     if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
         return one.plain_title == other.plain_title
     return jaccard(one.title_terms, other.title_terms) >= thresholds.title
-
-
-def exact_duplicate(one: Learning, other: Learning) -> bool:
-    """Whether two learnings agree in title, evidence and every word of the body."""
-    return sketch(one).exact_form == sketch(other).exact_form
 
 
 def bare_title(title: str) -> str:
