@@ -19,6 +19,11 @@ class Exit(IntEnum):
     CONFIGURATION = 78
 
 
+def reason_of(error: OSError) -> str:
+    """What the operating system said, in the middle of a sentence."""
+    return (error.strerror or type(error).__name__).lower()
+
+
 class EchodError(Exception):
     """Something a person can act upon. `str(error)` is the sentence they read."""
 

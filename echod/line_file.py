@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from echod.errors import StateError
+from echod.errors import StateError, reason_of
 from echod.paths import PRIVATE_DIR
 
 LOCK_SECONDS: Final = 10.0
@@ -96,5 +96,4 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _unusable(path: Path, what: str, error: OSError) -> StateError:
-    reason = (error.strerror or type(error).__name__).lower()
-    return StateError(f"{path} cannot be {what}: {reason}; check its permissions and the disk.")
+    return StateError(f"{path} cannot be {what}: {reason_of(error)}; check its permissions and the disk.")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from echod.errors import ConfigurationError, StateError
+from echod.errors import ConfigurationError, StateError, reason_of
 
 APP = "echod"
 PRIVATE_DIR = 0o700
@@ -99,10 +99,9 @@ class Paths:
             try:
                 directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             except OSError as error:
-                reason = (error.strerror or type(error).__name__).lower()
                 raise StateError(
-                    f"The directory {directory} cannot be made: {reason}; check the path and its permissions, or set "
-                    "ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
+                    f"The directory {directory} cannot be made: {reason_of(error)}; check the path and its "
+                    "permissions, or set ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
                 ) from error
 
 

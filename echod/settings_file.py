@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from echod.errors import ConfigurationError
+from echod.errors import ConfigurationError, reason_of
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -70,8 +70,7 @@ def _text(path: Path, *, must_exist: bool) -> str:
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise ConfigurationError(f"{path} cannot be read: it is not UTF-8; save it as that.") from error
-        reason = (error.strerror or type(error).__name__).lower()
-        raise ConfigurationError(f"{path} cannot be read: {reason}; check its permissions.") from error
+        raise ConfigurationError(f"{path} cannot be read: {reason_of(error)}; check its permissions.") from error
 
 
 def _not_toml(path: Path, text: str, said: str) -> str:

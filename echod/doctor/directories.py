@@ -11,6 +11,7 @@ from echod.contract import Check
 from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.daemon.room import LEAST_FREE_BYTES, free_bytes
 from echod.doctor.case import Case, command, fine, note, problem
+from echod.errors import reason_of
 
 _OTHERS = 0o077
 _MIB = 1 << 20
@@ -30,7 +31,7 @@ def _directory(case: Case, name: str, path: Path) -> Iterator[Check]:
         yield note(code, f"There is no {name} directory yet; the first start makes it.", "", path)
         return
     except OSError as error:
-        yield problem(code, f"The {name} directory cannot be looked at: {_reason(error)}.", _set(name), path)
+        yield problem(code, f"The {name} directory cannot be looked at: {reason_of(error)}.", _set(name), path)
         return
     found = list(_wrong(case, name, path, status))
     yield from found
@@ -63,7 +64,3 @@ def _wrong(case: Case, name: str, path: Path, status: os.stat_result) -> Iterato
 
 def _set(name: str) -> str:
     return f"Mend it, or set ECHOD_{name.upper()}_DIR to a local directory of your own and install the service again."
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()

@@ -15,6 +15,7 @@ from echod.contract import Check
 from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
+from echod.errors import reason_of
 from echod.memory.document import SIZE_LIMIT, Unreadable, parse
 from echod.plain_file import read_plain
 from echod.project_settings import read_project_settings
@@ -79,7 +80,7 @@ def _store(case: Case, store: Store) -> Iterator[Check]:
     try:
         roles = layout.roles_of(store)
     except OSError as error:
-        yield problem("store-unreadable", f"It cannot be listed: {_reason(error)}.", _chmod(store.root), store.root)
+        yield problem("store-unreadable", f"It cannot be listed: {reason_of(error)}.", _chmod(store.root), store.root)
         return
     found = [check for role in roles for check in _role(case, role)]
     found += _directory(store.root)
@@ -100,7 +101,7 @@ def _directory(path: Path) -> Iterator[Check]:
     try:
         status = path.lstat()
     except OSError as error:
-        yield problem("store-unreadable", f"It cannot be looked at: {_reason(error)}.", _chmod(path.parent), path)
+        yield problem("store-unreadable", f"It cannot be looked at: {reason_of(error)}.", _chmod(path.parent), path)
         return
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         yield problem("store-unwritable", "echod may not read and write here.", _chmod(path), path)
@@ -135,7 +136,7 @@ def _not_understood(path: Path, size: int) -> str | None:
     try:
         document = parse(read_plain(path, SIZE_LIMIT))
     except OSError as error:
-        return f"it cannot be read: {_reason(error)}."
+        return f"it cannot be read: {reason_of(error)}."
     return document.reason if isinstance(document, Unreadable) else None
 
 
@@ -192,7 +193,3 @@ def _git(store: Store) -> Iterator[Check]:
 
 def _chmod(path: Path) -> str:
     return command("chmod", "u+rwx", path)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()

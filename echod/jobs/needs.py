@@ -13,6 +13,7 @@ from os import stat_result
 from pathlib import Path
 from types import MappingProxyType
 
+from echod.errors import reason_of
 from echod.jobs.care import Care
 from echod.state.job import JobKind, Need
 from echod.store import layout
@@ -134,4 +135,4 @@ def _stat(path: Path) -> stat_result | None:
 
 def trouble(path: Path, error: OSError, what: str = "listed") -> Trouble:
     """What the operating system said about a place that was looked at."""
-    return Trouble(str(path), f"{path} cannot be {what}: {(error.strerror or type(error).__name__).lower()}")
+    return Trouble(str(path), f"{path} cannot be {what}: {reason_of(error)}")

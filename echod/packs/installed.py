@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from echod.errors import reason_of
 from echod.memory.document import Document, parse
 from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_manifest
 from echod.memory.packs.names import is_stack
@@ -146,7 +147,7 @@ def _with_memory(packs: Dir, known: Installed) -> Installed:
     except OSError as error:
         if place is packs and not _is_link(packs, name):
             return known  # a file of that name is no pack
-        why = _LINK if place is packs else (error.strerror or type(error).__name__).lower()
+        why = _LINK if place is packs else reason_of(error)
         problem = known.problem or f"{packs.path / known.stack / MEMORY} cannot be read: {why}."
         return replace(known, problem=problem, barred=True)
 
@@ -173,7 +174,7 @@ def _read(directory: Dir, name: str, limit: int) -> bytes:
 
 
 def _why(directory: Dir, name: str, error: OSError) -> str:
-    return _LINK if _is_link(directory, name) else (error.strerror or type(error).__name__).lower()
+    return _LINK if _is_link(directory, name) else reason_of(error)
 
 
 def _is_link(directory: Dir, name: str) -> bool:

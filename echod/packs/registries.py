@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from echod.errors import reason_of
 from echod.memory.document import Document, parse
 from echod.memory.packs.provenance import belongs_to
 from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
@@ -133,7 +134,7 @@ def _registry(place: Path) -> Registry:
         with open_dir(place, ()) as directory:
             read = read_registry(_read(directory, REGISTRY, SIZE_LIMIT))
     except OSError as error:
-        return Registry(place, (), (f"The registry {place / REGISTRY} cannot be read: {_why(error)}.",))
+        return Registry(place, (), (f"The registry {place / REGISTRY} cannot be read: {reason_of(error)}.",))
     problems = [f"{place / REGISTRY}: {problem}" for problem in read.problems]
     packs = []
     for listed in read.listed:
@@ -149,7 +150,7 @@ def _pack(place: Path, listed: Listed, problems: list[str]) -> Pack | None:
         with open_dir(place, (listed.stack,)) as directory:
             data = _read(directory, MEMORY, PACK_LIMIT)
     except OSError as error:
-        problems.append(f"The pack {listed.stack} is passed over: {where} cannot be read: {_why(error)}.")
+        problems.append(f"The pack {listed.stack} is passed over: {where} cannot be read: {reason_of(error)}.")
         return None
     if len(data) > PACK_LIMIT:
         problems.append(f"The pack {listed.stack} is passed over: {where} is larger than {PACK_LIMIT >> 20} MiB.")
@@ -181,7 +182,3 @@ def _read(directory: Dir, name: str, limit: int) -> bytes:
         return read_all(descriptor, limit)
     finally:
         os.close(descriptor)
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()

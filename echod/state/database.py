@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from echod.errors import StateError
+from echod.errors import StateError, reason_of
 from echod.paths import PRIVATE_DIR
 from echod.state import faults
 from echod.state.connection import brought_up_to_date, connect, migrate, prepare, rollback, version
@@ -238,7 +238,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _unreachable(path: Path, error: OSError) -> StateError:
-    reason = (error.strerror or type(error).__name__).lower()
     return StateError(
-        f"The state directory {path.parent} cannot be used: {reason}; mend it or set ECHOD_STATE_DIR to another one."
+        f"The state directory {path.parent} cannot be used: {reason_of(error)}; mend it or set ECHOD_STATE_DIR to "
+        "another one."
     )
