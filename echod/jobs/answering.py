@@ -12,7 +12,7 @@ from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out
 from echod.jobs.review_items import Claim, FirstPrune, GivenBack, Item, Replaced, SetAside, Suspicious
 from echod.memory.policy import Rule
-from echod.memory.redact import redact
+from echod.memory.redact import redact_bytes
 from echod.state.answers import Answer
 from echod.state.job import JobKind
 from echod.store import layout
@@ -66,12 +66,12 @@ def _put_back(aside: SetAside, session: RoleSession, means: Means) -> Outcome:
         found = session.file(f"{layout.QUARANTINE}/{aside.name}")
         if found.data is None or found.digest != aside.digest:
             return Blocked(f"{aside.name} has changed since; look at it again: echod review")
-        back = Write(role / _free(view.role.path, aside.findings), None, _kept(found.data))
+        back = Write(role / _free(view.role.path, aside.findings), None, redact_bytes(found.data))
         gone = Consume(
             path=role / layout.QUARANTINE / aside.name,
             before=aside.digest,
             archive=role / layout.FINDINGS_ARCHIVE / aside.name,
-            kept=_kept(found.data),
+            kept=redact_bytes(found.data),
         )
         return Proposal(_changes(view, f"{aside.name} is read again", [back], [gone]))
 
@@ -90,7 +90,7 @@ def _keep_out(name: str, digest: str, session: RoleSession, means: Means) -> Out
             path=role / name,
             before=digest,
             archive=role / layout.FINDINGS_ARCHIVE / f"{today}-{layout.agent_of(PurePosixPath(name))}.md",
-            kept=_kept(found.text),
+            kept=redact_bytes(found.text),
         )
         return Proposal(_changes(view, f"{name} archived, nothing of it added", [], [gone]))
 
@@ -106,10 +106,6 @@ def _changes(view: RoleView, summary: str, writes: Iterable[Write], consumes: It
         consumes=tuple(consumes),
         origin=Origin.PERSON,
     )
-
-
-def _kept(data: bytes) -> bytes:
-    return redact(data.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
 
 
 def _free(directory: Path, name: str) -> str:

@@ -20,7 +20,7 @@ from echod.memory.merge import Unmergeable
 from echod.memory.packs.agreement import compose_step
 from echod.memory.packs.manifest import Manifest, compose_manifest
 from echod.memory.packs.renewal import Renewed, renewed
-from echod.memory.redact import redact
+from echod.memory.redact import redact_bytes
 from echod.packs.check import Offer, PackState
 from echod.packs.manifests import STEPS, write_manifest
 from echod.packs.registries import Pack
@@ -141,7 +141,7 @@ def take(job: int, session: RoleSession, raw: bytes | None, gate: Gate, clock: C
     def planner(view: RoleView, today: date) -> Proposal | Outcome:
         consumes: tuple[Consume, ...] = ()
         if view.memory.data is not None and view.memory.digest is not None:
-            kept = redact(view.memory.data.decode(errors="surrogateescape")).text.encode(errors="surrogateescape")
+            kept = redact_bytes(view.memory.data)
             place = _path(view, free_backup(view.role, today))
             consumes = (Consume(_path(view, layout.MEMORY), view.memory.digest, place, kept),)
         changes = ChangeSet(

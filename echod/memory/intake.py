@@ -11,9 +11,9 @@ from datetime import date
 
 from echod.memory.document import Unreadable
 from echod.memory.findings import Finding, read_findings
-from echod.memory.redact import find_email_in_evidence, redact
+from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
-_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++@[A-Za-z0-9.-]+")
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")  # a word without "@" too, so that none is read twice
 _MARKER = "[REDACTED:email]"
 
 
@@ -56,9 +56,7 @@ class Rejected:
 
 def take_in(file: FindingsFile, today: date) -> Taken | Rejected:
     """Read a findings file and redact all of it. A file from the future counts as today's."""
-    # What is no UTF-8 is kept byte for byte too, apart from the secrets in it.
-    text = redact(file.data.decode("utf-8", "surrogateescape")).text
-    kept = text.encode("utf-8", "surrogateescape")
+    kept = redact_bytes(file.data)
     agent = redact(file.agent).text
     found = read_findings(kept, agent=agent, file_date=min(file.date, today))
     if isinstance(found, Unreadable):
@@ -82,7 +80,7 @@ def _masked(text: str, addresses: frozenset[str]) -> str:
     """The text with a marker for each of these addresses, in one pass however many there are."""
 
     def mask(match: re.Match[str]) -> str:
-        address = match[0].rstrip("-")
+        address = match[0].rstrip("-") if "@" in match[0] else ""
         while address and address not in addresses:
             address = address.rpartition(".")[0]  # what follows an address may look like more of it
         return _MARKER + match[0][len(address) :] if address else match[0]

@@ -16,7 +16,7 @@ from echod.memory.alignment import content
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.lineage import Crossed, Found, Stale, judge, shape
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge
-from echod.memory.redact import redact
+from echod.memory.redact import redact, redact_bytes
 from echod.store.apply import note_absorption
 from echod.store.changeset import digest
 from echod.store.closing import close, is_over
@@ -205,7 +205,7 @@ def _new_findings(absorbed: bytes, late: bytes) -> bytes:
     """The blocks that came or changed; all of it where it cannot be told. Without secrets, as the file is a new one."""
     before, after = parse(absorbed), parse(late)
     if isinstance(before, Unreadable) or isinstance(after, Unreadable):
-        return redact(late.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
+        return redact_bytes(late)
     old = {content(block) for block in before.blocks}
     new = [block.text for block in after.blocks if content(block) not in old]
     preamble = "" if after.preamble.strip() == before.preamble.strip() else after.preamble

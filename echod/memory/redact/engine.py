@@ -46,3 +46,8 @@ def redact(text: str) -> Redaction:
     and fences stay where they are. Redacting twice is redacting once.
     """
     return replace(text, find_secrets(text))
+
+
+def redact_bytes(data: bytes) -> bytes:
+    """The same for a whole file; what is no UTF-8 in it is kept byte for byte."""
+    return redact(data.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
