@@ -8,9 +8,9 @@ from typing import Final
 _RED, _GREEN, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
 _COLOURS: Final = (
-    (re.compile(r"^(\s*)(!)(?= )", re.MULTILINE), _RED),
-    (re.compile(r"^(\s*)(ok)(?=  )", re.MULTILINE), _GREEN),
-    (re.compile(r"^(\s*)(>)(?= )", re.MULTILINE), _GREEN),
+    (re.compile(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
+    (re.compile(r"^([^\S\n]*+)(ok)(?=  )", re.MULTILINE), _GREEN),
+    (re.compile(r"^([^\S\n]*+)(>)(?= )", re.MULTILINE), _GREEN),
     (re.compile(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
     (re.compile(r"^(echod )(needs a look)", re.MULTILINE), _YELLOW),
     (re.compile(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),

@@ -25,7 +25,7 @@ SOURCE = "user:remember"
 _TITLE_CHARACTERS = 60
 _INDENTS = (2, 4)  # a fence indented by four closes none that was opened at the margin
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
-_LEAD = re.compile(r"(?:\s+|[#>*+-]+\s+)*")
+_LEAD = re.compile(r"(?:\s++|[#>*+-]++\s++)*+")
 _CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})

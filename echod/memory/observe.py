@@ -42,7 +42,6 @@ _AGENT = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
 _MARKED_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
 _MARKED_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _SPACES = frozenset({"Zs", "Zl", "Zp"})
@@ -262,8 +261,18 @@ def _plain(text: str) -> str:
         text = redact(text).text  # some secrets have several lines, and are none any more on one
     text = "".join(map(_seen, _SELECTORS.sub("", text[:_READ_AT_MOST])))
     # Marks first: without them the rest may be a comment or fence that was none before.
-    text = _MARKUP.sub(" ", _COMMENT.sub(" ", text.replace("#", "")))
+    text = _MARKUP.sub(" ", _without_comments(text.replace("#", "")))
     return " ".join(text.split())
+
+
+def _without_comments(text: str) -> str:
+    """The text with a space for each comment that is closed."""
+    parts: list[str] = []
+    done = 0
+    while (start := text.find("<!--", done)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[done:start])
+        done = end + 3
+    return " ".join([*parts, text[done:]])
 
 
 def _seen(character: str) -> str:

@@ -23,7 +23,7 @@ _FENCE_MARKS = 3
 _ATX = re.compile(r" {0,3}(?P<marks>#{1,6})(?![#])")
 _BOLD = re.compile(r" {0,3}(?P<marks>\*\*|__)(?P<text>[^*_\s](?:[^*]*[^*\s])?)(?P=marks)[ ]*:?[ ]*")
 _UNDERLINE = re.compile(r" {0,3}(?P<mark>=|-)(?P=mark){2,}[ ]*")
-_FENCE = re.compile(r"(?P<indent> *)(?:[-*+] +|\d{1,3}[.)] +)?(?P<fence>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
+_FENCE = re.compile(r"(?P<indent> *)(?:[-*+] +|\d{1,3}[.)] +)?(?P<fence>`{3,}+(?=[^`]*$)|~{3,}+)(?P<info>.*)")
 _BULLET = re.compile(r"(?P<marker> *(?:[-*+\u2022]|\d{1,9}[.)])(?: {1,4}|$))")
 _RULE = re.compile(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})")
 

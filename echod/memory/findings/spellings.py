@@ -100,7 +100,7 @@ _FIELD = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BOLD_FIELD = re.compile(
-    r" {0,3}(?:[-*+\u2022] +)?\*\*(?P<label>[A-Za-z][A-Za-z0-9 _-]{0,38})(?::\*\*|\*\* *:) *(?P<value>.*)"
+    r" {0,3}(?:[-*+\u2022] +)?\*\*(?P<label>[A-Za-z][A-Za-z0-9 _-]{0,38})(?::\*\*|\*\* *:) *+(?P<value>.*)"
 )
 # `**Layer: inscribed**`: label and value in one pair of marks.
 _ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")

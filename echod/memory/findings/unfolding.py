@@ -16,7 +16,7 @@ from echod.memory.findings.titles import read_title
 
 _ITEM_HEADING = "######"
 _LEADERS = frozenset({"layer", "learning", "title"})
-_BETWEEN_FIELDS = re.compile(r"\s+[|\u00b7\u2022]\s+(?=(?:\*\*|__)?[A-Za-z])")
+_BETWEEN_FIELDS = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
 
 
 def unfolded(lines: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ STATEMENT_WORDS = 6
 
 _LEAST_WORDS = 3  # "No." and "BUG." are no sentences to keep alone
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
-_END = re.compile(r"[.!?\u2026]+[)\]\"'*_\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]")
+_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|(?-i:[A-Z]))\.$|(?:^|\\n)\d{1,2}\.$",
     re.IGNORECASE,

@@ -22,7 +22,9 @@ _BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
 _PATH = re.compile(
     r"(?:[\w.@~+-]+[/\\])*[\w.@+-]*\w\.[A-Za-z]\w{0,9}(?![\w/\\])|(?:[\w.@~+-]+/){2,}[\w.@+-]*|[\w.@~+-]+/(?!\S)"
 )
-_QUOTED_PATH = re.compile(r"`([^`\s]*[/\\][^`\s]*|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
+_QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
+_RUN = re.compile(r"[\w.@~+/\\-]++")
+_LONGEST_PATH = 400  # characters; nobody names a file by more
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
 _NO_PATHS = frozenset({"e.g", "i.e", "etc."})
 
@@ -156,8 +158,9 @@ def files_in(evidence: str | None) -> frozenset[str]:
     if not evidence:
         return frozenset()
     found = {match[1] for match in _QUOTED_PATH.finditer(evidence)}
-    found |= {match[0] for match in _PATH.finditer(evidence)}
-    paths = (_LINE_NUMBERS.sub("", path).replace("\\", "/").removeprefix("./").rstrip("/.,") for path in found)
+    found |= {match[0] for match in _PATH.finditer(_RUN.sub(lambda run: run[0][:_LONGEST_PATH], evidence))}
+    named = (_LINE_NUMBERS.sub("", path) for path in found if len(path) <= _LONGEST_PATH)
+    paths = (path.replace("\\", "/").removeprefix("./").rstrip("/.,") for path in named)
     return frozenset(path for path in paths if path and path not in _NO_PATHS)
 
 

@@ -30,7 +30,8 @@ _OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![
 _QUOTATION = re.compile(r"^[ \t]*>+", re.MULTILINE)
 _CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
 # A clause that begins with "then" tells the order of what it joins.
-_CLAUSE_END = re.compile(r"[.;:,!?()\u3001\u3002\uff0c\uff1b]+(?:\s(?!(?:and )?then\b)|$)|\n")
+_STOPS = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
+_CLAUSE_END = re.compile(rf"(?<!{_STOPS}){_STOPS}++(?:\s(?!(?:and )?then\b)|$)|\n")
 _JOINS = frozenset({"and", "but", "while", "whereas"})
 _SAME_OPERATOR = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
 _REACH = 3  # words on either side of a directed word
