@@ -20,7 +20,8 @@ from echod.memory.similarity.words import fold, jaccard, stem, words
 
 _BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
 _PATH = re.compile(
-    r"(?:[\w.@~+-]+[/\\])*[\w.@+-]*\w\.[A-Za-z]\w{0,9}(?![\w/\\])|(?:[\w.@~+-]+/){2,}[\w.@+-]*|[\w.@~+-]+/(?!\S)"
+    r"(?<![\w.@+-])(?:(?:[\w.@~+-]+[/\\])*[\w.@+-]*\w\.[A-Za-z]\w{0,9}(?![\w/\\])"
+    r"|(?:[\w.@~+-]+/){2,}[\w.@+-]*|[\w.@~+-]+/(?!\S))"
 )
 _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
 _RUN = re.compile(r"[\w.@~+/\\-]++")

@@ -1,0 +1,59 @@
+"""Every regular expression of the product takes time linear in the text, also for texts made to take long.
+
+The expressions are found by themselves, so that a new one is looked at too. One that became quadratic would run into
+the test's time limit; how fast each is, the benchmarks tell.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from echod.memory.knowledge.references import in_body, in_evidence
+from echod.memory.notes import note_of
+from echod.memory.similarity.compare import files_in
+from tests.hostile.bombs import Rule, rules, texts
+
+LENGTH = 100_000
+
+BOUNDED = {
+    "echod.memory.knowledge.references._BARE_FILE": "tokens of at most 400 characters",
+    "echod.memory.knowledge.references._FOLDER_ALONE": "tokens of at most 400 characters",
+    "echod.memory.similarity.compare._PATH": "runs of at most 400 characters",
+    "echod.memory.similarity.compare._LINE_NUMBERS": "paths of at most 400 characters",
+    "echod.memory.notes._LEAD": "looked for once, at the start",
+    "echod.memory.commonmark.SETEXT": "looked for once a line, at its start",
+    "echod.memory.commonmark.BREAK": "looked for once a line, at its start",
+    "echod.workflows.store_files._EMACS_TARGET": "the target of a link, which the kernel bounds",
+}
+"""Expressions that see no long text, and why; what bounds it has its own test below or in its room."""
+
+RULES = tuple(rules())
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.name not in BOUNDED], ids=lambda rule: rule.name)
+def test_an_expression_takes_linear_time(rule: Rule) -> None:
+    for text in texts(rule.pattern, LENGTH):
+        rule.run(text)
+
+
+def test_the_expressions_are_found_and_the_bounded_ones_are_among_them() -> None:
+    names = {rule.name for rule in RULES}
+
+    assert len(names) > 200
+    assert BOUNDED.keys() <= names
+    assert {"echod.memory.redact.shapes.SHAPES[0].rest", "echod.cli.paint._COLOURS[0][0]"} <= names
+
+
+@pytest.mark.parametrize("unit", ["_", "_\\", "a/", "/", ".", "~", ":1", "a.b", "Aa", "`/", "a.py:1,"])
+def test_evidence_of_any_shape_is_read_in_linear_time(unit: str) -> None:
+    evidence = unit * (LENGTH // len(unit))
+
+    files_in(evidence)
+    in_evidence(evidence)
+    in_body(evidence)
+
+
+@pytest.mark.parametrize("unit", ["#", ">", "# ", "\n", "-\n", ". "])
+def test_a_note_of_any_shape_is_read_in_linear_time(unit: str) -> None:
+    note_of(unit * (LENGTH // len(unit)) + "x", None)
