@@ -66,9 +66,8 @@ class Dir:
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
         """Open a plain file; a symlink is refused (ELOOP), and so is everything that is no file (EINVAL)."""
-        # O_NONBLOCK so that a FIFO in the place of a file cannot hold us; reading a plain file it does nothing.
-        patience = 0 if flags & (os.O_WRONLY | os.O_RDWR) else os.O_NONBLOCK
-        fd = os.open(name, flags | NO_FOLLOW | patience, mode, dir_fd=self.fd)
+        # O_NONBLOCK so that a FIFO in the place of a file cannot hold us; with a plain file it does nothing.
+        fd = os.open(name, flags | NO_FOLLOW | os.O_NONBLOCK, mode, dir_fd=self.fd)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.EINVAL, "not a regular file", name)
