@@ -2,7 +2,7 @@
 
 Two directories, both private to the user: the *state* directory survives a reboot (database, journal, locks,
 list of projects, spool of hook events), the *runtime* directory need not (heartbeat, canary, wake file, status
-snapshot), so that an idle daemon writes nothing to the disk.
+snapshot, counts), so that an idle daemon writes nothing to the disk.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ class Paths:
     def snapshot(self) -> Path:
         """The status that the daemon keeps ready for `echod status`."""
         return self.runtime / "status.json"
+
+    @property
+    def counts(self) -> Path:
+        """What was counted in files, so that the next process need not count those again that are the same."""
+        return self.runtime / "counts.json"
 
     def create(self) -> None:
         """Make the directories that commands and the daemon write into (mode 0700).

@@ -59,6 +59,7 @@ def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None
 
 def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
     from echod.daemon.board import Board
+    from echod.daemon.counts import hand_on
     from echod.daemon.wiring import look_out
 
     beat = live.heartbeat
@@ -71,6 +72,7 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
             board.mark_packs(roster.projects)
             board.look_at_packs(now)
             report = board.report(roster, now, daemon=daemon)
+            hand_on(lookout.counted, shell.paths.counts)
     except StateError as error:
         # How the daemon is can be told all the same, and may be the reason.
         warning = Warn("database-unreadable", Severity.ERROR, now, str(error), "")

@@ -19,6 +19,7 @@ import structlog
 from echod import __version__
 from echod.daemon.board import Board
 from echod.daemon.clockjump import ClockJumps
+from echod.daemon.counts import hand_on
 from echod.daemon.crew import UNAVAILABLE_SECONDS, Crew
 from echod.daemon.debounce import Debounce
 from echod.daemon.exposure import Exposure
@@ -202,6 +203,10 @@ class Loop:
         """A clean end: no sign of life stays behind."""
         self._heart.clear()
         self._house.paths.snapshot.unlink(missing_ok=True)
+        self._hand_on_counts()
+
+    def _hand_on_counts(self) -> None:
+        hand_on(self._house.lookout.counted, self._house.paths.counts)
 
     def _check(self) -> None:
         if not self._lock.still_held():
@@ -236,6 +241,7 @@ class Loop:
         self._packs_at = None
         self._summaries.tidy(self._roster.projects)
         self._summaries.renew(self._roster.stores)
+        self._hand_on_counts()
         self._reconciled_at = now
         self._changed = True
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import psutil
 
 from echod import projects as project_list
+from echod.daemon.counts import take_up
 from echod.daemon.progress import Progress
 from echod.jobs.care import Care
+from echod.jobs.counted import Counted
 from echod.jobs.gatekeeper import Gatekeeper
 from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.needs import NeedRules
@@ -60,6 +62,7 @@ class Lookout:
     view: QueueView | None
     engine: Engine
     gatekeeper: Gatekeeper
+    counted: Counted
     survey: Survey
     spool: Spool
     wishes: ProjectSettingsReader
@@ -249,6 +252,7 @@ def _lookout(
         limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
     )
     entries = None if database is None else EntryLog(database)
+    counted = take_up(paths.counts)
     return Lookout(
         paths=paths,
         settings=settings,
@@ -256,11 +260,12 @@ def _lookout(
         view=None if database is None else QueueView(database),
         engine=engine,
         gatekeeper=gatekeeper,
-        survey=Survey(),
+        counted=counted,
+        survey=Survey(counted),
         spool=Spool(paths.spool),
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
         entries=entries,
-        reviews=Review(engine, entries),
+        reviews=Review(engine, entries, counted),
         packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
     )

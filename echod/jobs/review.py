@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from echod.jobs.care import Care
+from echod.jobs.counted import Counted
 from echod.jobs.kept_back import KeptBack
 from echod.jobs.proposal import local_day
 from echod.jobs.prune import held_until, takes_most
@@ -24,7 +25,7 @@ from echod.jobs.review_items import (
     first_prune_id,
     item_id,
 )
-from echod.jobs.review_look import Looks, document_of, entries_of, seen_stamp
+from echod.jobs.review_look import Glance, Looks, document_of, entries_of, seen_stamp
 from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
 from echod.jobs.stamps import Remembered
 from echod.memory.likeness import present_in
@@ -44,7 +45,7 @@ _About = tuple[Question, str]
 class _Seen:
     """What was seen in a store: its memory files, what agents asked for by role, what was set aside."""
 
-    looks: Looks = field(default_factory=Looks)
+    looks: Looks
     asked: Remembered[tuple[Item, ...]] = field(default_factory=Remembered)
     set_aside: Remembered[Item] = field(default_factory=Remembered)
 
@@ -56,10 +57,10 @@ class _Seen:
 class Review:
     """Gathers what waits; one for a process, since it remembers what it read."""
 
-    def __init__(self, engine: Engine, entries: EntryLog | None) -> None:
+    def __init__(self, engine: Engine, entries: EntryLog | None, counted: Counted) -> None:
         self._engine = engine
         self._entries = entries
-        self._seen: defaultdict[str, _Seen] = defaultdict(_Seen)
+        self._seen: defaultdict[str, _Seen] = defaultdict(lambda: _Seen(Looks(counted)))
 
     def items(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> tuple[Item, ...]:
         """What waits in a store, the oldest first. A role that cannot be read is told elsewhere.
@@ -93,8 +94,9 @@ class Review:
         held = {} if self._entries is None else self._entries.held(store.key)
         pins = self._entries is not None and bool(self._entries.pinned(store.key, local_day(now)))
         for role in roles:
-            yield from suspicious(role, seen.looks.at(role))
-            yield from self._too_long(role, seen.looks, care, held.get(role.name), now, pins=pins)
+            glance = seen.looks.at(role)
+            yield from suspicious(role, glance)
+            yield from self._too_long(role, seen.looks, glance, care, held.get(role.name), now, pins=pins)
             yield from set_aside(role, seen.set_aside)
         for one in kept:
             name = one.path.name
@@ -134,14 +136,14 @@ class Review:
                 yield from replacements(role, question, entry, entries)
 
     def _too_long(
-        self, role: Role, looks: Looks, care: Care, held_since: float | None, now: float, *, pins: bool
+        self, role: Role, looks: Looks, glance: Glance, care: Care, held_since: float | None, now: float, *, pins: bool
     ) -> Iterator[Item]:
         if care.opted_out(JobKind.PRUNE) is not None:
             return
         until = None if held_since is None else held_until(held_since, now)
         limit = care.policy.memory_line_limit
         # A plan costs more than all else that is looked at here, and in most files it is plain what it would say.
-        if until is None and (looks.at(role).lines <= limit or (not pins and looks.staying(role) <= limit)):
+        if until is None and (glance.lines <= limit or (not pins and glance.staying <= limit)):
             return
         outlook = looks.outlook(role, self._entries, care.policy, local_day(now))
         if outlook is None:
@@ -155,8 +157,7 @@ class Review:
         over = outlook.over_limit
         if over is not None and not over.another_day_helps:
             identity = item_id(role, Kind.TOO_LONG, over.limit, over.protected, over.pinned, over.stuck)
-            at = looks.at(role).at
-            yield Item(identity, role, Kind.TOO_LONG, at, f"It stays too long: {over.sentence}", (), Told())
+            yield Item(identity, role, Kind.TOO_LONG, glance.at, f"It stays too long: {over.sentence}", (), Told())
 
 
 def _followed(questions: Iterable[Question], ids: Mapping[About, str]) -> tuple[_About, ...]:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from echod.jobs.counted import Counted
 from echod.jobs.facts import facts_of
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
-from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.standing import PROTECTED_LAYERS, stays_open
 from echod.memory.similarity import bare_title, learning_of
-from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
+from echod.memory.suspicion import speaks_to_agents
 from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
@@ -45,10 +45,18 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A memory file: when it was written (Unix seconds), its lines, and what reads like an instruction to agents."""
+    """A memory file.
+
+    Attributes:
+        at: when it was written (Unix seconds).
+        lines: its lines.
+        staying: those that no rule ever takes out, pinned entries aside.
+        suspicious: its entries that read like instructions to agents.
+    """
 
     at: float = 0.0
     lines: int = 0
+    staying: int = 0
     suspicious: tuple[Seen, ...] = ()
 
 
@@ -72,38 +80,26 @@ class Outlook:
 class Looks:
     """Remembers what it saw in a store; one for each."""
 
-    def __init__(self) -> None:
-        self._glances: Remembered[Glance] = Remembered()
-        self._staying: Remembered[int] = Remembered()
+    def __init__(self, counted: Counted) -> None:
+        self._counted = counted
+        self._suspicious: Remembered[tuple[Seen, ...]] = Remembered()
         self._outlooks: Remembered[Outlook | None] = Remembered()
 
     def forget_unasked(self) -> None:
         """Forget what nobody asked for since the last time."""
-        for remembered in (self._glances, self._staying, self._outlooks):
+        for remembered in (self._suspicious, self._outlooks):
             remembered.forget_unasked()
 
     def at(self, role: Role) -> Glance:
         """A role's memory file; nothing where it cannot be read or understood, which is told elsewhere."""
-        stamp = seen_stamp(role.memory)
-        if stamp is None:
+        stamp, count = seen_stamp(role.memory), self._counted.of(role.memory)
+        if stamp is None or count.lines is None:
             return Glance()
-        try:
-            return self._glances.of(role.memory, stamp, lambda: _glance(role, stamp))
-        except OSError:
-            return Glance()
-
-    def staying(self, role: Role) -> int:
-        """Lines of a memory file that no rule ever takes out, pinned entries aside."""
-        stamp = seen_stamp(role.memory)
-
-        def counted() -> int:
-            document = document_of(role)
-            return 0 if document is None else _staying(document)
-
-        try:
-            return 0 if stamp is None else self._staying.of(role.memory, stamp, counted)
-        except OSError:
-            return 0
+        suspicious: tuple[Seen, ...] = ()
+        if count.speaks:
+            with suppress(OSError):
+                suspicious = self._suspicious.of(role.memory, stamp, lambda: _suspicious(role))
+        return Glance(stamp[2] / 1e9, count.lines, count.staying, suspicious)
 
     def outlook(self, role: Role, entries: EntryLog | None, policy: Policy, today: date) -> Outlook | None:
         """What pruning would do to a role's memory file; None where it cannot be read or understood."""
@@ -146,27 +142,9 @@ def seen_stamp(file: Path) -> Stamp | None:
         return None
 
 
-def _glance(role: Role, stamp: Stamp) -> Glance:
-    data = read_plain(role.memory, SIZE_LIMIT)
-    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    suspicious: tuple[Seen, ...] = ()
-    if may_speak_to_agents(data.decode(errors="replace")):
-        document = parse(data)
-        if isinstance(document, Document) and any(b.entry and speaks_to_agents(b.text) for b in document.blocks):
-            suspicious = tuple(seen for seen in _entries(role, document) if seen.phrase is not None)
-    return Glance(stamp[2] / 1e9, lines, suspicious)
-
-
-def _staying(document: Document) -> int:
-    lines, entries = room(document.preamble), 0
-    above_is_open = False
-    for block in document.blocks:
-        entries += block.entry is not None
-        if block.entry is None or block.entry.layer is None or block.entry.layer in PROTECTED_LAYERS or above_is_open:
-            lines += room(block.text)
-        above_is_open = stays_open(block.text)
-    # The last entry of a file stays whatever it is.
-    return document_lines(document) if entries <= 1 else lines
+def _suspicious(role: Role) -> tuple[Seen, ...]:
+    document = document_of(role)
+    return () if document is None else tuple(seen for seen in _entries(role, document) if seen.phrase is not None)
 
 
 def _entries(role: Role, document: Document) -> Iterator[Seen]:

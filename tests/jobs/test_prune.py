@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import prune
+from echod.jobs.counted import Counted
 from echod.jobs.outcome import Blocked, Deferred, Done
 from echod.jobs.proposal import local_day
 from echod.jobs.survey import Survey
@@ -247,7 +248,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
         make(site.role.knowledge)
 
         outcome = site.compress()
-        (role,) = Survey().of(site.role.store, 150, None).roles
+        (role,) = Survey(Counted()).of(site.role.store, 150, None).roles
 
         assert isinstance(outcome, Blocked)
         assert layout.KNOWLEDGE in outcome.reason

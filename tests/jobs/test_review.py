@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from echod.jobs import answering, consolidate, prune
 from echod.jobs.care import Care
+from echod.jobs.counted import Counted
 from echod.jobs.facts import note_entries
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.jobs.kept_back import kept_back
@@ -107,7 +108,7 @@ class Desk:
         with self.entries() as entries:
             engine = self.engine()
             kept = kept_back(engine, self.role.store)
-            return Review(engine, entries).items(self.role.store, CARE, kept, time.time())
+            return Review(engine, entries, Counted()).items(self.role.store, CARE, kept, time.time())
 
     def item(self, kind: str) -> Item:
         (found,) = [item for item in self.items() if item.kind == kind]
@@ -477,7 +478,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
 
     with desk.entries() as entries:
         engine = desk.engine()
-        review = Review(engine, entries)
+        review = Review(engine, entries, Counted())
         first = own(engine, review)
         assert {desk.role.memory, desk.role.path / "quarantine/elm-findings.md"} <= set(read)
 
@@ -486,11 +487,15 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
 
         desk.write("quarantine/elm-findings.md", learning("sockets leak"))
         desk.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
-        assert own(engine, review) == Review(engine, entries).items(desk.role.store, CARE, (), time.time()) != first
+        assert (
+            own(engine, review)
+            == Review(engine, entries, Counted()).items(desk.role.store, CARE, (), time.time())
+            != first
+        )
 
         desk.write("MEMORY.md", HEAD + learning("sockets leak", "traced"))
         (desk.role.path / "quarantine/fir-findings.md").unlink()
-        assert own(engine, review) == Review(engine, entries).items(desk.role.store, CARE, (), time.time())
+        assert own(engine, review) == Review(engine, entries, Counted()).items(desk.role.store, CARE, (), time.time())
 
 
 TITLES = st.sampled_from([OLD, NEW, "sockets leak", "money is in cents"])
