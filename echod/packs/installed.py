@@ -18,7 +18,7 @@ from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_man
 from echod.memory.packs.names import is_stack
 from echod.store.commons import MANIFESTS, global_store, packs_store
 from echod.store.faults import told
-from echod.store.fsops import Dir, open_dir, read_all
+from echod.store.fsops import Dir, open_dir
 from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 
@@ -126,7 +126,7 @@ def _directory(home: Path, path: Path) -> Iterator[Dir | None]:
 def _with_manifest(directory: Dir, name: str, stack: str) -> Installed:
     path = directory.path / name
     try:
-        raw = _read(directory, name, SIZE_LIMIT)
+        raw = directory.read(name, SIZE_LIMIT)
     except OSError as error:
         problem = f"{path} cannot be read: {_why(directory, name, error)}."
         return Installed(stack, problem=problem, barred=True)
@@ -141,7 +141,7 @@ def _with_memory(packs: Dir, known: Installed) -> Installed:
     try:
         with packs.below(name) as home:
             place, name = home, MEMORY
-            return replace(known, memory=_read(home, MEMORY, MAX_FILE_BYTES))
+            return replace(known, memory=home.read(MEMORY, MAX_FILE_BYTES))
     except FileNotFoundError:
         return known
     except OSError as error:
@@ -163,14 +163,6 @@ def _judged(pack: Installed) -> Installed:
     elif problem is None and document is not None and not isinstance(document, Document):
         problem = f"The doc pack {pack.stack} cannot be read: {document.reason}"
     return replace(pack, problem=problem)
-
-
-def _read(directory: Dir, name: str, limit: int) -> bytes:
-    descriptor = directory.open(name, os.O_RDONLY)
-    try:
-        return read_all(descriptor, limit)
-    finally:
-        os.close(descriptor)
 
 
 def _why(directory: Dir, name: str, error: OSError) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from echod.store.commons import packs_store
 from echod.store.create import made
 from echod.store.engine import Engine
 from echod.store.faults import Refused, told
-from echod.store.fsops import Dir, open_dir, read_all, sync, write_all
+from echod.store.fsops import Dir, open_dir, prepare_file
 from echod.store.history import Done
 from echod.store.layout import MEMORY, Role
 from echod.store.snapshot import MAX_FILE_BYTES
@@ -47,13 +48,7 @@ def write_manifest(home: Path, stack: str, data: bytes | None) -> None:
             directory.unlink(path.name)
         else:
             stage = f".{path.name}.echod"
-            directory.unlink(stage)
-            descriptor = directory.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-            try:
-                write_all(descriptor, data)
-                sync(descriptor)
-            finally:
-                os.close(descriptor)
+            prepare_file(directory, stage, data, _FILE_MODE)
             os.replace(stage, path.name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
         directory.sync()
 
@@ -66,10 +61,11 @@ def agree(engine: Engine, home: Path) -> tuple[str, ...]:
     Raises:
         StoreFault: something cannot be read or written.
     """
-    history = engine.history([packs_store(home)])
+    done_to: defaultdict[str, list[Done]] = defaultdict(list)
+    for done in engine.history([packs_store(home)]):
+        done_to[done.role.name].append(done)
     put_right = []
-    for name in sorted({done.role.name for done in history}):
-        own = tuple(done for done in history if done.role.name == name)
+    for name, own in sorted(done_to.items()):
         if _agree(home, own[0].role, own):
             log.info("manifest_put_right", pack=name)
             put_right.append(name)
@@ -106,11 +102,7 @@ def _read(home: Path, directory: Path, name: str) -> bytes | None:
     with told("read", path):
         try:
             with open_dir(home, path.parent.relative_to(home).parts) as opened:
-                descriptor = opened.open(path.name, os.O_RDONLY)
-                try:
-                    return read_all(descriptor, MAX_FILE_BYTES)
-                finally:
-                    os.close(descriptor)
+                return opened.read(path.name, MAX_FILE_BYTES)
         except FileNotFoundError:
             return None
 

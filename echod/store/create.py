@@ -12,7 +12,7 @@ from pathlib import Path
 from echod.errors import UsageError
 from echod.memory.compose import new_memory_file
 from echod.store.faults import told
-from echod.store.fsops import Dir, make_dir, move_new, open_dir, sync, write_all
+from echod.store.fsops import Dir, make_dir, move_new, open_dir, prepare_file
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
 
 ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator", "notes", "observations")
@@ -65,13 +65,7 @@ def made(project: Path, directory: Path) -> Dir:
 
 
 def _file(home: Dir, name: str, data: bytes, stage: str) -> None:
-    home.unlink(stage)
-    descriptor = home.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-    try:
-        write_all(descriptor, data)
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
+    prepare_file(home, stage, data, _FILE_MODE)
     try:
         move_new(home, stage, home, name)
     except FileExistsError:

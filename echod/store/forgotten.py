@@ -6,7 +6,6 @@ Of the journal only what was undone is asked, and that it does not forget.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 
@@ -16,7 +15,6 @@ from echod.memory.likeness import Likeness, likeness_of
 from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive_text import REMOVED, ArchivedEntry
 from echod.store.desk import Desk
-from echod.store.fsops import read_all
 from echod.store.snapshot import MAX_FILE_BYTES
 
 _FILE = re.compile(rf"{REMOVED}-(\d{{4}})(?:-(\d+))?\.md")
@@ -55,8 +53,4 @@ def _files(desk: Desk) -> list[str]:
 
 def _read(desk: Desk, name: str) -> tuple[ArchivedEntry, ...]:
     directory, _ = desk.ground.place(desk.ground.path_of("archive/x"))
-    fd = directory.open(name, os.O_RDONLY)
-    try:
-        return read_archive(read_all(fd, MAX_FILE_BYTES)).entries
-    finally:
-        os.close(fd)
+    return read_archive(directory.read(name, MAX_FILE_BYTES)).entries

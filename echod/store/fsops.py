@@ -73,6 +73,14 @@ class Dir:
             raise OSError(errno.EINVAL, "not a regular file", name)
         return fd
 
+    def read(self, name: str, limit: int) -> bytes:
+        """What a plain file holds, at most `limit` bytes and one (so that "too big" shows); see `open`."""
+        fd = self.open(name, os.O_RDONLY)
+        try:
+            return read_all(fd, limit)
+        finally:
+            os.close(fd)
+
     def below(self, name: str) -> Dir:
         """Open a directory in this one; a symlink is refused."""
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=self.fd)
@@ -157,6 +165,17 @@ def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
         OSError: as `move_new`.
     """
     _rename(source, name, target, new_name, _NOREPLACE)
+
+
+def prepare_file(directory: Dir, name: str, data: bytes, mode: int) -> None:
+    """Write a durable file under a name that only echod uses; what was left there before goes."""
+    directory.unlink(name)
+    fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        write_all(fd, data)
+        sync(fd)
+    finally:
+        os.close(fd)
 
 
 def sync(fd: int) -> None:

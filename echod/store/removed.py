@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,7 +12,6 @@ from echod.memory.policy import Rule
 from echod.memory.policy.archive_text import REMOVED, ArchivedEntry, archive_name, archive_text, archived_entry
 from echod.memory.redact import redact, redact_entry
 from echod.store.desk import Desk
-from echod.store.fsops import read_all
 from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 
@@ -38,15 +36,9 @@ def archived(desk: Desk) -> Archived:
     if found is None:
         return Archived("")
     directory, _ = desk.ground.place(desk.ground.path_of("archive/x"))
-    parts = []
-    for name in directory.names():
-        if name.endswith(".md") and not name.startswith((".", _BACKUP)):
-            fd = directory.open(name, os.O_RDONLY)
-            try:
-                parts.append(read_all(fd, MAX_FILE_BYTES).decode(errors="replace").replace("\r\n", "\n"))
-            finally:
-                os.close(fd)
-    return Archived("\n".join(parts))
+    names = (name for name in directory.names() if name.endswith(".md") and not name.startswith((".", _BACKUP)))
+    texts = (directory.read(name, MAX_FILE_BYTES).decode(errors="replace") for name in names)
+    return Archived("\n".join(text.replace("\r\n", "\n") for text in texts))
 
 
 def as_kept(
