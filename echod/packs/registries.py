@@ -22,7 +22,7 @@ from echod.memory.packs.provenance import belongs_to
 from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
 from echod.memory.redact import redact
 from echod.memory.suspicion import speaks_to_agents
-from echod.store.fsops import Dir, open_dir, read_all
+from echod.store.fsops import open_dir
 from echod.store.layout import MEMORY
 
 SHIPPED = Path(__file__).parent / "data"
@@ -91,12 +91,12 @@ def read_registries(named: Iterable[str]) -> Registries:
         named: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
             `data/doc-packs`. Of several that a glob matches, the one with the highest number counts.
     """
-    return Registries((_registry(SHIPPED), *(_named(place) for place in named)))
+    return Registries((_registry(SHIPPED), *(_registry(_home(_found(place))) for place in named)))
 
 
 def stamp_of(named: Iterable[str]) -> tuple[object, ...]:
     """Changes when a registry's list may have changed; cheap."""
-    return tuple(_stamp(found) for place in (str(SHIPPED), *named) for found in (_found(place),))
+    return tuple(_stamp(place) for place in (SHIPPED, *map(_found, named)))
 
 
 def _stamp(place: Path) -> tuple[str, int, int] | None:
@@ -105,11 +105,6 @@ def _stamp(place: Path) -> tuple[str, int, int] | None:
     except OSError:
         return None
     return str(place), status.st_mtime_ns, status.st_size
-
-
-def _named(place: str) -> Registry:
-    found = _found(place)
-    return _registry(_home(found))
 
 
 def _found(place: str) -> Path:
@@ -132,7 +127,7 @@ def _home(place: Path) -> Path:
 def _registry(place: Path) -> Registry:
     try:
         with open_dir(place, ()) as directory:
-            read = read_registry(_read(directory, REGISTRY, SIZE_LIMIT))
+            read = read_registry(directory.read(REGISTRY, SIZE_LIMIT))
     except OSError as error:
         return Registry(place, (), (f"The registry {place / REGISTRY} cannot be read: {reason_of(error)}.",))
     problems = [f"{place / REGISTRY}: {problem}" for problem in read.problems]
@@ -148,7 +143,7 @@ def _pack(place: Path, listed: Listed, problems: list[str]) -> Pack | None:
     where = place / listed.stack / MEMORY
     try:
         with open_dir(place, (listed.stack,)) as directory:
-            data = _read(directory, MEMORY, PACK_LIMIT)
+            data = directory.read(MEMORY, PACK_LIMIT)
     except OSError as error:
         problems.append(f"The pack {listed.stack} is passed over: {where} cannot be read: {reason_of(error)}.")
         return None
@@ -174,11 +169,3 @@ def _pack(place: Path, listed: Listed, problems: list[str]) -> Pack | None:
         if block.entry and (phrase := speaks_to_agents(block.text)) is not None
     ]
     return Pack(listed, cleaned.text.encode(), place)
-
-
-def _read(directory: Dir, name: str, limit: int) -> bytes:
-    descriptor = directory.open(name, os.O_RDONLY)
-    try:
-        return read_all(descriptor, limit)
-    finally:
-        os.close(descriptor)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.packs import registries
 from echod.packs.registries import PACK_LIMIT, SHIPPED, read_registries
 from tests.packs.conftest import Team
 
@@ -15,12 +16,12 @@ def problems(team: Team) -> tuple[str, ...]:
 
 
 def test_the_shipped_registry_is_there_without_a_fault() -> None:
-    registries = read_registries([])
+    found = read_registries([])
 
-    assert [registry.problems for registry in registries.each] == [()]
-    assert len(registries.packs) == 6
-    assert {pack.place for pack in registries.packs.values()} == {SHIPPED}
-    assert {pack.origin for pack in registries.packs.values()} == {"echod"}
+    assert [registry.problems for registry in found.each] == [()]
+    assert len(found.packs) == 6
+    assert {pack.place for pack in found.packs.values()} == {SHIPPED}
+    assert {pack.origin for pack in found.packs.values()} == {"echod"}
 
 
 def test_a_later_registry_overrides_an_earlier_one(team: Team, tmp_path: Path) -> None:
@@ -39,10 +40,22 @@ def test_a_plugin_is_a_registry_and_of_several_versions_of_it_the_highest_counts
     for version in ("1.9.0", "1.10.0", "1.2.0"):
         Team(tmp_path / "cache" / version / "data/doc-packs").publish("kit", version)
 
-    registries = read_registries([str(tmp_path / "cache/*")])
+    found = read_registries([str(tmp_path / "cache/*")])
 
-    assert registries.packs["kit"].listed.version == "1.10.0"
-    assert registries.each[1].problems == ()
+    assert found.packs["kit"].listed.version == "1.10.0"
+    assert found.each[1].problems == ()
+
+
+def test_where_echod_is_installed_is_no_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "echod [new]"
+    Team(here).publish("kit", "1.0.0")
+    monkeypatch.setattr(registries, "SHIPPED", here)
+
+    (before,) = registries.stamp_of([])
+    Team(here).publish("kit", "1.0.10")
+
+    assert before is not None
+    assert registries.stamp_of([]) != (before,)
 
 
 def test_a_home_directory_may_be_written_as_a_tilde(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +67,10 @@ def test_a_home_directory_may_be_written_as_a_tilde(team: Team, monkeypatch: pyt
 
 @pytest.mark.parametrize("place", ["/nowhere/at/all", "/nowhere/*/at/all"])
 def test_a_registry_that_is_not_there_is_told_and_the_others_work(place: str) -> None:
-    registries = read_registries([place])
+    found = read_registries([place])
 
-    assert len(registries.packs) == 6
-    assert "/nowhere" in registries.each[1].problems[0]
+    assert len(found.packs) == 6
+    assert "/nowhere" in found.each[1].problems[0]
 
 
 def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: Team, tmp_path: Path) -> None:
@@ -69,10 +82,10 @@ def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: Team, tmp_pa
     (team.root / "within/MEMORY.md").unlink()
     (team.root / "within/MEMORY.md").symlink_to(outside / "MEMORY.md")
 
-    registries = read_registries([str(team.root)])
+    found = read_registries([str(team.root)])
 
-    assert {"linked", "within"}.isdisjoint(registries.packs)
-    assert "sound" in registries.packs
+    assert {"linked", "within"}.isdisjoint(found.packs)
+    assert "sound" in found.packs
     assert len(problems(team)) == 2
 
 
