@@ -27,6 +27,7 @@ from echod.memory.packs.names import is_stack
 from echod.packs.check import PackState, state_of
 from echod.packs.installed import Installed
 from echod.packs.manifests import agree
+from echod.packs.room import PackRoom
 from echod.state.job import Job, JobKind
 from echod.store.commons import make
 from echod.store.faults import Busy
@@ -35,6 +36,9 @@ from echod.store.plan import Gate
 from echod.store.session import RoleSession
 
 Said = TypeVar("Said")
+
+_Work = Callable[[PackRoom, Job, RoleSession, Gate], Outcome]
+"""What is done to a pack, whose role is held."""
 
 _TRIES, _PAUSE_SECONDS = 20, 0.5
 """Other programs hold the lock of the global store for moments; a person who waits for it need not ask again."""
@@ -47,11 +51,11 @@ def install(shell: Shell, stack: str, *, dry_run: bool) -> None:
         UsageError: there is no such pack.
         EchodError: it cannot be installed; the sentence says why.
     """
-    state = _state(shell, stack)
+    state, days = _state(shell, stack)
     _refuse_unusable(state)
     if state.pack is None and state.installed.manifest is None:
         raise UsageError(f"No registry has a doc pack {plain(stack)}; echod packs list shows those there are.")
-    _bring(shell, state, dry_run=dry_run, installs=True)
+    _bring(shell, state, days, dry_run=dry_run, installs=True)
 
 
 def update(shell: Shell, stack: str | None, *, dry_run: bool) -> None:
@@ -62,15 +66,15 @@ def update(shell: Shell, stack: str | None, *, dry_run: bool) -> None:
         NotDoneError: it is not installed, or cannot be updated; the sentence says why.
     """
     if stack is not None:
-        _update(shell, _state(shell, stack), dry_run=dry_run)
+        _update(shell, *_state(shell, stack), dry_run=dry_run)
         return
-    inventory, _ = look(shell)
+    inventory, days = look(shell)
     if not inventory.installed:
         shell.say("No doc pack is installed; echod packs list shows what there is.")
     failed = []
     for state in inventory.installed:
         try:
-            _update(shell, state, dry_run=dry_run)
+            _update(shell, state, days, dry_run=dry_run)
         except NotDoneError as error:
             typer.echo(paragraph(str(error), indent="! "))
             failed.append(state.stack)
@@ -78,13 +82,13 @@ def update(shell: Shell, stack: str | None, *, dry_run: bool) -> None:
         raise NotDoneError(f"{count(len(failed), 'doc pack')} could not be updated: {', '.join(failed)}.")
 
 
-def _update(shell: Shell, state: PackState, *, dry_run: bool) -> None:
+def _update(shell: Shell, state: PackState, days: int, *, dry_run: bool) -> None:
     _refuse_unusable(state)
     if state.installed.manifest is None:
         fix = f"echod packs install {state.stack}"
         what = "has no manifest, so that its version is not known" if state.is_installed else "is not installed"
         raise NotDoneError(f"The doc pack {state.stack} {what}. Say: {fix}")
-    _bring(shell, state, dry_run=dry_run, installs=False)
+    _bring(shell, state, days, dry_run=dry_run, installs=False)
 
 
 def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
@@ -94,7 +98,7 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
         UsageError: it has no pack's name, or a question cannot be asked.
         NotDoneError: it is not installed.
     """
-    state = _state(shell, stack)
+    state, _ = _state(shell, stack)
     _refuse_unusable(state)
     if not state.is_installed:
         raise NotDoneError(f"The doc pack {stack} is not installed; echod packs status lists those that are.")
@@ -107,8 +111,8 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
     if not yes:
         ask(f"Remove the doc pack {stack}{version}{edited.rstrip(',')}? Its text is archived.")
 
-    def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
-        return packing.take(job.id, session, _state(shell, stack).installed.raw, gate, shell.now)
+    def work(room: PackRoom, job: Job, session: RoleSession, gate: Gate) -> Outcome:
+        return packing.take(job.id, session, room.installed().pack(stack).raw, gate, shell.now)
 
     carried = _carry_out(shell, stack, "a person removes it", work)
     shell.say(f"Removed the doc pack {stack}. Its text is in its archive:")
@@ -116,8 +120,8 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
     shell.say(carried.way_back)
 
 
-def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> None:
-    """Install or update; says what was done, and what a person's edits became."""
+def _bring(shell: Shell, state: PackState, days: int, *, dry_run: bool, installs: bool) -> None:
+    """Install or update; says what was done, and what a person's edits became. After `days` days a pack is stale."""
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         planned = _planned(lookout, state, packing.moment(shell.now))
     if isinstance(planned, Blocked):
@@ -129,8 +133,10 @@ def _bring(shell: Shell, state: PackState, *, dry_run: bool, installs: bool) -> 
         return
     may_write(shell)
 
-    def work(job: Job, session: RoleSession, gate: Gate) -> Outcome:
-        return packing.put(job.id, session, _state(shell, state.stack), gate, shell.now)
+    def work(room: PackRoom, job: Job, session: RoleSession, gate: Gate) -> Outcome:
+        # What is installed may have changed until the role was ours; the registries were read a moment ago.
+        now = state_of(room.installed().pack(state.stack), state.pack, packing.moment(shell.now), days)
+        return packing.put(job.id, session, now, gate, shell.now)
 
     carried = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
     shell.say("\n".join(told(state, planned, dry_run=False, installs=installs)))
@@ -146,7 +152,7 @@ def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blo
         return packing.plan_for(state, session.read().memory.data, packing.base_in(session, state), now)
 
 
-def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleSession, Gate], Outcome]) -> Carried:
+def _carry_out(shell: Shell, stack: str, reason: str, work: _Work) -> Carried:
     """Do it in the pack's role, as a job of its own. No workflow holds the global store: it belongs to no project."""
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         room = house.lookout.packs
@@ -155,7 +161,7 @@ def _carry_out(shell: Shell, stack: str, reason: str, work: Callable[[Job, RoleS
         def do(job: Job, gate: Gate) -> str:
             agree(house.engine, room.home)
             make(role)
-            return patiently(lambda: _in_role(house, role, lambda session: work(job, session, gate)))
+            return patiently(lambda: _in_role(house, role, lambda session: work(room, job, session, gate)))
 
         carried = carry_out(shell, house, Asked(JobKind.PACK, role, reason), do, force=True)
     wake_daemon(shell)
@@ -181,8 +187,8 @@ def patiently(action: Callable[[], Said]) -> Said:
     return action()
 
 
-def _state(shell: Shell, stack: str) -> PackState:
-    """How a pack stands.
+def _state(shell: Shell, stack: str) -> tuple[PackState, int]:
+    """How a pack stands, and after how many days it is stale.
 
     Raises:
         UsageError: it has no pack's name.
@@ -191,7 +197,7 @@ def _state(shell: Shell, stack: str) -> PackState:
         raise UsageError(f"{plain(stack)!r} is no name of a doc pack: a letter, then 1 to 63 letters, digits, - and _.")
     inventory, days = look(shell)
     nothing = state_of(Installed(stack), None, packing.moment(shell.now), days)
-    return next((state for state in inventory.packs if state.stack == stack), nothing)
+    return next((state for state in inventory.packs if state.stack == stack), nothing), days
 
 
 def _refuse_unusable(state: PackState) -> None:

@@ -7,6 +7,7 @@ is everything again when it did, when a registry did, and on every new day.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -16,15 +17,27 @@ from echod.daemon.wiring import Lookout
 from echod.jobs.proposal import local_day
 from echod.memory.packs.manifest import Manifest
 from echod.packs import installed, registries
-from echod.packs.check import PackState, stale_names
+from echod.packs.check import PackState
 from echod.packs.registries import origin_of
-from echod.packs.room import Inventory, take_inventory
+from echod.packs.room import take_inventory
 from echod.status_report import PackInfo, Severity, Warn
 from echod.store.faults import StoreFault
 
 log = structlog.get_logger(__name__)
 
-_NOTHING = Inventory((), (), ())
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What there is to tell of the packs: their texts are not kept for that. `newer`: what could be updated."""
+
+    infos: tuple[PackInfo, ...] = ()
+    newer: tuple[str, ...] = ()
+    store_problems: tuple[str, ...] = ()
+    registry_problems: tuple[str, ...] = ()
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        return tuple(info.name for info in self.infos if info.stale)
 
 
 class PackWatch:
@@ -32,7 +45,7 @@ class PackWatch:
 
     def __init__(self, lookout: Lookout) -> None:
         self._lookout = lookout
-        self._inventory = _NOTHING
+        self._told = _Look()
         self._days = lookout.settings.packs.staleness_days
         self._registries: tuple[object, ...] = ()
         self._seen: tuple[object, date] | None = None
@@ -55,43 +68,46 @@ class PackWatch:
         if seen == self._seen:
             return False
         self._seen = seen
-        before, self._inventory = self._inventory, self._look(now)
-        if self._inventory.installed or before.installed:
+        before, self._told = self._told, self._look(now)
+        if self._told.infos or before.infos:
             # A command that only looks must not begin a log to say that there is nothing.
-            log.info("packs_looked_at", installed=len(self._inventory.installed), stale=len(self._stale()))
-        return before != self._inventory
+            log.info("packs_looked_at", installed=len(self._told.infos), stale=len(self._told.stale))
+        return before != self._told
 
     @property
     def infos(self) -> tuple[PackInfo, ...]:
         """The installed packs, for the status."""
-        return tuple(map(pack_info, self._inventory.installed))
+        return self._told.infos
 
     def warnings(self, now: float) -> tuple[Warn, ...]:
         """What a person should know; it is gone when it is mended."""
         return tuple(self._warnings(now))
 
-    def _look(self, now: float) -> Inventory:
+    def _look(self, now: float) -> _Look:
         try:
             holding = self._lookout.packs.installed()
             if not (holding.packs or holding.problems):
-                return _NOTHING  # whoever has no pack needs no registry either
-            return take_inventory(self._lookout.packs, holding, now, self._days)
+                return _Look()  # whoever has no pack needs no registry either
+            found = take_inventory(self._lookout.packs, holding, now, self._days)
         except StoreFault as error:
-            return Inventory((), (), (str(error),))
-
-    def _stale(self) -> tuple[str, ...]:
-        return stale_names(self._inventory.installed)
+            return _Look(store_problems=(str(error),))
+        return _Look(
+            infos=tuple(map(pack_info, found.installed)),
+            newer=tuple(state.stack for state in found.installed if state.renewable),
+            store_problems=found.store_problems,
+            registry_problems=found.registry_problems,
+        )
 
     def _warnings(self, now: float) -> Iterator[Warn]:
-        if stale := self._stale():
+        if stale := self._told.stale:
             text = f"Installed doc packs are older than {self._days} days: {', '.join(stale)}."
             yield Warn("packs-stale", Severity.WARNING, now, text, "Bring them up to date: echod packs update")
-        if newer := [state.stack for state in self._inventory.installed if state.renewable]:
+        if newer := self._told.newer:
             text = f"There is something newer than the installed doc packs: {', '.join(newer)}."
             yield Warn("packs-newer", Severity.NOTICE, now, text, "Have it: echod packs update")
-        for problem in self._inventory.store_problems:
+        for problem in self._told.store_problems:
             yield Warn("packs-unreadable", Severity.WARNING, now, problem, "Mend it; see: echod packs status")
-        for problem in self._inventory.registry_problems:
+        for problem in self._told.registry_problems:
             yield Warn("packs-registry", Severity.NOTICE, now, problem, "See: echod packs list")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -91,11 +90,6 @@ def state_of(installed: Installed, pack: Pack | None, now: datetime, staleness_d
         edited=_edited(installed, pack),
         offer=_offer(installed, pack),
     )
-
-
-def stale_names(found: Iterable[PackState]) -> tuple[str, ...]:
-    """The packs that are too old."""
-    return tuple(state.stack for state in found if state.stale)
 
 
 def _edited(installed: Installed, pack: Pack | None) -> bool | None:
