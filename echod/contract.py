@@ -11,45 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from echod.status_report import (
-    SCHEMA,
-    DaemonInfo,
-    GateReason,
-    GateReport,
-    Health,
-    HookInfo,
-    KindInfo,
-    PackInfo,
-    QueueInfo,
-    RoleInfo,
-    Severity,
-    StatusReport,
-    StoreInfo,
-    WaitingJob,
-    Warn,
-    status_from_json,
-    to_json,
-)
-
-__all__ = [
-    "SCHEMA",
-    "DaemonInfo",
-    "GateReason",
-    "GateReport",
-    "Health",
-    "HookInfo",
-    "KindInfo",
-    "PackInfo",
-    "QueueInfo",
-    "RoleInfo",
-    "Severity",
-    "StatusReport",
-    "StoreInfo",
-    "WaitingJob",
-    "Warn",
-    "status_from_json",
-    "to_json",
-]
+from echod.status_report import SCHEMA, PackInfo
 
 
 @dataclass(frozen=True, slots=True)

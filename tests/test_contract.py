@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from echod import contract
-from echod.contract import (
+from echod import contract, status_report
+from echod.status_report import (
     DaemonInfo,
     GateReason,
     GateReport,
@@ -70,7 +70,8 @@ def test_newer_fields_are_ignored() -> None:
 
 def test_every_field_and_warning_code_is_documented() -> None:
     page = (ROOT / "docs/json.md").read_text()
-    kinds = [kind for kind in vars(contract).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
+    found = {**vars(contract), **vars(status_report)}.values()
+    kinds = [kind for kind in found if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     daemon = (ROOT / "echod/daemon").glob("*.py")
     codes = {code for file in daemon for code in re.findall(r'Warn\(\s*"([a-z-]+)"', file.read_text())}

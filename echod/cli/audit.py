@@ -9,12 +9,13 @@ import typer
 from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, fitted, paragraph, plain
-from echod.contract import AuditedEntry, AuditedPack, AuditReport, to_json
+from echod.contract import AuditedEntry, AuditedPack, AuditReport
 from echod.daemon.wiring import look_out
 from echod.memory.document import Block, Document, parse
 from echod.memory.identity import entry_ids
 from echod.memory.packs.provenance import FromProject, belongs_to, domain_of, domains_in, provenance
 from echod.packs.check import PackState
+from echod.status_report import to_json
 from echod.store.layout import Role
 
 _NOTHING = Document("", ())

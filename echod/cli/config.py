@@ -12,7 +12,8 @@ from echod import config
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, count, fitted, paragraph, short_path
 from echod.config import Origin, Source
-from echod.contract import ConfigReport, SettingInfo, to_json
+from echod.contract import ConfigReport, SettingInfo
+from echod.status_report import to_json
 
 _KEY_WIDTH = 31
 _VALUE_WIDTH = 12

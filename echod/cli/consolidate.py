@@ -15,7 +15,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
-from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings, to_json
+from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings
 from echod.daemon.wiring import House, Lookout, furnish, look_out
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.memory.consolidate import Consolidation
@@ -23,6 +23,7 @@ from echod.memory.document import Document, Unreadable, parse
 from echod.memory.identity import entry_ids
 from echod.memory.superseding import Doubt
 from echod.state.job import Job, JobKind
+from echod.status_report import to_json
 from echod.store.layout import MEMORY, Role
 from echod.store.plan import Gate
 from echod.store.session import RoleView

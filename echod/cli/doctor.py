@@ -14,9 +14,10 @@ import typer
 from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
-from echod.contract import Check, CheckResult, DoctorReport, to_json
+from echod.contract import Check, CheckResult, DoctorReport
 from echod.errors import ConfigurationError, Exit
 from echod.settings import Settings
+from echod.status_report import to_json
 from echod.store import layout
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}

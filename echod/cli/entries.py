@@ -13,13 +13,14 @@ from echod.cli.find import in_memory
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
-from echod.contract import ExplainReport, RuleInfo, TermsInfo, to_json
+from echod.contract import ExplainReport, RuleInfo, TermsInfo
 from echod.daemon.wiring import furnish, look_out
 from echod.jobs.facts import note_entries
 from echod.jobs.proposal import local_day
 from echod.memory.policy import Explanation, explain
 from echod.memory.redact import redact
 from echod.state.entries import Reference
+from echod.status_report import to_json
 from echod.store.layout import Role
 
 

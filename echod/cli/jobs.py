@@ -8,8 +8,9 @@ import typer
 
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
-from echod.contract import JobReport, JobsReport, to_json
+from echod.contract import JobReport, JobsReport
 from echod.state.job import Job, JobState
+from echod.status_report import to_json
 
 _INTERRUPTED = "interrupted"
 

@@ -10,8 +10,9 @@ import typer
 
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
-from echod.contract import ProjectInfo, ProjectsReport, to_json
+from echod.contract import ProjectInfo, ProjectsReport
 from echod.projects import Projects, expand
+from echod.status_report import to_json
 
 
 def add(shell: Shell, path: Path) -> None:

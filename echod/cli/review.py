@@ -12,7 +12,7 @@ from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import ReviewItem, ReviewReport, to_json
+from echod.contract import ReviewItem, ReviewReport
 from echod.daemon.wiring import House, Lookout, furnish, look_out
 from echod.errors import UsageError
 from echod.jobs import answering
@@ -22,6 +22,7 @@ from echod.jobs.review_items import FirstPrune, GivenBack, Item
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve
 from echod.state.answers import Answer
 from echod.state.job import Job, JobKind
+from echod.status_report import to_json
 from echod.store.layout import Store
 from echod.store.plan import Gate
 

@@ -14,13 +14,14 @@ from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import ScrubFile, ScrubPlace, ScrubReport, to_json
+from echod.contract import ScrubFile, ScrubPlace, ScrubReport
 from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, Exit
 from echod.jobs import scrub as job
 from echod.jobs.scan import Candidate, candidates, places_in
 from echod.memory.exposed import Place
 from echod.state.job import Job, JobKind
+from echod.status_report import to_json
 from echod.store import layout
 from echod.store.layout import Role, Store
 from echod.store.plan import Gate

@@ -15,7 +15,7 @@ from echod.cli.find import Archived, Found, anywhere, archived_of, global_roles
 from echod.cli.shell import Shell
 from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role_screen
 from echod.cli.upkeep import known_facts
-from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport, to_json
+from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
 from echod.daemon.wiring import Lookout, look_out
 from echod.errors import EchodError, UsageError
 from echod.jobs.proposal import local_day
@@ -23,6 +23,7 @@ from echod.memory.document import Block, Document, parse
 from echod.memory.identity import entry_ids
 from echod.memory.policy import History
 from echod.memory.policy.lines import document_lines, entry_lines
+from echod.status_report import to_json
 from echod.store.commons import commons_of
 from echod.store.layout import Role, Store, findings_of, roles_of
 

@@ -14,7 +14,7 @@ from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import PlannedEntry, PlannedFile, PlanReport, to_json
+from echod.contract import PlannedEntry, PlannedFile, PlanReport
 from echod.daemon.wiring import House, Lookout, furnish, look_out
 from echod.errors import UsageError
 from echod.jobs import compress, prune
@@ -24,6 +24,7 @@ from echod.jobs.proposal import local_day
 from echod.memory.document import Document, Unreadable, parse, parse_block
 from echod.memory.policy import Action, Facts, Rule
 from echod.state.job import Job, JobKind
+from echod.status_report import to_json
 from echod.store.layout import Role, Store, roles_of
 from echod.store.plan import Gate
 from echod.store.session import RoleView

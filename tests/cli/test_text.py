@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from echod.cli import status_text, text
-from echod.contract import (
+from echod.status_report import (
     DaemonInfo,
     GateReport,
     Health,

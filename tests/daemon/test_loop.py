@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from echod import config, paths
-from echod.contract import StatusReport, status_from_json
 from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import Crew
@@ -34,6 +33,7 @@ from echod.projects import Projects
 from echod.state import faults
 from echod.state.job import JobState
 from echod.state.queue import JobQueue
+from echod.status_report import StatusReport, status_from_json
 from tests.support import Home, finding, project, until
 
 HOUR = 3_600.0
