@@ -67,11 +67,11 @@ class Board:
         """Look at these stores again."""
         for store in stores:
             verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_of(store.project), now)
-            limit = self._lookout.line_limit(store.project)
+            care = self._lookout.care(store.project)
             self._asides[store.project] = self._lookout.settings_warnings(store.project)
             kept = self._kept[store.key] = kept_back(self._lookout.engine, store)
-            items = self._lookout.reviews.items(store, self._lookout.care(store.project), kept, now)
-            counted = self._lookout.survey.of(store, limit, gate_report(verdict))
+            items = self._lookout.reviews.items(store, care, kept, now)
+            counted = self._lookout.survey.of(store, care.policy.memory_line_limit, gate_report(verdict))
             self._stores[store.key] = replace(counted, review=len(items))
 
     def expired(self, now: float) -> tuple[str, ...]:
