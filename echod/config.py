@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -424,7 +425,7 @@ def _known_variables() -> frozenset[str]:
 
 
 def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
-    """Warnings, a sentence each, for a settings file that others can change: it decides what echod does.
+    """Warnings, a sentence each, for a settings file that others can change or swap: it decides what echod does.
 
     Args:
         file: the settings file; one that is missing or cannot be looked at is `load`'s to judge.
@@ -432,13 +433,19 @@ def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
     """
     try:
         status = file.stat()
+        place = file.parent.stat()
     except OSError:
         return ()
     found = []
     if status.st_uid not in (uid, 0):
         found.append(f"{file} belongs to another user, who decides with it what echod does here; chown it.")
-    if status.st_mode & 0o002:
+    if status.st_mode & stat.S_IWOTH:
         found.append(f"{file} can be changed by everybody on this machine; say: chmod o-w {file}")
+    if place.st_uid not in (uid, 0):
+        found.append(f"{file.parent} belongs to another user, who can put another {file.name} there; chown it.")
+    # In a directory like /tmp nobody but its owner can rename a file.
+    if place.st_mode & stat.S_IWOTH and not place.st_mode & stat.S_ISVTX:
+        found.append(f"{file} can be replaced by everybody on this machine; say: chmod o-w {file.parent}")
     return tuple(found)
 
 

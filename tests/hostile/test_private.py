@@ -90,3 +90,31 @@ def test_a_settings_file_of_somebody_else_is_said(tmp_path: Path) -> None:
 
     assert "belongs to another user" in said
     assert untrusted_file(file, uid=owner) == ()
+
+
+def test_a_settings_file_in_a_place_where_all_may_swap_it_is_said(target: Target) -> None:
+    place = target.home.root / "config"
+    place.mkdir()
+    file = place / "settings.toml"
+    file.write_text("max_attempts = 3\n")
+    file.chmod(0o644)
+    place.chmod(0o777)
+
+    for words in (["gate", target.root], ["status"], ["projects"], ["config", "check"]):
+        assert "can be replaced by everybody" in target.home.echod("--config", file, *words).stderr
+    place.chmod(0o1777)  # as /tmp is: nobody can rename what belongs to somebody else
+    assert target.home.echod("--config", file, "gate", target.root).stderr == ""
+
+
+def test_a_settings_file_in_a_place_of_somebody_else_is_said(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may give a directory away")
+    place = tmp_path / "theirs"
+    place.mkdir()
+    file = place / "settings.toml"
+    file.write_text("max_attempts = 3\n")
+    os.chown(place, 12345, -1)
+
+    (said,) = untrusted_file(file, uid=0)
+
+    assert "can put another settings.toml there" in said
