@@ -17,6 +17,7 @@ from echod.state.answers import Answer
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.changeset import ChangeSet, Consume, Origin, Write
+from echod.store.findings_names import kept_at, restored_name
 from echod.store.session import RoleSession, RoleView
 
 
@@ -89,7 +90,7 @@ def _keep_out(name: str, digest: str, session: RoleSession, means: Means) -> Out
         gone = Consume(
             path=role / name,
             before=digest,
-            archive=role / layout.FINDINGS_ARCHIVE / f"{today}-{layout.agent_of(PurePosixPath(name))}.md",
+            archive=role / kept_at(name, today),
             kept=redact_bytes(found.text),
         )
         return Proposal(_changes(view, f"{name} archived, nothing of it added", [], [gone]))
@@ -110,8 +111,8 @@ def _changes(view: RoleView, summary: str, writes: Iterable[Write], consumes: It
 
 def _free(directory: Path, name: str) -> str:
     """A name for a findings file that no other one has."""
-    agent, number = layout.agent_of(PurePosixPath(name)), 1
-    while (directory / name).exists():
+    free, number = name, 1
+    while (directory / free).exists():
         number += 1
-        name = f"{agent}-restored-{number}-findings.md"
-    return name
+        free = restored_name(name, number)
+    return free

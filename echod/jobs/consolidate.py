@@ -21,6 +21,7 @@ from echod.state.asked import About
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout
 from echod.store.changeset import Append, Begin, ChangeSet, Consume, Write
+from echod.store.findings_names import kept_at, set_aside_at
 from echod.store.plan import Committed, Gate
 from echod.store.reviews import CLAIM, SUPERSEDES, Question
 from echod.store.session import RoleSession, RoleView
@@ -170,7 +171,7 @@ def _changes(job: int, view: RoleView, ready: Iterable[Snapshot], plan: Consolid
         Consume(
             path=role / file.name,
             before=before[file.name],
-            archive=role / layout.FINDINGS_ARCHIVE / f"{today:%Y-%m-%d}-{layout.agent_of(PurePosixPath(file.name))}.md",
+            archive=role / kept_at(file.name, today),
             kept=file.kept,
             keys=file.keys,
         )
@@ -180,7 +181,7 @@ def _changes(job: int, view: RoleView, ready: Iterable[Snapshot], plan: Consolid
         Consume(
             path=role / file.name,
             before=before[file.name],
-            archive=role / layout.QUARANTINE / f"{today:%Y-%m-%d}-{file.name}",
+            archive=role / set_aside_at(file.name, today),
             kept=file.kept,
         )
         for file in plan.quarantined

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,11 +15,11 @@ from echod.memory.superseding import Doubt
 from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.changeset import digest
+from echod.store.findings_names import before_set_aside
 from echod.store.layout import Role
 from echod.store.reviews import Question
 
 _GIVEN_BY_A_PERSON = frozenset({Layer.ETCHED, Layer.NOTES})
-_SET_ASIDE = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
 
 _BECAUSE: Mapping[str, str] = {
     Doubt.SEVERAL: "it is not the only one of that title",
@@ -90,8 +89,7 @@ def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
 
 def _one(role: Role, path: Path, stamp: Stamp) -> Item:
     data = read_plain(path, SIZE_LIMIT)
-    match = _SET_ASIDE.fullmatch(path.name)
-    name = f"{match['findings']}.md" if match else path.name
+    name = before_set_aside(path.name)
     if layout.AGENT_FINDINGS.fullmatch(name) is None:
         problem: str | None = "its name is not that of a findings file"
     else:

@@ -23,6 +23,7 @@ from echod.store.closing import close, is_over
 from echod.store.commit import commit
 from echod.store.desk import Desk
 from echod.store.faults import Busy
+from echod.store.findings_names import late_name
 from echod.store.heal import brought_in_line, head_of, healed_memory
 from echod.store.known import known_documents
 from echod.store.late import has_late, late_bytes
@@ -196,9 +197,7 @@ def _offer_again(desk: Desk, record: Record, consume: ConsumeRecord) -> int | No
 def _late_name(desk: Desk, consume: ConsumeRecord) -> str:
     """A name that only we use: an agent that rewrites its own file must not overwrite this one."""
     path = PurePosixPath(consume.path)
-    agent = path.name.removesuffix("-findings.md")[:100]
-    number = desk.journal.next_seq()
-    return str(path.with_name(f"{agent}-late-{number}-findings.md"))
+    return str(path.with_name(late_name(path.name, desk.journal.next_seq())))
 
 
 def _new_findings(absorbed: bytes, late: bytes) -> bytes:

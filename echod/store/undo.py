@@ -23,6 +23,7 @@ from echod.store.commit import commit
 from echod.store.conserve import hold
 from echod.store.desk import Desk
 from echod.store.faults import Busy, Refused
+from echod.store.findings_names import restored_name
 from echod.store.heal import head_of, healed_memory
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
@@ -156,9 +157,7 @@ def _give_back(desk: Desk, record: Record, consume: ConsumeRecord) -> PlannedWri
     path = PurePosixPath(consume.path)
     directory, _ = desk.ground.place(path)
     if directory.stat(path.name) is not None:
-        match = AGENT_FINDINGS.fullmatch(path.name)
-        agent = match["agent"][:100] if match else path.stem[:100]
-        path = path.with_name(f"{agent}-restored-{record.seq}-findings.md")
+        path = path.with_name(restored_name(path.name, record.seq))
     return PlannedWrite(str(path), None, desk.journal.images.get(consume.pre))
 
 
