@@ -260,7 +260,7 @@ class TestElevate:
     @pytest.fixture
     def root(self, tmp_path: Path) -> Path:
         root = project(tmp_path / "shop", "reviewer")
-        secret = 'The key is api_key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD".'
+        secret = 'The key is api_key = "sk-' + 'proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD".'
         text = HEAD + learning("limits") + learning("keys").replace("What was learnt", secret) + observation("a review")
         (root / ".rune/echoes/reviewer/MEMORY.md").write_text(text)
         return root

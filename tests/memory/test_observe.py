@@ -283,7 +283,7 @@ def test_a_date_in_the_subject_is_not_taken_for_the_entry_s() -> None:
 
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----"
+KEY = "-----BEGIN PRIVATE" + " KEY-----\nMIIEvQIBADANBgkq" + "hkiG9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----"
 
 
 @settings(max_examples=100)
