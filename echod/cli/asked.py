@@ -9,8 +9,9 @@ from echod.cli.by_hand import HeldError, gate_of, held
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph
 from echod.daemon.lifetime import worker_lock
+from echod.daemon.lookout import still_runs
 from echod.daemon.service import me
-from echod.daemon.wiring import House, still_runs
+from echod.daemon.wiring import House
 from echod.errors import EchodError
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
 from echod.state.job import Job, JobKind, Need

@@ -10,7 +10,7 @@ from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, fitted, paragraph, plain
 from echod.contract import AuditedEntry, AuditedPack, AuditReport
-from echod.daemon.wiring import look_out
+from echod.daemon.lookout import look_out
 from echod.memory.document import Block, Document, parse
 from echod.memory.identity import entry_ids
 from echod.memory.packs.provenance import FromProject, belongs_to, domain_of, domains_in, provenance

@@ -16,12 +16,13 @@ from echod.cli.text import paragraph, plain, short_path
 from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
 from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings
-from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import House, furnish
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.memory.consolidate import Consolidation
 from echod.memory.document import Document, Unreadable, parse
+from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
-from echod.memory.superseding import Doubt
 from echod.state.job import Job, JobKind
 from echod.status_report import to_json
 from echod.store.layout import MEMORY, Role

@@ -14,7 +14,8 @@ from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
 from echod.jobs import elevating
 from echod.jobs.proposal import local_day

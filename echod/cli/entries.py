@@ -14,7 +14,8 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
 from echod.contract import ExplainReport, RuleInfo, TermsInfo
-from echod.daemon.wiring import furnish, look_out
+from echod.daemon.lookout import look_out
+from echod.daemon.wiring import furnish
 from echod.jobs.facts import note_entries
 from echod.jobs.proposal import local_day
 from echod.memory.policy import Explanation, explain

@@ -16,7 +16,7 @@ import typer
 from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import called, fitted, plain
-from echod.daemon.wiring import Lookout
+from echod.daemon.lookout import Lookout
 from echod.errors import UsageError
 from echod.jobs.archives import Kept, archived_entries
 from echod.memory.document import Block, Document, parse, parse_block

@@ -22,8 +22,8 @@ _RESTS = "idle: no workflow runs; but it is paused, so its memory is left alone"
 def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
     """Print the verdict. The exit code is 0 whatever it is."""
     from echod.daemon.board import gate_report
+    from echod.daemon.lookout import look_out
     from echod.daemon.paused import pause_reasons
-    from echod.daemon.wiring import look_out
 
     project = shell.project(path)
     now = shell.now()

@@ -68,7 +68,7 @@ def _interrupted(job: Job) -> bool:
     """Whether the process that did it is gone without a word, and no other has taken it back yet."""
     if job.state is not JobState.RUNNING or job.worker is None:
         return False
-    from echod.daemon.wiring import still_runs
+    from echod.daemon.lookout import still_runs
 
     return not still_runs(job.worker)
 

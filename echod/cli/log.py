@@ -18,7 +18,7 @@ from echod.store.history import Done
 
 def show_log(shell: Shell, path: Path | None, limit: int, *, as_json: bool) -> None:
     """Print what was done, the newest first."""
-    from echod.daemon.wiring import look_out
+    from echod.daemon.lookout import look_out
 
     stores = stores_meant(shell, path)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:

@@ -13,7 +13,8 @@ from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
 from echod.cli.text import called, count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import House, furnish, look_out
+from echod.daemon.lookout import look_out
+from echod.daemon.wiring import House, furnish
 from echod.jobs import forgetting, raising, restoring
 from echod.jobs.archives import Kept
 from echod.jobs.outcome import Outcome

@@ -18,7 +18,8 @@ from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
 from echod.jobs import packing
 from echod.jobs.outcome import Blocked, Outcome

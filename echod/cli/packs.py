@@ -11,8 +11,8 @@ from echod.cli.packs_text import listed, stands
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain
 from echod.contract import PacksReport
+from echod.daemon.lookout import look_out
 from echod.daemon.packs import pack_info
-from echod.daemon.wiring import look_out
 from echod.packs.room import Inventory, take_inventory
 from echod.status_report import to_json
 

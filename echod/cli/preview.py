@@ -7,10 +7,10 @@ from datetime import date
 
 from echod.cli.text import paragraph, plain
 from echod.cli.upkeep import Planned, planned
-from echod.daemon.wiring import Lookout
+from echod.daemon.lookout import Lookout
 from echod.errors import EchodError
 from echod.jobs.care import only_on_request
-from echod.jobs.prune import takes_most
+from echod.jobs.first_prune import takes_most
 from echod.state.job import JobKind
 from echod.status_report import RoleInfo
 from echod.store.layout import Role

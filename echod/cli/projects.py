@@ -20,7 +20,7 @@ def add(shell: Shell, path: Path) -> None:
     from echod.cli.preview import preview
     from echod.cli.status import daemon_liveness
     from echod.cli.wake import wake_daemon
-    from echod.daemon.wiring import look_out
+    from echod.daemon.lookout import look_out
     from echod.jobs.proposal import local_day
     from echod.service.choose import how_to_start
     from echod.store.layout import Role

@@ -12,12 +12,13 @@ from echod.cli.by_hand import Wish, may_write
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import furnish
 from echod.errors import UsageError
 from echod.jobs import remembering
 from echod.jobs.proposal import local_day
-from echod.memory.compose import new_memory_file
 from echod.memory.document import Document, parse
+from echod.memory.new_file import new_memory_file
 from echod.memory.notes import Note, Unwritable, note_of, with_note
 from echod.state.job import Job, JobKind
 from echod.store.layout import Role

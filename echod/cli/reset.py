@@ -11,7 +11,8 @@ from echod.cli.by_hand import Wish, agree_by_typing, may_write
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import House, furnish, look_out
+from echod.daemon.lookout import look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, UsageError
 from echod.jobs import resetting
 from echod.jobs.proposal import local_day

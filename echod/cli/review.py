@@ -13,7 +13,8 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract import ReviewItem, ReviewReport
-from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
 from echod.jobs import answering
 from echod.jobs.folding_in import Means

@@ -16,7 +16,7 @@ from echod.cli.shell import Shell
 from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role_screen
 from echod.cli.upkeep import known_facts
 from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
-from echod.daemon.wiring import Lookout, look_out
+from echod.daemon.lookout import Lookout, look_out
 from echod.errors import EchodError, UsageError
 from echod.jobs.proposal import local_day
 from echod.memory.document import Block, Document, parse

@@ -60,7 +60,7 @@ def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None
 def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
     from echod.daemon.board import Board
     from echod.daemon.counts import hand_on
-    from echod.daemon.wiring import look_out
+    from echod.daemon.lookout import look_out
 
     beat = live.heartbeat
     daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None

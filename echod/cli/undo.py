@@ -15,7 +15,8 @@ from echod.cli.by_hand import agree, gate_of, held, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.wiring import House, furnish, look_out
+from echod.daemon.lookout import look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
 from echod.jobs.pins import pin_what_came_back
 from echod.jobs.proposal import local_day

@@ -15,7 +15,8 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract import PlannedEntry, PlannedFile, PlanReport
-from echod.daemon.wiring import House, Lookout, furnish, look_out
+from echod.daemon.lookout import Lookout, look_out
+from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
 from echod.jobs import compress, prune
 from echod.jobs.care import Care

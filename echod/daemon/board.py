@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from echod.daemon.lookout import Lookout, still_runs
 from echod.daemon.packs import PackWatch
 from echod.daemon.paused import paused_warnings, pauses_or_warning
 from echod.daemon.room import has_room
-from echod.daemon.wiring import Lookout, still_runs
 from echod.jobs.kept_back import KeptBack, kept_back
 from echod.jobs.roster import Roster
 from echod.paths import Paths

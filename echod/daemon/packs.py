@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from echod.daemon.wiring import Lookout
+from echod.daemon.lookout import Lookout
 from echod.jobs.proposal import local_day
 from echod.memory.packs.manifest import Manifest
 from echod.packs import installed, registries

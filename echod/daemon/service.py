@@ -21,6 +21,7 @@ from echod.daemon.crew import Crew
 from echod.daemon.heartbeat import Heart
 from echod.daemon.holder import Holder
 from echod.daemon.lifetime import HeldLock, daemon_lock, worker_lock
+from echod.daemon.lookout import still_runs
 from echod.daemon.loop import Identity, Loop
 from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
@@ -29,7 +30,7 @@ from echod.daemon.schedule import Metronome, Tick
 from echod.daemon.sink import Sink
 from echod.daemon.wake import WakeFile
 from echod.daemon.watch import Watcher
-from echod.daemon.wiring import House, furnish, still_runs
+from echod.daemon.wiring import House, furnish
 from echod.errors import ConfigurationError, EchodError, StateError
 from echod.packs.manifests import agree
 from echod.paths import Paths

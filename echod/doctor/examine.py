@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from echod.contract import Check, CheckResult, DoctorReport
-from echod.daemon.wiring import look_out
+from echod.daemon.lookout import look_out
 from echod.doctor.case import Case, command, note, problem
 from echod.doctor.directories import check_directories
 from echod.doctor.installation import check_installation

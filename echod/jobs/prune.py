@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
 from echod.jobs.facts import note_entries, noted_facts
+from echod.jobs.first_prune import HOLD_SECONDS, held_until, takes_most
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of, without_knowledge
 from echod.jobs.review_items import first_prune_id
@@ -26,9 +27,6 @@ from echod.store.changeset import ChangeSet, Write
 from echod.store.layout import Role
 from echod.store.plan import Gate
 from echod.store.session import RoleSession, RoleView
-
-HOLD_SECONDS = 86_400.0
-"""How long the first prune of a memory file waits for a person if it takes more than half of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +96,6 @@ def untold(view: RoleView, plan: PrunePlan) -> str | None:
     if not isinstance(found, Untold):
         return None
     return f"its points are in the archive alone, as {layout.KNOWLEDGE} cannot take them up: {found.reason.rstrip('.')}"
-
-
-def takes_most(lines_before: int, lines_after: int) -> bool:
-    """Whether a prune takes so much of a file that the first one waits for a person."""
-    return 2 * lines_after < lines_before
-
-
-def held_until(since: float, now: float) -> float | None:
-    """Until when a first prune waits that was first held at `since` (Unix seconds); None: no longer at `now`.
-
-    A clock that was set back must not hold it for longer than a day.
-    """
-    until = since + HOLD_SECONDS
-    return until if since <= now < until else None
 
 
 def _held(view: RoleView, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:

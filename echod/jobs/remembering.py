@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.compose import new_memory_file
 from echod.memory.document import Document, Unreadable, parse
 from echod.memory.identity import entry_ids
+from echod.memory.new_file import new_memory_file
 from echod.memory.notes import Note, Unwritable, same_note, with_note
 from echod.state.job import JobKind
 from echod.store import layout

@@ -13,9 +13,9 @@ from datetime import datetime
 
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
+from echod.jobs.first_prune import held_until, takes_most
 from echod.jobs.kept_back import KeptBack
 from echod.jobs.proposal import local_day
-from echod.jobs.prune import held_until, takes_most
 from echod.jobs.review_items import (
     FirstPrune,
     GivenBack,

@@ -12,18 +12,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from echod.jobs.counted import Counted
 from echod.jobs.facts import facts_of
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
 from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
 from echod.memory.identity import entry_ids, normalise_title
-from echod.memory.policy import Facts, OverLimit, Policy, plan_prune
-from echod.memory.similarity import bare_title, learning_of
+from echod.memory.policy import Facts, Policy
 from echod.memory.suspicion import speaks_to_agents
 from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
+
+if TYPE_CHECKING:
+    from echod.memory.policy import OverLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class Looks:
         stamp = seen_stamp(role.memory)
 
         def planned() -> Outlook | None:
+            from echod.memory.policy import plan_prune  # noqa: PLC0415  takes long to load, and most files are short
+
             document = document_of(role)
             if document is None:
                 return None
@@ -148,6 +153,8 @@ def _suspicious(role: Role) -> tuple[Seen, ...]:
 
 
 def _entries(role: Role, document: Document) -> Iterator[Seen]:
+    from echod.memory.similarity import bare_title, learning_of  # noqa: PLC0415  takes long to load, and is rare
+
     for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None:
             yield Seen(

@@ -11,7 +11,7 @@ from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspi
 from echod.jobs.review_look import Glance, Seen, seen_stamp
 from echod.jobs.stamps import Remembered, Stamp
 from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
-from echod.memory.superseding import Doubt
+from echod.memory.doubt import Doubt
 from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.changeset import digest

@@ -106,12 +106,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def new_memory_file(role: str) -> bytes:
-    """What a memory file holds before its first entry; the role without a name is the global memory's."""
-    name = role or "global"
-    return f"<!-- echo-schema: v1 -->\n# {name[:1].upper()}{name[1:]} Memory\n".encode()
-
-
 def append_entries(document: Document, texts: Sequence[str]) -> bytes:
     """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
     data = document.render().decode()

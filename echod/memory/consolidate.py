@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from echod.memory.compose import ComposeError, new_memory_file, with_entries
+from echod.memory.compose import ComposeError, with_entries
 from echod.memory.consolidation import (
     Begun,
     Consolidation,
@@ -26,15 +26,17 @@ from echod.memory.consolidation import (
     Undecided,
 )
 from echod.memory.document import Document, Unreadable, parse
+from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
 from echod.memory.folding import Folded, fold, without
 from echod.memory.identity import entry_ids
 from echod.memory.intake import FindingsFile, Rejected, Taken, take_in
+from echod.memory.new_file import new_memory_file
 from echod.memory.policy.archive_text import archived_entry
 from echod.memory.policy.rereading import reads_as_written
 from echod.memory.policy.rules import Rule
 from echod.memory.reception import Reception
-from echod.memory.superseding import Doubt, Doubtful, Going, decide
+from echod.memory.superseding import Doubtful, Going, decide
 
 __all__ = ["Consolidation", "FindingsFile", "consolidate"]
 

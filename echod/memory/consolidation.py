@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from echod.memory.document import Layer
+from echod.memory.doubt import Doubt
 from echod.memory.policy.archive_text import ArchivedEntry
-from echod.memory.superseding import Doubt
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")  # a word without "@" too, so that none is read twice
 _MARKER = "[REDACTED:email]"
+MOST_LINES = 200_000
+"""Of a findings file; what is full of tiny findings would take minutes and a gigabyte to understand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Rejected:
 def take_in(file: FindingsFile, today: date) -> Taken | Rejected:
     """Read a findings file and redact all of it. A file from the future counts as today's."""
     kept = redact_bytes(file.data)
+    lines = kept.count(b"\n")
+    if lines > MOST_LINES:
+        return Rejected(file, f"It has {lines:,} lines; more than {MOST_LINES:,} are not read. Split it.", kept)
     agent = redact(file.agent).text
     found = read_findings(kept, agent=agent, file_date=min(file.date, today))
     if isinstance(found, Unreadable):

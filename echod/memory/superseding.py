@@ -9,24 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 
 from echod.memory.document import Entry, Layer
+from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
 from echod.memory.reception import Reception, Replacement, is_to_come
 
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
-
-
-class Doubt(StrEnum):
-    """Why nothing gave way to a finding that says what it replaces."""
-
-    NONE = "none"
-    SEVERAL = "several"
-    NEWER = "newer"
-    PROTECTED = "protected"
-    PINNED = "pinned"
-    STUCK = "stuck"
 
 
 @dataclass(frozen=True, slots=True)

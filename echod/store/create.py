@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from echod.errors import UsageError
-from echod.memory.compose import new_memory_file
+from echod.memory.new_file import new_memory_file
 from echod.store.faults import told
 from echod.store.fsops import Dir, make_dir, move_new, open_dir, prepare_file
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store

@@ -29,8 +29,27 @@ finally:
 """
 
 
+PLANNING = (
+    "echod.daemon.wiring",
+    "echod.jobs.consolidate",
+    "echod.jobs.counting",
+    "echod.jobs.prune",
+    "echod.jobs.work",
+    "echod.memory.consolidate",
+    "echod.memory.findings",
+    "echod.memory.knowledge",
+    "echod.memory.policy.prune",
+    "echod.memory.similarity",
+)
+
+
 def loaded(home: Home, *words: str) -> set[str]:
     """The packages that a command loads."""
+    return {name.partition(".")[0] for name in modules(home, *words)}
+
+
+def modules(home: Home, *words: str) -> set[str]:
+    """The modules that a command loads."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
         env=home.environ,
@@ -42,7 +61,7 @@ def loaded(home: Home, *words: str) -> set[str]:
     )
     names = json.loads(done.stderr)
     assert "echod.cli.status" in names
-    return {name.partition(".")[0] for name in names}
+    return set(names)
 
 
 @pytest.fixture
@@ -62,6 +81,17 @@ def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
         found = loaded(home, *words)
 
     assert found & HEAVY == set()
+
+
+def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, tmp_path: Path) -> None:
+    home.done("add", project(tmp_path / "p"))
+    home.echod("status")  # counts what is in the files, once
+
+    found = modules(home, "status")
+
+    assert "echod.daemon.board" in found
+    assert found & set(PLANNING) == set()
+    assert {name.partition(".")[0] for name in found} & {"typer", "rich"} == set()
 
 
 def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from hypothesis.strategies import DrawFn
 
 from echod.cli.shell import Shell
 from echod.cli.upkeep import Planned, planned
-from echod.daemon.wiring import furnish, look_out
+from echod.daemon.lookout import look_out
+from echod.daemon.wiring import furnish
 from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Done
 from echod.memory.document import Block, Document, parse

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import prune
 from echod.jobs.counted import Counted
+from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.outcome import Blocked, Deferred, Done
 from echod.jobs.proposal import local_day
 from echod.jobs.survey import Survey
@@ -148,14 +148,14 @@ class TestHeld:
 
         assert isinstance(first, Deferred)
         assert isinstance(second, Deferred)
-        assert first.until == second.until == began + prune.HOLD_SECONDS
+        assert first.until == second.until == began + HOLD_SECONDS
         assert site.role.memory.read_bytes() == before
-        site.now = began + prune.HOLD_SECONDS
+        site.now = began + HOLD_SECONDS
         assert isinstance(site.prune(person=False), Done)
         assert site.role.memory.read_bytes() != before
 
     def test_the_queue_lets_it_wait_for_all_of_that_day(self) -> None:
-        assert prune.HOLD_SECONDS <= LONGEST_DEFERRAL_SECONDS
+        assert HOLD_SECONDS <= LONGEST_DEFERRAL_SECONDS
 
     def test_a_clock_that_was_set_back_holds_nothing_for_ever(self, site: Site) -> None:
         site.write(crowd())

@@ -19,6 +19,7 @@ from echod.jobs import answering, consolidate, prune
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
 from echod.jobs.facts import note_entries
+from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
@@ -427,7 +428,7 @@ class TestAHeldFirstPrune:
     def test_stays_held_for_good_once_it_is_rejected(self, desk: Desk) -> None:
         desk.answer(desk.item("first-prune"), Answer.REJECTED)
 
-        outcome = self.prune(desk, after=10 * prune.HOLD_SECONDS)
+        outcome = self.prune(desk, after=10 * HOLD_SECONDS)
 
         assert isinstance(outcome, Deferred)
         assert "echod prune" in outcome.reason

@@ -68,7 +68,7 @@ BaseObserver.dispatch_events = dispatch_events
 
 LOOP_HANGS = """
 import os, threading
-from echod.daemon.wiring import Lookout
+from echod.daemon.lookout import Lookout
 sound = Lookout.roster
 def roster(self):
     if (self.paths.state / "hang").exists():

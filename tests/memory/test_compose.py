@@ -14,12 +14,12 @@ from echod.memory.compose import (
     append_entries,
     compose_entry,
     form_for,
-    new_memory_file,
     tidied,
     with_entries,
 )
 from echod.memory.document import Document, Form, Layer, Unreadable, parse
 from echod.memory.findings import Finding
+from echod.memory.new_file import new_memory_file
 
 FEB_11 = date(2026, 2, 11)
 FORMS = (Form.BULLET, Form.LAYER_HEADING, Form.WRITER)

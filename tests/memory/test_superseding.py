@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
 from echod.memory.document import Document, parse
+from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule, archive_text, read_archive
-from echod.memory.superseding import Doubt
 
 TODAY = date(2026, 3, 10)
 OLD = "Close the pool in teardown"

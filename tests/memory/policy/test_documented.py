@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.prune import HOLD_SECONDS
+from echod.jobs.first_prune import HOLD_SECONDS
 from echod.memory.document import Document, parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.topics import ALIKE

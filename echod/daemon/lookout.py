@@ -1,0 +1,174 @@
+"""The composition root for whoever only looks, apart from what works on memories, since that takes long to load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from echod import projects as project_list
+from echod.daemon.counts import take_up
+from echod.jobs.care import Care
+from echod.jobs.counted import Counted
+from echod.jobs.gatekeeper import Gatekeeper
+from echod.jobs.needs import NeedRules
+from echod.jobs.review import Review
+from echod.jobs.roster import Roster, call
+from echod.jobs.spool import Spool
+from echod.jobs.survey import Survey
+from echod.packs.room import PackRoom
+from echod.paths import Paths, claude_home
+from echod.project_settings import ProjectSettingsReader
+from echod.projects import Projects
+from echod.settings import Settings
+from echod.state.database import Database
+from echod.state.entries import EntryLog
+from echod.state.job import ProcessIdentity
+from echod.state.observed import ObservedLog
+from echod.state.queue_view import QueueView
+from echod.state.workflow_log import WorkflowLog
+from echod.store.engine import Engine
+from echod.store.layout import project_root
+from echod.store.limits import EngineLimits
+from echod.workflows.limits import GateLimits
+from echod.workflows.processes import SystemProcesses
+
+_SAME_START_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lookout:
+    """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded.
+
+    `wishes` are the projects' own settings; parsing them at every look would cost more than the look.
+    """
+
+    paths: Paths
+    settings: Settings
+    projects: Projects
+    view: QueueView | None
+    engine: Engine
+    gatekeeper: Gatekeeper
+    counted: Counted
+    survey: Survey
+    spool: Spool
+    wishes: ProjectSettingsReader
+    observed: ObservedLog | None
+    entries: EntryLog | None
+    reviews: Review
+    packs: PackRoom
+
+    def roster(self) -> Roster:
+        """The projects and stores as they are now: registered ones and those the settings' globs match."""
+        return call((*self.projects.roots(), *project_list.expand(self.settings.projects)))
+
+    def rules(self, project: Path) -> NeedRules:
+        """What counts as work in a project."""
+        return NeedRules(
+            quiet_seconds=self.settings.quiet_seconds,
+            consolidate=self.wishes.read(project).settings.consolidate,
+            mode=self.settings.mode,
+            care=self.care(project),
+        )
+
+    def care(self, project: Path) -> Care:
+        """What may be done to the project's memory beyond consolidation, and by which numbers."""
+        asked = self.wishes.read(project).settings
+        return Care(
+            policy=self.settings.policy_numbers(asked.line_limit(self.settings.memory_line_limit)),
+            prune=asked.prune,
+            compress=asked.compress,
+            maintain_tracked=asked.maintain_tracked,
+        )
+
+    def line_limit(self, project: Path) -> int:
+        """How long a memory file of the project may be."""
+        return self.wishes.read(project).settings.line_limit(self.settings.memory_line_limit)
+
+    def staleness_days(self, projects: Iterable[Path]) -> int:
+        """After how many days a doc pack is stale: the least that these projects say, else the user's setting."""
+        asked = (self.wishes.read(project).settings.staleness_days for project in projects)
+        return min((days for days in asked if days is not None), default=self.settings.packs.staleness_days)
+
+    def settings_warnings(self, project: Path) -> tuple[str, ...]:
+        """What in the project's own settings file was not understood, a sentence each."""
+        return self.wishes.read(project).warnings
+
+
+@contextmanager
+def look_out(
+    paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
+) -> Iterator[Lookout]:
+    """What a command needs that only looks. Creates nothing, and works while a daemon runs.
+
+    Raises:
+        StateError: the database cannot be read.
+    """
+    with ExitStack() as stack:
+        database = Database.open_reading(paths.database)
+        if database is not None:
+            stack.enter_context(database)
+        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock)
+        log = None if database is None else WorkflowLog(database)
+        yield make_lookout(paths, settings, environ, engine, database, log, None)
+
+
+def make_lookout(
+    paths: Paths,
+    settings: Settings,
+    environ: Mapping[str, str],
+    engine: Engine,
+    database: Database | None,
+    workflows: WorkflowLog | None,
+    recorder: WorkflowLog | None,
+) -> Lookout:
+    """Build what looks.
+
+    Args:
+        paths: where echod's own files live.
+        settings: the settings.
+        environ: says where Claude Code keeps its own directory.
+        engine: the engine over the journal.
+        database: None where nothing was ever recorded.
+        workflows: what is known of workflows, likewise.
+        recorder: where the workflows that are seen are recorded, None for whoever only looks.
+    """
+    gatekeeper = Gatekeeper(
+        engine=engine,
+        workflows=workflows,
+        recorder=recorder,
+        claude_home=claude_home(environ),
+        processes=SystemProcesses(),
+        limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
+    )
+    entries = None if database is None else EntryLog(database)
+    counted = take_up(paths.counts)
+    return Lookout(
+        paths=paths,
+        settings=settings,
+        projects=Projects(paths.projects),
+        view=None if database is None else QueueView(database),
+        engine=engine,
+        gatekeeper=gatekeeper,
+        counted=counted,
+        survey=Survey(counted),
+        spool=Spool(paths.spool),
+        wishes=ProjectSettingsReader(),
+        observed=None if database is None else ObservedLog(database),
+        entries=entries,
+        reviews=Review(engine, entries, counted),
+        packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
+    )
+
+
+def still_runs(worker: ProcessIdentity) -> bool:
+    """Whether the process that claimed a job lives; True where that cannot be told."""
+    try:
+        return abs(psutil.Process(worker.pid).create_time() - worker.started) < _SAME_START_SECONDS
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
