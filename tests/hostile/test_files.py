@@ -145,6 +145,20 @@ def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None
     assert all(f"needs valve{number * 7}." in text for number in range(505))
 
 
+def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target: Target) -> None:
+    full = b"".join(b"## a%d\n" % number for number in range(1_000_000))[: SIZE_LIMIT - 1] + b"\n"
+    (target.role / "ward-findings.md").write_bytes(full)
+    target.findings("seer")
+
+    result = target.home.echod("run", "--once", target.root, before=(sys.executable, "-c", _LIMITED))
+
+    assert result.returncode == 0, result.stderr
+    assert "Timeouts are missing" in target.memory.read_text()
+    (aside,) = (target.role / "quarantine").glob("*-ward-findings.md")
+    assert aside.read_bytes() == full
+    assert "Split it." in (target.role / "quarantine/REASONS.md").read_text()
+
+
 def test_twenty_thousand_files_are_looked_at_in_bounded_memory(target: Target) -> None:
     """In report mode, so that the look is measured and not twenty thousand fsyncs."""
     text = finding("Timeouts are missing")
