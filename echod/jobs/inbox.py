@@ -208,7 +208,10 @@ class Inbox:
         return self._places[directory]
 
     def _nearest(self, directory: Path) -> Store | Elsewhere:
-        here = original(directory)
+        try:
+            here = original(directory)
+        except (OSError, ValueError):  # no path at all: too long, or of characters that no file system has
+            return Elsewhere.NO_DIRECTORY
         for candidate in (here, *here.parents):
             try:
                 stores = layout.stores_of(candidate)

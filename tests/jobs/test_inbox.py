@@ -231,3 +231,51 @@ def test_a_project_that_is_named_counts_as_registered(place: Place) -> None:
     place.tell(teammate(place.project))
     with place.office() as office:
         assert office.inbox.sort(place.clock(), named=[place.project]) == {place.store.key}
+
+
+DEEP = 100_000
+HOSTILE_EVENTS = {
+    "deep": b'{"task_subject": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+    "deep object": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "a number of a million digits": b'{"task_id": ' + b"9" * 1_000_000 + b"}",
+    "no numbers": b'{"task_id": NaN, "session_id": Infinity, "task_subject": -Infinity}',
+    "a list": b"[1, 2]",
+    "a text": b'"task"',
+    "no text": bytes(range(256)),
+    "cut off": b'{"task_subject": "Review',
+}
+
+
+@pytest.mark.parametrize("event", HOSTILE_EVENTS)
+def test_an_event_that_is_a_bomb_is_dropped_and_counted(place: Place, event: str) -> None:
+    place.tell(HOSTILE_EVENTS[event])
+
+    with place.office() as office:
+        office.sort()
+
+        assert place.waiting() == 0
+        assert sum(office.outcomes().values()) == 1
+
+
+ODD_VALUES = (
+    "\ud800", "/\ud800/x", "/a\0b", "../../../etc", "/" + "x" * 5_000, "/x" * 5_000, "-rf", 7, None, [], {},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["cwd", "transcript_path", "session_id", "agent_id", "team_name", "teammate_name", "task_id", "task_subject"],
+)
+@pytest.mark.parametrize("value", ODD_VALUES, ids=lambda value: ascii(value)[:20])
+def test_an_odd_value_in_any_field_of_an_event_harms_nothing(place: Place, field: str, value: object) -> None:
+    place.tell({**teammate(place.project), field: value})
+    place.tell(teammate(place.project, "2", "A plain one"))
+
+    with place.office() as office:
+        office.sort()
+        for role in ("orchestrator", "reviewer", "workers"):
+            office.observe(role)
+
+        assert place.waiting() == 0
+        assert sum(office.outcomes().values()) == 2
+    assert any("A plain one" in subject for subject in place.subjects())
