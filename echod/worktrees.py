@@ -20,6 +20,9 @@ def original(directory: Path) -> Path:
 
     Neither needs to exist: a copy may be gone by the time its events are read. A copy of a repository that has no
     main working tree (a bare one) belongs to nothing else and is its own original.
+
+    Raises:
+        OSError, ValueError: `directory` is no path that any file system could have.
     """
     here = Path(os.path.realpath(directory))
     seen = {here}
@@ -76,6 +79,7 @@ def _read(path: Path) -> str | None:
     """The text of a small plain file; None if there is none to be read."""
     try:
         with open_plain(path) as file:
-            return file.read(_LONGEST_POINTER).decode("utf-8", "surrogateescape")
+            text = file.read(_LONGEST_POINTER).decode("utf-8", "surrogateescape")
     except OSError:
         return None
+    return None if "\0" in text else text  # which names no path

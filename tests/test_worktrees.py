@@ -109,7 +109,8 @@ def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, t
 
 
 @pytest.mark.parametrize(
-    "pointer", ["", "gitdir:", "gitdir: /dev/zero", "gitdir: ../nowhere", "nonsense", "gitdir: \udcff"]
+    "pointer",
+    ["", "gitdir:", "gitdir: /dev/zero", "gitdir: ../nowhere", "nonsense", "gitdir: \udcff", "gitdir: /a\0b", "\0"],
 )
 def test_an_odd_pointer_leads_nowhere(tmp_path: Path, pointer: str) -> None:
     (tmp_path / ".git").write_text(pointer, errors="surrogateescape")

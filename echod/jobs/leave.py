@@ -119,4 +119,7 @@ def _events(spool: Spool, project: Path) -> tuple[str, ...]:
 
 def _is_from(event: Mapping[str, object], project: Path) -> bool:
     directory = event.get("cwd")
-    return isinstance(directory, str) and "\0" not in directory and original(Path(directory)).is_relative_to(project)
+    try:
+        return isinstance(directory, str) and original(Path(directory)).is_relative_to(project)
+    except (OSError, ValueError):  # no path at all
+        return False

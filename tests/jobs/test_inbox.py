@@ -257,7 +257,7 @@ def test_an_event_that_is_a_bomb_is_dropped_and_counted(place: Place, event: str
         assert sum(office.outcomes().values()) == 1
 
 
-ODD_VALUES = (
+ODD_VALUES: tuple[object, ...] = (
     "\ud800", "/\ud800/x", "/a\0b", "../../../etc", "/" + "x" * 5_000, "/x" * 5_000, "-rf", 7, None, [], {},
 )  # fmt: skip
 
