@@ -70,10 +70,11 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
 
 
 def _look(shell: Shell, project: Path) -> Iterator[_Found]:
-    files = [file for store in shell.stores(project) for role in _roles(store) for file in candidates(role)]
+    # One by one: there may be very many, and nothing is kept of a file in which nothing stands.
+    files = (file for store in shell.stores(project) for role in _roles(store) for file in candidates(role))
     with shell.progress() as progress:
         for number, file in enumerate(files, start=1):
-            progress.show(f"file {number} of {len(files)}: {file.path.relative_to(project)}")
+            progress.show(f"file {number}: {file.path.relative_to(project)}")
             try:
                 places, problem = () if file.problem else places_in(file), file.problem
             except OSError as error:
