@@ -10,11 +10,11 @@ from tests.bench.household import ROLES, Use, at_rest, household, settled
 from tests.bench.workspace import Workspace
 
 _PROJECTS = 100
-_SPANS, _SPAN_SECONDS = 6, 10.0
+_SPANS, _SPAN_SECONDS = 4, 10.0
 
 
 def measure(space: Workspace) -> Figures:
-    """A minute in six spans; then what one look at everything costs, as it comes every ten minutes."""
+    """Spans without an event; then what one look at everything costs, as it comes every ten minutes."""
     home = household(space, _PROJECTS)
     with at_rest(home) as running:
         pid = running.process.pid

@@ -75,11 +75,13 @@ def measure(space: Workspace) -> Figures:
 
 
 def _a_day(shop: Workshop, store: Store) -> int:
+    """An agent of each role reports, again and again."""
     done = 0
-    for number in range(_JOBS_A_DAY):
-        role, lesson = _ROLES[number % len(_ROLES)], number // len(_ROLES) % _LESSONS
-        text = finding(f"Lesson {lesson} of {role}", words(Random(lesson), 30))
-        (store.root / role / f"agent{number}-findings.md").write_text(text)
+    for number in range(_JOBS_A_DAY // len(_ROLES)):
+        lesson = number % _LESSONS
+        for role in _ROLES:
+            text = finding(f"Lesson {lesson} of {role}", words(Random(lesson), 30))
+            (store.root / role / f"agent{number}-findings.md").write_text(text)
         done += shop.work_off(store)
     return done
 
