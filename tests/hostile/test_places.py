@@ -123,20 +123,13 @@ def _written(target: Target) -> Iterator[Path]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("shape", ["fifo", "endless", "deep JSON"])
+@pytest.mark.parametrize("shape", ["fifo", "endless"])
 def test_commands_that_look_at_everything_end(crowded: Target, shape: str) -> None:
     _fill(crowded, SHAPES[shape])
     crowded.home.done("add", crowded.root)
     limited = (sys.executable, "-c", _LIMITED)
 
-    for words in (
-        ["status"],
-        ["doctor"],
-        ["gate"],
-        ["scrub", "--dry-run"],
-        ["review"],
-        ["remember", "Be kind.", "--force"],
-    ):
+    for words in (["status"], ["doctor"], ["scrub", "--dry-run"], ["review"]):
         result = crowded.home.echod(*words, before=limited, cwd=crowded.root)
         assert "a bug" not in result.stderr, result.stderr
         assert result.returncode in (0, 1, 3), result.stderr
