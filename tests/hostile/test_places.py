@@ -46,7 +46,10 @@ CONTENTS = {
 
 
 def _holding(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+    def write(path: Path) -> None:
+        path.write_bytes(data)
+
+    return write
 
 
 SHAPES: dict[str, Callable[[Path], None]] = {
