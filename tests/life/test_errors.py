@@ -249,7 +249,7 @@ def _older(home: Home, root: Path) -> None:
     home.done("add", root)
     with contextlib.closing(sqlite3.connect(home.state / "echod.db", isolation_level=None)) as link:
         # What the newest migration adds is not there yet; that of the one before holds all that is asked here.
-        for table in ("pin", "reference", "entry", "alive", "pruned", "answered", "observed", "heard"):
+        for table in ("pin", "reference", "entry", "alive", "pruned", "answered", "asked", "observed", "heard"):
             link.execute(f"DROP TABLE {table}")
         link.execute("PRAGMA user_version = 1")
 

@@ -233,7 +233,7 @@ class Storm:
             self._stop.wait(0.004)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.torture)])
 def test_killed_during_a_storm_of_findings_it_loses_and_duplicates_nothing(
     home: Home, tmp_path: Path, seed: int
 ) -> None:
