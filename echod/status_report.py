@@ -95,6 +95,10 @@ class GateReport:
     schema: int = SCHEMA
 
 
+FINDINGS_COUNTED = 10_000
+"""A role's findings files are counted up to here; nobody needs the number of more, and counting takes time."""
+
+
 @dataclass(frozen=True, slots=True)
 class RoleInfo:
     """A role's memory file against its limit; `lines` is None where the file is unreadable, `problem` says why."""

@@ -19,6 +19,7 @@ def add(shell: Shell, path: Path) -> None:
     """Register a project, and say what is in it and what its first maintenance will do."""
     from echod.cli.preview import preview
     from echod.cli.status import daemon_liveness
+    from echod.cli.status_text import findings_waiting
     from echod.cli.wake import wake_daemon
     from echod.daemon.lookout import look_out
     from echod.jobs.proposal import local_day
@@ -37,11 +38,8 @@ def add(shell: Shell, path: Path) -> None:
             if info.problem:
                 typer.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue
-            findings = sum(role.findings for role in info.roles)
-            shell.say(
-                f"  {store.root.relative_to(project)}: {count(len(info.roles), 'role')}, "
-                f"{count(findings, 'findings file')} waiting"
-            )
+            roles = count(len(info.roles), "role")
+            shell.say(f"  {store.root.relative_to(project)}: {roles}, {findings_waiting(info.roles)}")
             for role in info.roles:
                 for line in preview(lookout, Role(store, role.name), role, local_day(shell.now())):
                     shell.say(line)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph, plain
-from echod.status_report import Health, HookInfo, PackInfo, RoleInfo, StatusReport, StoreInfo, WaitingJob, Warn
+from echod.status_report import (
+    FINDINGS_COUNTED,
+    Health,
+    HookInfo,
+    PackInfo,
+    RoleInfo,
+    StatusReport,
+    StoreInfo,
+    WaitingJob,
+    Warn,
+)
 
 _SHOWN_STORES = 12
 _SHOWN_OUTCOMES = 8
@@ -103,11 +113,19 @@ def _hook(hook: HookInfo) -> str:
     return paragraph(f"{hook.event}: {hook.outcome}", indent=f"  {hook.count:>6} x  ", hang=" " * 11)
 
 
+def findings_waiting(roles: Sequence[RoleInfo]) -> str:
+    """How many findings files wait in these roles, of which no more than `FINDINGS_COUNTED` each were counted."""
+    number = sum(role.findings for role in roles)
+    if any(role.findings >= FINDINGS_COUNTED for role in roles):
+        return f"{number} or more findings files waiting"
+    return f"{count(number, 'findings file')} waiting"
+
+
 def _role(role: RoleInfo) -> Iterator[str]:
     lines = "unreadable" if role.lines is None else f"{role.lines}/{role.limit} lines"
     over = " OVER" if role.lines is not None and role.lines > role.limit else ""
     layers = ", ".join(f"{number} {layer}" for layer, number in role.entries.items() if number)
-    waiting = f"{count(role.findings, 'findings file')} waiting" if role.findings else ""
+    waiting = findings_waiting([role]) if role.findings else ""
     said = "; ".join(part for part in (layers or "no entries", waiting) if part)
     yield paragraph(said, indent=f"    {role.name:<13} {lines + over:<20} ")
     if role.problem:

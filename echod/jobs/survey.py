@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from echod.jobs.counted import Counted
-from echod.status_report import GateReport, RoleInfo, StoreInfo
+from echod.status_report import FINDINGS_COUNTED, GateReport, RoleInfo, StoreInfo
 from echod.store import layout
 from echod.store.layout import Role, Store
-
-_COUNTED = 10_000
-"""Findings files are counted up to here; nobody needs the number of more, and counting takes time."""
 
 
 class Survey:
@@ -30,7 +27,7 @@ class Survey:
     def _role(self, role: Role, limit: int) -> RoleInfo:
         count = self._counted.of(role.memory)
         try:
-            findings = len(layout.findings_of(role, _COUNTED))
+            findings = len(layout.findings_of(role, FINDINGS_COUNTED))
             problem = count.problem or self._counted.of(role.knowledge).problem
         except OSError as error:
             findings, problem = 0, f"{role.path} cannot be listed: {error.strerror}."

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from echod import plain_file
+from echod.cli.status_text import findings_waiting
 from echod.daemon.counts import hand_on, take_up
 from echod.jobs import counted
 from echod.jobs.counted import Count, Counted
+from echod.status_report import FINDINGS_COUNTED, RoleInfo
 from tests.life.files import HEAD, learning, protected
 
 
@@ -130,3 +132,11 @@ def test_nothing_is_made_for_the_sake_of_counts(memory: Path, tmp_path: Path) ->
     hand_on(known, tmp_path / "missing/counts.json")
 
     assert not (tmp_path / "missing").exists()
+
+
+def test_very_many_findings_files_are_told_as_that_many_or_more() -> None:
+    few, many = (RoleInfo("reviewer", 1, 150, findings=number) for number in (1, FINDINGS_COUNTED))
+
+    assert findings_waiting([few]) == "1 findings file waiting"
+    assert findings_waiting([few, few]) == "2 findings files waiting"
+    assert findings_waiting([few, many]) == "10001 or more findings files waiting"
