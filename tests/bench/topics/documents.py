@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from echod.memory.document import Document, parse
 from echod.memory.identity import entry_ids
 from tests.bench.figures import Figures, below, row
@@ -22,12 +24,15 @@ def measure(space: Workspace) -> Figures:
     lines = data.count(b"\n")
     size = f"{len(data) / 1000:.0f} kB, {lines:,} lines, {len(document.blocks)} entries"
 
-    def there_and_back() -> bytes:
-        again = parse(data)
-        assert isinstance(again, Document)
-        return again.render()
+    numbers = count()
 
-    both, read = in_turn(there_and_back, _RUNS), in_turn(lambda: parse(data), _RUNS)
+    def another() -> Document:
+        """A content that was not seen before, since what is in use is not taken apart again."""
+        again = parse(data + b"<!-- %d -->\n" % next(numbers))
+        assert isinstance(again, Document)
+        return again
+
+    both, read = in_turn(lambda: another().render(), _RUNS), in_turn(another, _RUNS)
     ids = in_turn(lambda: entry_ids("reviewer", document), _RUNS)
     return Figures(
         (

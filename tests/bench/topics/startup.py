@@ -9,7 +9,7 @@ from tests.bench.household import Use, household, settle_in
 from tests.bench.workspace import Workspace
 from tests.support import daemon
 
-_PROJECTS = (30, 100, 300, 1_000)
+_PROJECTS = (30, 150, 1_000)
 
 
 def measure(space: Workspace) -> Figures:
