@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 
+from echod.jobs.documents import read_document
 from echod.jobs.facts import note_entries
 from echod.memory.alignment import content
-from echod.memory.document import SIZE_LIMIT, Document, parse
+from echod.memory.document import Document
 from echod.memory.identity import entry_ids
-from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
@@ -35,20 +35,12 @@ def pin_what_came_back(
     """
     for done in undone:
         role, back = Role(store, done.role), {content(block) for block in done.restored}
-        memory = _memory(role) if back else None
+        memory = read_document(role.memory) if back else None
         if memory is None:
             continue
         note_entries(entries, role, memory, today)
         if ids := _ids(role, memory, None if kind == JobKind.PRUNE else back):
             entries.pin(store.key, ids, until)
-
-
-def _memory(role: Role) -> Document | None:
-    try:
-        document = parse(read_plain(role.memory, SIZE_LIMIT))
-    except FileNotFoundError:
-        return None
-    return document if isinstance(document, Document) else None
 
 
 def _ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
+from echod.jobs.documents import read_document
 from echod.jobs.first_prune import held_until, takes_most
 from echod.jobs.kept_back import KeptBack
 from echod.jobs.proposal import local_day
@@ -25,7 +26,7 @@ from echod.jobs.review_items import (
     first_prune_id,
     item_id,
 )
-from echod.jobs.review_look import Glance, Looks, document_of, entries_of, seen_stamp
+from echod.jobs.review_look import Glance, Looks, entries_of, seen_stamp
 from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
 from echod.jobs.stamps import Remembered
 from echod.memory.likeness import present_in
@@ -119,7 +120,7 @@ class Review:
         return ()
 
     def _still_asked(self, role: Role, questions: Iterable[_About]) -> Iterator[Item]:
-        document = document_of(role)
+        document = read_document(role.memory)
         if document is None:
             return
         entries = entries_of(role, document)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.jobs.counted import Counted
+from echod.jobs.documents import read_document
 from echod.jobs.facts import facts_of
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
-from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
+from echod.memory.document import Document, Layer
 from echod.memory.identity import entry_ids, normalise_title
 from echod.memory.policy import Facts, Policy
 from echod.memory.suspicion import speaks_to_agents
-from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 
@@ -111,7 +111,7 @@ class Looks:
         def planned() -> Outlook | None:
             from echod.memory.policy import plan_prune  # noqa: PLC0415  takes long to load, and most files are short
 
-            document = document_of(role)
+            document = read_document(role.memory)
             if document is None:
                 return None
             facts = Facts() if entries is None else facts_of(role, entries, policy, today, document)
@@ -122,16 +122,6 @@ class Looks:
             return None if stamp is None else self._outlooks.of(role.memory, (stamp, today, policy), planned)
         except OSError:
             return None
-
-
-def document_of(role: Role) -> Document | None:
-    """A role's memory file, read anew; None where it cannot be understood.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    document = parse(read_plain(role.memory, SIZE_LIMIT))
-    return document if isinstance(document, Document) else None
 
 
 def entries_of(role: Role, document: Document) -> Mapping[str, Seen]:
@@ -148,7 +138,7 @@ def seen_stamp(file: Path) -> Stamp | None:
 
 
 def _suspicious(role: Role) -> tuple[Seen, ...]:
-    document = document_of(role)
+    document = read_document(role.memory)
     return () if document is None else tuple(seen for seen in _entries(role, document) if seen.phrase is not None)
 
 

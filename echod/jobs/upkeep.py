@@ -14,13 +14,13 @@ from os import stat_result
 from pathlib import Path
 
 from echod.jobs.care import Care, only_on_request
+from echod.jobs.documents import read_document
 from echod.jobs.facts import facts_of_knowledge, noted_facts
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.proposal import local_day
 from echod.jobs.stamps import Stamp, plain_stamp
-from echod.memory.document import SIZE_LIMIT, Document, Layer, parse
+from echod.memory.document import Document, Layer
 from echod.memory.policy import Policy, plan_compress, plan_prune
-from echod.plain_file import read_plain
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need
 from echod.store import layout
@@ -101,7 +101,7 @@ class Upkeep:
         known = self._seen.get(file)
         if known is not None and (known.stamp, known.day, known.policy) == (stamp, today, policy):
             return known.reason
-        document = _document(file, stamp)
+        document = None if stamp is None else read_document(file)
         if document is None:
             reason = None
         elif file.name == layout.MEMORY:
@@ -135,17 +135,6 @@ def _days_of_others(role: Role, own: Mapping[Path, int], today: date) -> set[dat
 def _need(kind: JobKind, role: Role, reason: str, now: float, named_by: tuple[object, ...]) -> Need:
     name = hashlib.sha256(repr(named_by).encode()).hexdigest()[:16]
     return Need(kind=kind, store=role.store.key, role=role.name, fingerprint=name, reason=reason, due=now)
-
-
-def _document(file: Path, stamp: Stamp | None) -> Document | None:
-    """What a file holds; None where there is none that is maintained. Whoever changes it reads it with more care."""
-    if stamp is None:
-        return None
-    try:
-        document = parse(read_plain(file, SIZE_LIMIT))
-    except FileNotFoundError:
-        return None
-    return document if isinstance(document, Document) else None
 
 
 def _stat(path: Path) -> stat_result | None:
