@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from echod import config, paths
+from echod.daemon import loop as daemon_loop
 from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.crew import Crew
@@ -28,6 +31,8 @@ from echod.daemon.wake import WakeFile
 from echod.daemon.watch import Watcher
 from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError
+from echod.jobs.needs import Trouble
+from echod.jobs.reconcile import reconcile
 from echod.jobs.work import Finished
 from echod.projects import Projects
 from echod.state import faults
@@ -155,6 +160,28 @@ def test_a_small_step_of_a_time_server_is_no_jump(home: Home) -> None:
         life.turn(6, 1.5)
 
         assert life.reconciled_at == before
+
+
+def test_a_store_that_takes_long_to_look_at_gets_a_rest_ten_times_as_long(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(tmp_path / "p")
+    memory = root / ".rune/echoes/reviewer/MEMORY.md"
+    halves = itertools.count()
+    with living(home, root) as life:
+        looked: list[float] = []
+
+        def noted(*arguments: Any) -> tuple[Trouble, ...]:
+            looked.append(life.monotonic)
+            return reconcile(*arguments)
+
+        monkeypatch.setattr(daemon_loop, "reconcile", noted)
+        monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(halves) / 2))
+        for looks in (1, 2):
+            memory.write_text(finding(f"Version {looks}"))
+            until(lambda wanted=looks: life.turn(0.1) >= 0 and len(looked) >= wanted, "a look")  # type: ignore[misc]
+
+    assert looked[1] - looked[0] >= 5.0
 
 
 def _told(life: Life, code: str) -> bool:
