@@ -227,7 +227,8 @@ class SettingsModel(BaseSettings):
     )
     debounce_max_seconds: Seconds = Field(
         default=_DEFAULTS.debounce_max_seconds,
-        description="A store that is never still is looked at after this long all the same.",
+        description="A store that is never still is looked at after this long all the same; "
+        "one that takes long to look at gets a rest.",
     )
     reconcile_minutes: Minutes = Field(
         default=_DEFAULTS.reconcile_minutes,
