@@ -18,6 +18,8 @@ from typing import Any, TextIO
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
+from echod.logger import is_configured
+
 _CHATTY = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
 _LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
 _SYSLOG = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
@@ -32,6 +34,7 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
         environ: `JOURNAL_STREAM` tells whether systemd's journal reads the stream, `NO_COLOR` is honoured.
         file: where to write instead (launchd does not rotate what it collects).
     """
+    is_configured()
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

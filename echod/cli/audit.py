@@ -11,8 +11,9 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, fitted, paragraph, plain
 from echod.contract import AuditedEntry, AuditedPack, AuditReport
 from echod.daemon.lookout import look_out
-from echod.memory.document import Block, Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Block, Document
 from echod.memory.packs.provenance import FromProject, belongs_to, domain_of, domains_in, provenance
 from echod.packs.check import PackState
 from echod.status_report import to_json
@@ -35,7 +36,7 @@ def _report(shell: Shell) -> AuditReport:
     inventory, _ = look(shell)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         role = lookout.packs.memory
-        data = lookout.engine.peek(role).memory.data if role.path.is_dir() else None
+        data = lookout.reader.peek(role).memory.data if role.path.is_dir() else None
         texts = [(state, lookout.packs.role(state.stack), _document(state)) for state in inventory.installed]
     read = parse(data or b"")
     problems = inventory.store_problems

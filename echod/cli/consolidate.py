@@ -20,9 +20,10 @@ from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.memory.consolidate import Consolidation
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Unreadable
 from echod.state.job import Job, JobKind
 from echod.status_report import to_json
 from echod.store.layout import MEMORY, Role
@@ -80,7 +81,7 @@ def consolidate(
 def _planned(lookout: Lookout, role: Role, today: date) -> _Planned:
     if not lookout.rules(role.store.project).consolidate:
         return _left(role, "the project's own settings say consolidate: false")
-    view = lookout.engine.peek(role)
+    view = lookout.reader.peek(role)
     pinned = frozenset[str]() if lookout.entries is None else lookout.entries.pinned(role.store.key, today)
     digests = frozenset(found.digest for found in view.findings if found.digest)
     findings: list[PlannedFinding] = []

@@ -16,15 +16,15 @@ from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
+from echod.days import local_day
 from echod.errors import UsageError
 from echod.jobs import elevating
-from echod.jobs.proposal import local_day
 from echod.memory.packs.elevation import Elevated, Unfit, unfit
 from echod.memory.packs.names import DOMAINS
 from echod.memory.packs.provenance import field_of
 from echod.memory.suspicion import speaks_to_agents
 from echod.state.job import Job, JobKind
-from echod.store.commons import make
+from echod.store.create import make_global
 from echod.store.plan import Gate
 
 _MANY = 50
@@ -65,7 +65,7 @@ def elevate(shell: Shell, entry: str, path: Path | None, domain: str | None, *, 
 
 def _planned(shell: Shell, lookout: Lookout, found: Found, domain: str) -> Elevated | Unfit:
     role = lookout.packs.memory
-    memory = lookout.engine.peek(role).memory.data if role.path.is_dir() else None
+    memory = lookout.reader.peek(role).memory.data if role.path.is_dir() else None
     return elevating.with_it(memory, found.block, found.role, domain, local_day(shell.now()))
 
 
@@ -74,7 +74,7 @@ def _carry_out(shell: Shell, house: House, found: Found, domain: str) -> Carried
     role = house.lookout.packs.memory
 
     def work(job: Job, gate: Gate) -> str:
-        make(role)
+        make_global(role)
         return patiently(lambda: write(job, gate))
 
     def write(job: Job, gate: Gate) -> str:

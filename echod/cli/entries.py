@@ -16,8 +16,8 @@ from echod.cli.upkeep import day_of, known_facts
 from echod.contract import ExplainReport, RuleInfo, TermsInfo
 from echod.daemon.lookout import look_out
 from echod.daemon.wiring import furnish
+from echod.days import local_day
 from echod.jobs.facts import note_entries
-from echod.jobs.proposal import local_day
 from echod.memory.policy import Explanation, explain
 from echod.memory.redact import redact
 from echod.state.entries import Reference

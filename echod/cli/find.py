@@ -19,8 +19,9 @@ from echod.cli.text import called, fitted, plain
 from echod.daemon.lookout import Lookout
 from echod.errors import UsageError
 from echod.jobs.archives import Kept, archived_entries
-from echod.memory.document import Block, Document, parse, parse_block
+from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
+from echod.memory.model import Block, Document
 from echod.store.commons import commons_of
 from echod.store.layout import Role, Store, roles_of
 
@@ -101,7 +102,7 @@ def entries_of(lookout: Lookout, role: Role) -> tuple[Found, ...]:
     Raises:
         EchodError: it cannot be read.
     """
-    document = parse(lookout.engine.peek(role).memory.text)
+    document = parse(lookout.reader.peek(role).memory.text)
     if not isinstance(document, Document):
         return ()
     return tuple(Found(role, document, identity) for identity in entry_ids(role.name, document) if identity)

@@ -22,7 +22,7 @@ def show_log(shell: Shell, path: Path | None, limit: int, *, as_json: bool) -> N
 
     stores = stores_meant(shell, path)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        jobs = _jobs(lookout.engine.history(stores))[:limit]
+        jobs = _jobs(lookout.reader.history(stores))[:limit]
     if as_json:
         typer.echo(to_json(LogReport(tuple(jobs))))
     elif jobs:

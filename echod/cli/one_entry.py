@@ -15,11 +15,11 @@ from echod.cli.text import called, count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lookout import look_out
 from echod.daemon.wiring import House, furnish
+from echod.days import local_day
 from echod.jobs import forgetting, raising, restoring
 from echod.jobs.archives import Kept
 from echod.jobs.outcome import Outcome
-from echod.jobs.proposal import local_day
-from echod.memory.document import Layer
+from echod.memory.model import Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.by_hand import Impossible, raised, taken_out
 from echod.memory.policy.lines import entry_lines
@@ -107,7 +107,7 @@ def restore(shell: Shell, entry: str, place: Place, wish: Wish) -> None:
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         found = anywhere(shell, lookout, place, entry)
         kept = _newest(found)
-        view = lookout.engine.peek(found.role)
+        view = lookout.reader.peek(found.role)
         file = restoring.file_of(view, kept.entry)
         back = None if file is None else restoring.with_it(view, file, kept.entry)
     if isinstance(back, Impossible):

@@ -30,7 +30,7 @@ from echod.packs.installed import Installed
 from echod.packs.manifests import agree
 from echod.packs.room import PackRoom
 from echod.state.job import Job, JobKind
-from echod.store.commons import make
+from echod.store.create import make_global
 from echod.store.faults import Busy
 from echod.store.layout import Role
 from echod.store.plan import Gate
@@ -149,7 +149,7 @@ def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blo
     role = lookout.packs.role(state.stack)
     if state.installed.memory is None:
         return packing.plan_for(state, None, None, now)
-    with lookout.engine.only_look(role) as session:
+    with lookout.reader.only_look(role) as session:
         return packing.plan_for(state, session.read().memory.data, packing.base_in(session, state), now)
 
 
@@ -161,7 +161,7 @@ def _carry_out(shell: Shell, stack: str, reason: str, work: _Work) -> Carried:
 
         def do(job: Job, gate: Gate) -> str:
             agree(house.engine, room.home)
-            make(role)
+            make_global(role)
             return patiently(lambda: _in_role(house, role, lambda session: work(room, job, session, gate)))
 
         carried = carry_out(shell, house, Asked(JobKind.PACK, role, reason), do, force=True)

@@ -13,7 +13,7 @@ from echod.cli.text import paragraph, plain
 from echod.contract import PacksReport
 from echod.daemon.lookout import look_out
 from echod.daemon.packs import pack_info
-from echod.packs.room import Inventory, take_inventory
+from echod.packs.inventory import Inventory, take_inventory
 from echod.status_report import to_json
 
 

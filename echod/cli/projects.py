@@ -22,8 +22,8 @@ def add(shell: Shell, path: Path) -> None:
     from echod.cli.status_text import findings_waiting
     from echod.cli.wake import wake_daemon
     from echod.daemon.lookout import look_out
-    from echod.jobs.proposal import local_day
-    from echod.service.choose import how_to_start
+    from echod.days import local_day
+    from echod.service.advice import how_to_start
     from echod.store.layout import Role
 
     project = shell.project(path)

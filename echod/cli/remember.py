@@ -14,10 +14,11 @@ from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import furnish
+from echod.days import local_day
 from echod.errors import UsageError
 from echod.jobs import remembering
-from echod.jobs.proposal import local_day
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.new_file import new_memory_file
 from echod.memory.notes import Note, Unwritable, note_of, with_note
 from echod.state.job import Job, JobKind
@@ -89,7 +90,7 @@ def _note(text: str, title: str | None) -> Note:
 def _planned(lookout: Lookout, role: Role, note: Note, now: float) -> Document | Unwritable:
     today = local_day(now)
     if role.path.exists():
-        return remembering.with_it(lookout.engine.peek(role), note, today)
+        return remembering.with_it(lookout.reader.peek(role), note, today)
     document = parse(new_memory_file(role.name))
     assert isinstance(document, Document)  # noqa: S101  our own text
     return with_note(document, note, today)

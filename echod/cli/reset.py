@@ -13,9 +13,9 @@ from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lookout import look_out
 from echod.daemon.wiring import House, furnish
+from echod.days import local_day
 from echod.errors import EchodError, UsageError
 from echod.jobs import resetting
-from echod.jobs.proposal import local_day
 from echod.state.job import Job, JobKind
 from echod.store.layout import Role, Store, roles_of
 from echod.store.plan import Gate
@@ -40,7 +40,7 @@ def reset(shell: Shell, path: Path, role: str | None, wish: Wish) -> None:
     project = shell.project(path)
     today = local_day(shell.now())
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        views = [lookout.engine.peek(found) for found in _roles(shell, project, role)]
+        views = [lookout.reader.peek(found) for found in _roles(shell, project, role)]
         plans = [_Planned(view.role, resetting.plan_for(view, today)) for view in views]
     todo = [plan for plan in plans if plan.emptied.files]
     for plan in plans:

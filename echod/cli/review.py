@@ -70,7 +70,7 @@ def _items(lookout: Lookout, stores: Iterable[Store], now: float) -> list[Item]:
     return [
         item
         for store in stores
-        for item in lookout.reviews.items(store, lookout.care(store.project), kept_back(lookout.engine, store), now)
+        for item in lookout.reviews.items(store, lookout.care(store.project), kept_back(lookout.reader, store), now)
     ]
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import faulthandler
 import sys
 
-import structlog
-
 from echod import log
 from echod.cli.shell import Shell
 from echod.daemon.lifetime import AlreadyRunningError
 from echod.errors import ConfigurationError, StateError
-
-_LAUNCHD_LABEL = "local.echod"
+from echod.logger import get_logger
+from echod.service.places import LABEL
 
 
 def serve(shell: Shell) -> None:
@@ -28,7 +26,7 @@ def serve(shell: Shell) -> None:
             raise
         # launchd starts again after every failure and cannot be told that this one is final.
         _log_to(shell, "error")
-        structlog.get_logger(__name__).error("configuration_unusable", error=str(error))
+        get_logger(__name__).error("configuration_unusable", error=str(error))
         return
     _log_to(shell, settings.log_level)
 
@@ -37,7 +35,7 @@ def serve(shell: Shell) -> None:
     except AlreadyRunningError as already:
         print(f"{already} Nothing to do.", flush=True)
     except StateError as error:
-        structlog.get_logger(__name__).error("stopped_by_error", error=str(error), cause=repr(error.__cause__))
+        get_logger(__name__).error("stopped_by_error", error=str(error), cause=repr(error.__cause__))
         raise
 
 
@@ -48,4 +46,4 @@ def _log_to(shell: Shell, level: str) -> None:
 
 
 def _under_launchd(shell: Shell) -> bool:
-    return shell.environ.get("XPC_SERVICE_NAME") == _LAUNCHD_LABEL
+    return shell.environ.get("XPC_SERVICE_NAME") == LABEL

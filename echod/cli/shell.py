@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from echod import paths
 from echod.cli.progress import Progress
 from echod.errors import UsageError
+from echod.logger import configure_before_first_line
 from echod.settings import Settings, nothing_is_set
 from echod.store import layout
 
@@ -76,9 +77,13 @@ class Shell:
 
     def _log_to_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""
-        from echod import log
 
-        log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
+        def configure() -> None:
+            from echod import log
+
+            log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
+
+        configure_before_first_line(configure)
 
     def say(self, text: str) -> None:
         """Print what was done, for a person; what was asked for (a list, a plan) is printed in any case."""

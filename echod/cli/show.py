@@ -17,10 +17,11 @@ from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role
 from echod.cli.upkeep import known_facts
 from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
 from echod.daemon.lookout import Lookout, look_out
+from echod.days import local_day
 from echod.errors import EchodError, UsageError
-from echod.jobs.proposal import local_day
-from echod.memory.document import Block, Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Block, Document
 from echod.memory.policy import History
 from echod.memory.policy.lines import document_lines, entry_lines
 from echod.status_report import to_json
@@ -90,7 +91,7 @@ def _entries(roles: Sequence[_Role]) -> tuple[ShownEntry, ...]:
 def _role(lookout: Lookout, role: Role) -> _Role:
     limit = lookout.line_limit(role.store.project) if commons_of(role.store) is None else None
     try:
-        document = parse(lookout.engine.peek(role).memory.text)
+        document = parse(lookout.reader.peek(role).memory.text)
         archived, findings = sum(len(one.copies) for one in archived_of(role)), len(findings_of(role))
     except (EchodError, OSError) as error:
         problem = str(error) if isinstance(error, EchodError) else f"It cannot be listed: {error.strerror}."
@@ -171,7 +172,7 @@ def _of_entry(shell: Shell, lookout: Lookout, found: Found | Archived) -> ShowRe
 
 def _touches(lookout: Lookout, role: Role, identity: str) -> Iterator[JobTouch]:
     """The commits that wrote this entry, oldest first, as far as the journal still has what they wrote."""
-    for made in lookout.engine.rewrites(role):
+    for made in lookout.reader.rewrites(role):
         before, after = (_text(role, identity, document) for document in (made.before, made.after))
         if before == after:
             continue

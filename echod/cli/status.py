@@ -90,7 +90,7 @@ def _with(report: StatusReport, health: Health, warning: Warn) -> StatusReport:
 
 def _speaking(shell: Shell, live: Liveness, now: float) -> Warn:
     """What is wrong with the daemon, as a warning."""
-    from echod.service.choose import how_to_help
+    from echod.service.advice import how_to_help
 
     since = live.heartbeat.beat_at if live.heartbeat is not None else now
     severity = Severity.WARNING if live.state is State.UPGRADED else Severity.ERROR

@@ -17,10 +17,10 @@ from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.daemon.lookout import look_out
 from echod.daemon.wiring import House, furnish
+from echod.days import local_day
 from echod.errors import UsageError
 from echod.jobs.pins import pin_what_came_back
-from echod.jobs.proposal import local_day
-from echod.memory.document import Block
+from echod.memory.model import Block
 from echod.packs.manifests import agree as agree_manifests
 from echod.state.job import Job, JobKind
 from echod.store.commons import commons_of, packs_store
@@ -106,14 +106,14 @@ def _prepare(shell: Shell, job: int | None, path: Path | None, *, force: bool) -
     # A job may be named from anywhere; only where a project is named it must be one of that project's.
     stores = stores_meant(shell, path) if job is None or path is not None else None
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        known = lookout.engine.history(stores)
+        known = lookout.reader.history(stores)
         number = _newest(known) if job is None else job
         done = next((commit for commit in known if commit.job == number), None)
         if done is None:
             if path is None:
-                lookout.engine.preview_undo(number)  # refuses with the reason
+                lookout.reader.preview_undo(number)  # refuses with the reason
             raise UsageError(f"Job {number} changed nothing in {short_path(str(path))}; `echod log` lists what did.")
-        plan = _Plan(number, done, lookout.engine.preview_undo(number))
+        plan = _Plan(number, done, lookout.reader.preview_undo(number))
         reason = None if force or plan.is_global else gate_of(shell, lookout.gatekeeper, plan.project)()
         return plan, reason
 

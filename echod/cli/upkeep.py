@@ -17,12 +17,13 @@ from echod.cli.wake import wake_daemon
 from echod.contract import PlannedEntry, PlannedFile, PlanReport
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
+from echod.days import local_day
 from echod.errors import UsageError
 from echod.jobs import compress, prune
 from echod.jobs.care import Care
 from echod.jobs.facts import facts_of
-from echod.jobs.proposal import local_day
-from echod.memory.document import Document, Unreadable, parse, parse_block
+from echod.memory.document import parse, parse_block
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Action, Facts, Rule
 from echod.state.job import Job, JobKind
 from echod.status_report import to_json
@@ -148,7 +149,7 @@ def planned(lookout: Lookout, kind: JobKind, role: Role, today: date) -> Planned
     care = lookout.care(role.store.project)
     if (unwanted := care.opted_out(kind)) is not None:
         return _left(role, unwanted)
-    view = lookout.engine.peek(role)
+    view = lookout.reader.peek(role)
     if kind is JobKind.COMPRESS:
         return _compress(view, known_facts(lookout, role, care, today), care, today)
     memory = parse(view.memory.text)

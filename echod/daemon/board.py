@@ -69,7 +69,7 @@ class Board:
             verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_of(store.project), now)
             care = self._lookout.care(store.project)
             self._asides[store.project] = self._lookout.settings_warnings(store.project)
-            kept = self._kept[store.key] = kept_back(self._lookout.engine, store)
+            kept = self._kept[store.key] = kept_back(self._lookout.reader, store)
             items = self._lookout.reviews.items(store, care, kept, now)
             counted = self._lookout.survey.of(store, care.policy.memory_line_limit, gate_report(verdict))
             self._stores[store.key] = replace(counted, review=len(items))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import structlog
-
 from echod.daemon.leave import leave
 from echod.jobs.counted import Counted
+from echod.logger import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def take_up(file: Path) -> Counted:

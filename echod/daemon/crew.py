@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
 
-import structlog
-
 from echod.daemon.lifetime import WorkerBusyError
 from echod.errors import EchodError
 from echod.jobs.work import Finished, Worker
+from echod.logger import get_logger
 from echod.state.faults import DatabaseUnavailableError
 from echod.store.layout import Store
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LONGEST_SLEEP_SECONDS = 5.0
 """Also how often the thread shows that it is alive."""

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from echod import projects as project_list
 from echod.daemon.counts import take_up
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
 from echod.jobs.gatekeeper import Gatekeeper
-from echod.jobs.needs import NeedRules
 from echod.jobs.review import Review
 from echod.jobs.roster import Roster, call
 from echod.jobs.spool import Spool
@@ -30,11 +28,14 @@ from echod.state.job import ProcessIdentity
 from echod.state.observed import ObservedLog
 from echod.state.queue_view import QueueView
 from echod.state.workflow_log import WorkflowLog
-from echod.store.engine import Engine
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
+from echod.store.reader import Reader
 from echod.workflows.limits import GateLimits
 from echod.workflows.processes import SystemProcesses
+
+if TYPE_CHECKING:
+    from echod.jobs.needs import NeedRules
 
 _SAME_START_SECONDS = 2.0
 
@@ -50,7 +51,7 @@ class Lookout:
     settings: Settings
     projects: Projects
     view: QueueView | None
-    engine: Engine
+    reader: Reader
     gatekeeper: Gatekeeper
     counted: Counted
     survey: Survey
@@ -67,6 +68,8 @@ class Lookout:
 
     def rules(self, project: Path) -> NeedRules:
         """What counts as work in a project."""
+        from echod.jobs.needs import NeedRules  # noqa: PLC0415  a command that only looks asks for no work
+
         return NeedRules(
             quiet_seconds=self.settings.quiet_seconds,
             consolidate=self.wishes.read(project).settings.consolidate,
@@ -111,16 +114,16 @@ def look_out(
         database = Database.open_reading(paths.database)
         if database is not None:
             stack.enter_context(database)
-        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock)
+        reader = Reader(paths.journal, limits=EngineLimits(), clock=clock)
         log = None if database is None else WorkflowLog(database)
-        yield make_lookout(paths, settings, environ, engine, database, log, None)
+        yield make_lookout(paths, settings, environ, reader, database, log, None)
 
 
 def make_lookout(
     paths: Paths,
     settings: Settings,
     environ: Mapping[str, str],
-    engine: Engine,
+    reader: Reader,
     database: Database | None,
     workflows: WorkflowLog | None,
     recorder: WorkflowLog | None,
@@ -131,13 +134,13 @@ def make_lookout(
         paths: where echod's own files live.
         settings: the settings.
         environ: says where Claude Code keeps its own directory.
-        engine: the engine over the journal.
+        reader: reads the stores and the journal.
         database: None where nothing was ever recorded.
         workflows: what is known of workflows, likewise.
         recorder: where the workflows that are seen are recorded, None for whoever only looks.
     """
     gatekeeper = Gatekeeper(
-        engine=engine,
+        reader=reader,
         workflows=workflows,
         recorder=recorder,
         claude_home=claude_home(environ),
@@ -151,7 +154,7 @@ def make_lookout(
         settings=settings,
         projects=Projects(paths.projects),
         view=None if database is None else QueueView(database),
-        engine=engine,
+        reader=reader,
         gatekeeper=gatekeeper,
         counted=counted,
         survey=Survey(counted),
@@ -159,13 +162,15 @@ def make_lookout(
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
         entries=entries,
-        reviews=Review(engine, entries, counted),
+        reviews=Review(reader, entries, counted),
         packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
     )
 
 
 def still_runs(worker: ProcessIdentity) -> bool:
     """Whether the process that claimed a job lives; True where that cannot be told."""
+    import psutil  # noqa: PLC0415  slow to load, and mostly no job runs
+
     try:
         return abs(psutil.Process(worker.pid).create_time() - worker.started) < _SAME_START_SECONDS
     except psutil.NoSuchProcess:

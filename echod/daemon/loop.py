@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-import structlog
-
 from echod import __version__
 from echod.daemon.board import Board
 from echod.daemon.clockjump import ClockJumps
@@ -40,13 +38,14 @@ from echod.jobs.outcome import Done
 from echod.jobs.reconcile import reconcile
 from echod.jobs.roster import Roster
 from echod.jobs.work import Finished
+from echod.logger import get_logger
 from echod.state.faults import DatabaseUnavailableError
 from echod.status_report import DaemonInfo, Severity, StatusReport, Warn, to_json
 from echod.store.layout import Store
 from echod.workflows import marker_directories
 from echod.workflows.verdict import GateState
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 GATE_SECONDS = 2.0
 """How often the gate is asked while a job waits for it; its markers' events make it sooner."""

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import structlog
+from echod.logger import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 MICROSECONDS = 1_000_000
 

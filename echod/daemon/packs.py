@@ -10,20 +10,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-
-import structlog
+from typing import TYPE_CHECKING
 
 from echod.daemon.lookout import Lookout
-from echod.jobs.proposal import local_day
-from echod.memory.packs.manifest import Manifest
-from echod.packs import installed, registries
-from echod.packs.check import PackState
-from echod.packs.registries import origin_of
-from echod.packs.room import take_inventory
+from echod.days import local_day
+from echod.logger import get_logger
+from echod.packs.places import origin_of
+from echod.packs.stamps import installed_stamp, registries_stamp
 from echod.status_report import PackInfo, Severity, Warn
 from echod.store.faults import StoreFault
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from echod.memory.packs.manifest import Manifest
+    from echod.packs.check import PackState
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class PackWatch:
     def mark(self, projects: Iterable[Path]) -> None:
         """Registries or the settings of projects may have changed."""
         room, days = self._lookout.packs, self._lookout.staleness_days(projects)
-        found = registries.stamp_of(room.registries)
+        found = registries_stamp(room.registries)
         if (found, days) != (self._registries, self._days):
             self._registries, self._days = found, days
             self._seen = None
@@ -64,7 +65,7 @@ class PackWatch:
         Args:
             now: Unix seconds.
         """
-        seen = (installed.stamp_of(self._lookout.packs.home), local_day(now))
+        seen = (installed_stamp(self._lookout.packs.home), local_day(now))
         if seen == self._seen:
             return False
         self._seen = seen
@@ -84,6 +85,10 @@ class PackWatch:
         return tuple(self._warnings(now))
 
     def _look(self, now: float) -> _Look:
+        if not self._lookout.packs.is_there:
+            return _Look()
+        from echod.packs.inventory import take_inventory  # noqa: PLC0415  slow to load, and few have packs
+
         try:
             holding = self._lookout.packs.installed()
             if not (holding.packs or holding.problems):

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Self
 
-import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-log = structlog.get_logger(__name__)
+from echod.logger import get_logger
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Self
 
-import structlog
-
 from echod import __version__
 from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
@@ -32,13 +30,14 @@ from echod.daemon.wake import WakeFile
 from echod.daemon.watch import Watcher
 from echod.daemon.wiring import House, furnish
 from echod.errors import ConfigurationError, EchodError, StateError
+from echod.logger import get_logger
 from echod.packs.manifests import agree
 from echod.paths import Paths
 from echod.settings import Settings
 from echod.status_report import Severity, Warn
 from echod.store.faults import Refused, StoreFault
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 STOP_SECONDS = 10.0
 """How long a running job may take to end once the daemon was told to stop; a commit is never cut short."""

@@ -9,18 +9,17 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import structlog
-
 from echod.daemon.leave import leave
 from echod.hooks.summary import DIRECTORY, name_for
-from echod.memory.document import SIZE_LIMIT
+from echod.logger import get_logger
+from echod.memory.model import SIZE_LIMIT
 from echod.memory.summary import summarise
 from echod.paths import PRIVATE_DIR
 from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.layout import Role, Store
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _Stamp = tuple[tuple[str, int, int, int], ...]
 

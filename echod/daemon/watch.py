@@ -27,7 +27,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import structlog
 from watchdog.events import (
     DirCreatedEvent,
     DirDeletedEvent,
@@ -44,8 +43,9 @@ from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
 from echod.daemon.lean import new_observer
 from echod.daemon.sink import UNREBUILT, Handler, LossTap, Sink
 from echod.daemon.targets import Dirt, Place, Scope, Targets, places_of, real_path
+from echod.logger import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 CLOSE_SECONDS = 1.5
 """How long a closing observer may take before it is left to its own (daemon) threads."""

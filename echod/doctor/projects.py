@@ -16,7 +16,8 @@ from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
 from echod.errors import reason_of
-from echod.memory.document import SIZE_LIMIT, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import SIZE_LIMIT, Unreadable
 from echod.plain_file import read_plain
 from echod.project_settings import read_project_settings
 from echod.store import layout

@@ -14,7 +14,7 @@ from echod.daemon.alive import observe
 from echod.daemon.heartbeat import State
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.errors import ConfigurationError, StateError
-from echod.service.choose import how_to_help, how_to_restart
+from echod.service.advice import how_to_help, how_to_restart
 from echod.state import rescue
 from echod.state.database import Database
 from echod.state.faults import DatabaseDamagedError

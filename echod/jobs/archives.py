@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
-from echod.memory.policy.archive_text import PRUNED, REMOVED
+from echod.memory.policy.archive import PRUNED, REMOVED
 from echod.memory.redact import redact_entry
 from echod.plain_file import read_plain
 from echod.store.changeset import Append

@@ -10,7 +10,8 @@ from echod.jobs.archives import pruned
 from echod.jobs.facts import facts_of_knowledge
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, without_knowledge
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import CompressPlan, Facts, Policy, plan_compress
 from echod.state.entries import EntryLog
 from echod.store import layout

@@ -15,8 +15,9 @@ from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.reading import Reading
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.likeness import NOTHING
+from echod.memory.model import Document, Unreadable
 from echod.state.asked import About
 from echod.state.entries import EntryLog, Reference
 from echod.store import layout

@@ -13,7 +13,7 @@ from stat import S_ISREG
 
 from echod import __version__
 from echod.jobs.stamps import Stamp, stamp_of
-from echod.memory.document import SIZE_LIMIT
+from echod.memory.model import SIZE_LIMIT
 from echod.plain_file import read_plain
 
 _FORM = f"{__version__}/1"

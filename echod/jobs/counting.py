@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from echod.jobs.counted import Count
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy.lines import document_lines, room
 from echod.memory.policy.standing import PROTECTED_LAYERS, stays_open
 from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents

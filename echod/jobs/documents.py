@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.memory.document import SIZE_LIMIT, Document, parse
+from echod.memory.model import SIZE_LIMIT, Document
 from echod.plain_file import read_plain
 
 
@@ -14,6 +14,8 @@ def read_document(file: Path) -> Document | None:
     Raises:
         OSError: it cannot be read.
     """
+    from echod.memory.document import parse  # noqa: PLC0415  slow to load, and mostly nothing has to be read
+
     try:
         document = parse(read_plain(file, SIZE_LIMIT))
     except FileNotFoundError:

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Block, Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Block, Document, Unreadable
 from echod.memory.new_file import new_memory_file
 from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated
 from echod.state.job import JobKind

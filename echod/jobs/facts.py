@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from echod.memory.document import Document
 from echod.memory.identity import entry_ids
-from echod.memory.likeness import NOTHING, present_in
+from echod.memory.likeness import NOTHING
+from echod.memory.model import Document
 from echod.memory.policy import Facts, Policy
+from echod.memory.presence import present_in
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 

@@ -13,7 +13,7 @@ from echod.jobs import consolidate
 from echod.jobs.outcome import Done, Outcome
 from echod.jobs.reading import Reading
 from echod.memory.consolidate import Consolidation
-from echod.memory.document import Unreadable
+from echod.memory.model import Unreadable
 from echod.state.entries import EntryLog
 from echod.store.engine import Engine
 from echod.store.layout import Role

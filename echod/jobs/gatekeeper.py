@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.state.workflow_log import Sighting, WorkflowLog
-from echod.store.engine import Engine
 from echod.store.layout import Store
+from echod.store.reader import Reader
 from echod.workflows import (
     DeclaredWorkflow,
     GateLimits,
@@ -41,7 +41,7 @@ class Gatekeeper:
     """One for a process; remembers since when each project has been quiet. May be asked by several threads.
 
     Args:
-        engine: knows what echod itself wrote last.
+        reader: knows what echod itself wrote last.
         workflows: what was announced and what ended, None where nothing was ever recorded.
         recorder: where the workflows that are seen are recorded, None for whoever only looks.
         claude_home: Claude Code's directory, for its sessions.
@@ -52,14 +52,14 @@ class Gatekeeper:
     def __init__(
         self,
         *,
-        engine: Engine,
+        reader: Reader,
         workflows: WorkflowLog | None,
         recorder: WorkflowLog | None,
         claude_home: Path | None,
         processes: Processes,
         limits: GateLimits,
     ) -> None:
-        self._engine = engine
+        self._reader = reader
         self._workflows = workflows
         self._recorder = recorder
         self._claude_home = claude_home
@@ -70,7 +70,7 @@ class Gatekeeper:
 
     def ask(self, project: Path, stores: Sequence[Store], now: float) -> Verdict:
         """The verdict on a project at `now` (Unix seconds)."""
-        own_writes = {path: mtime for store in stores for path, mtime in self._engine.own_writes(store).items()}
+        own_writes = {path: mtime for store in stores for path, mtime in self._reader.own_writes(store).items()}
         declared = self._workflows.current(str(project), now) if self._workflows else ()
         observations = observe(
             project,

@@ -17,16 +17,15 @@ from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 
-import structlog
-
 from echod.jobs.spool import Spool, Spooled
+from echod.logger import get_logger
 from echod.memory.observe import Drop, Observation, observe, task_of
 from echod.state.observed import ObservedLog
 from echod.store import layout
 from echod.store.layout import Role, Store
 from echod.worktrees import original
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 TASK, SESSION_START = "task-completed", "session-start"
 HEARD, REGISTERED = "heard", "the project was registered"

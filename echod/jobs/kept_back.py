@@ -6,15 +6,14 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from echod.errors import EchodError
+from echod.logger import get_logger
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.engine import Engine
 from echod.store.layout import Role, Store
+from echod.store.reader import Reader
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class KeptBack:
         return f"Change or delete the file; or fold it in as it is with: echod {command}"
 
 
-def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:
+def kept_back(reader: Reader, store: Store) -> tuple[KeptBack, ...]:
     """The findings of a store that wait for a person, by role and name. Writes nothing.
 
     A role that cannot be read now is left out; that it cannot is told elsewhere.
@@ -58,20 +57,20 @@ def kept_back(engine: Engine, store: Store) -> tuple[KeptBack, ...]:
         return ()
     for role in roles:
         try:
-            found += _of_role(engine, role)
+            found += _of_role(reader, role)
         except EchodError as error:
             log.info("role_not_readable_now", role=str(role.path), reason=str(error))
     return tuple(found)
 
 
-def _of_role(engine: Engine, role: Role) -> list[KeptBack]:
-    if not engine.gave_back(role):
+def _of_role(reader: Reader, role: Role) -> list[KeptBack]:
+    if not reader.gave_back(role):
         return []
-    view = engine.peek(role)
+    view = reader.peek(role)
     left = [findings for findings in view.findings if findings.digest in view.undone]
     if not left:
         return []
-    done = [d for d in engine.history([role.store]) if d.role == role and d.kind == JobKind.UNDO]
+    done = [d for d in reader.history([role.store]) if d.role == role and d.kind == JobKind.UNDO]
     undos = {d.job for d in done if d.undone_by is None}
     by = undos.pop() if len(undos) == 1 else None
     return [

@@ -15,8 +15,9 @@ from pathlib import PurePosixPath
 from echod.jobs.archives import free_backup
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.merge import Unmergeable
+from echod.memory.model import Document
 from echod.memory.packs.agreement import compose_step
 from echod.memory.packs.manifest import Manifest, compose_manifest
 from echod.memory.packs.renewal import Renewed, renewed

@@ -12,8 +12,8 @@ from datetime import date
 from echod.jobs.documents import read_document
 from echod.jobs.facts import note_entries
 from echod.memory.alignment import content
-from echod.memory.document import Document
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store

@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from echod.jobs.facts import note_entries, noted_facts
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import Policy, Promotion, plan_promotion
 from echod.state.entries import EntryLog
 from echod.store import layout

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 
+from echod.days import local_day
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
 from echod.store import layout
 from echod.store.changeset import ChangeSet
 from echod.store.plan import Committed, Gate
@@ -76,8 +78,3 @@ def without_knowledge(view: RoleView, now: float) -> Deferred | Blocked | None:
     if found is None:
         return None
     return Blocked(found.reason) if found.lasting else Deferred(found.reason, now + RETRY_SECONDS)
-
-
-def local_day(at: float) -> date:
-    """The local day of a moment (Unix seconds)."""
-    return datetime.fromtimestamp(at).astimezone().date()

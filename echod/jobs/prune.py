@@ -18,8 +18,9 @@ from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of, without_knowledge
 from echod.jobs.review_items import first_prune_id
 from echod.memory.compose import ComposeError
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, Policy, PrunePlan, archive_name, archive_text, plan_prune
 from echod.state.entries import EntryLog
 from echod.store import layout

@@ -12,7 +12,7 @@ from datetime import date
 
 from echod.memory.consolidate import FindingsFile
 from echod.memory.intake import Rejected, Taken, take_in
-from echod.store.changeset import digest
+from echod.store.digests import digest
 
 _Question = tuple[str, str, str, date, date]
 

@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Outcome
 from echod.jobs.proposal import Proposal, carry_out
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Unreadable
 from echod.memory.new_file import new_memory_file
 from echod.memory.notes import Note, Unwritable, same_note, with_note
 from echod.state.job import JobKind

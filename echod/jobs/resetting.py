@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 from echod.jobs.archives import backup_of, removed
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, without_knowledge
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.knowledge.addition import new_knowledge_file
+from echod.memory.model import Unreadable
 from echod.memory.new_file import new_memory_file
 from echod.memory.policy.reset import Reset, plan_reset
 from echod.state.job import JobKind

@@ -11,8 +11,9 @@ from echod.jobs.archives import gave_way, removed
 from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Outcome
 from echod.jobs.proposal import Proposal, carry_out, without_knowledge
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.knowledge.addition import new_knowledge_file
+from echod.memory.model import Unreadable
 from echod.memory.new_file import new_memory_file
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.by_hand import BroughtBack, Impossible, brought_back

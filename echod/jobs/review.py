@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from echod.days import local_day
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
 from echod.jobs.documents import read_document
 from echod.jobs.first_prune import held_until, takes_most
 from echod.jobs.kept_back import KeptBack
-from echod.jobs.proposal import local_day
 from echod.jobs.review_items import (
     FirstPrune,
     GivenBack,
@@ -29,13 +29,12 @@ from echod.jobs.review_items import (
 from echod.jobs.review_look import Glance, Looks, entries_of, seen_stamp
 from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
 from echod.jobs.stamps import Remembered
-from echod.memory.likeness import present_in
 from echod.state.asked import About
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.engine import Engine
 from echod.store.layout import Role, Store
+from echod.store.reader import Reader
 from echod.store.reviews import CLAIM, Question
 
 _About = tuple[Question, str]
@@ -58,8 +57,8 @@ class _Seen:
 class Review:
     """Gathers what waits; one for a process, since it remembers what it read."""
 
-    def __init__(self, engine: Engine, entries: EntryLog | None, counted: Counted) -> None:
-        self._engine = engine
+    def __init__(self, reader: Reader, entries: EntryLog | None, counted: Counted) -> None:
+        self._reader = reader
         self._entries = entries
         self._seen: defaultdict[str, _Seen] = defaultdict(lambda: _Seen(Looks(counted)))
 
@@ -87,7 +86,7 @@ class Review:
         except OSError:
             return
         asked: defaultdict[str, list[Question]] = defaultdict(list)
-        for question in self._engine.questions(store):
+        for question in self._reader.questions(store):
             asked[question.role].append(question)
         followed = {} if self._entries is None or not asked else self._entries.asked.of(store.key)
         for name, questions in asked.items():
@@ -103,7 +102,7 @@ class Review:
             name = one.path.name
             identity = item_id(one.role, Kind.UNDONE, name, one.digest)
             yield Item(identity, one.role, Kind.UNDONE, one.since, one.reason, (), GivenBack(name, one.digest))
-        for review in self._engine.reviews(store):
+        for review in self._reader.reviews(store):
             role = Role(store, review.role)
             identity = item_id(role, review.kind, review.at, review.text)
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())
@@ -126,6 +125,8 @@ class Review:
         entries = entries_of(role, document)
         moves: Mapping[str, str] = {}
         if self._entries is not None:
+            from echod.memory.presence import present_in  # noqa: PLC0415  slow to load, and questions are rare
+
             moves = self._entries.moves(role.store.key, role.name, present_in(role.name, document))
         for question, identity in questions:
             entry = entries.get(moves.get(identity, identity))

@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING
 
 from echod.jobs.counted import Counted
 from echod.jobs.documents import read_document
-from echod.jobs.facts import facts_of
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
-from echod.memory.document import Document, Layer
-from echod.memory.identity import entry_ids, normalise_title
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, Policy
-from echod.memory.suspicion import speaks_to_agents
 from echod.state.entries import EntryLog
 from echod.store.layout import Role
 
@@ -109,7 +106,9 @@ class Looks:
         stamp = seen_stamp(role.memory)
 
         def planned() -> Outlook | None:
-            from echod.memory.policy import plan_prune  # noqa: PLC0415  takes long to load, and most files are short
+            # These take long to load, and most files are short.
+            from echod.jobs.facts import facts_of  # noqa: PLC0415
+            from echod.memory.policy import plan_prune  # noqa: PLC0415
 
             document = read_document(role.memory)
             if document is None:
@@ -143,7 +142,10 @@ def _suspicious(role: Role) -> tuple[Seen, ...]:
 
 
 def _entries(role: Role, document: Document) -> Iterator[Seen]:
-    from echod.memory.similarity import bare_title, learning_of  # noqa: PLC0415  takes long to load, and is rare
+    # These take long to load, and it is rare that an entry is looked at.
+    from echod.memory.identity import entry_ids, normalise_title  # noqa: PLC0415
+    from echod.memory.similarity import bare_title, learning_of  # noqa: PLC0415
+    from echod.memory.suspicion import speaks_to_agents  # noqa: PLC0415
 
     for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None:

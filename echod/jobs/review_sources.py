@@ -10,11 +10,11 @@ from pathlib import Path
 from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
 from echod.jobs.review_look import Glance, Seen, seen_stamp
 from echod.jobs.stamps import Remembered, Stamp
-from echod.memory.document import SIZE_LIMIT, Layer, Unreadable, parse
 from echod.memory.doubt import Doubt
+from echod.memory.model import SIZE_LIMIT, Layer, Unreadable
 from echod.plain_file import read_plain
 from echod.store import layout
-from echod.store.changeset import digest
+from echod.store.digests import digest
 from echod.store.findings_names import before_set_aside
 from echod.store.layout import Role
 from echod.store.reviews import Question
@@ -88,6 +88,8 @@ def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
 
 
 def _one(role: Role, path: Path, stamp: Stamp) -> Item:
+    from echod.memory.document import parse  # noqa: PLC0415  slow to load, and quarantines are mostly empty
+
     data = read_plain(path, SIZE_LIMIT)
     name = before_set_aside(path.name)
     if layout.AGENT_FINDINGS.fullmatch(name) is None:

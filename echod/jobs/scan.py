@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import structlog
-
 from echod.jobs.stamps import Stamp, stamp_of
-from echod.memory.document import SIZE_LIMIT
+from echod.logger import get_logger
 from echod.memory.exposed import Place, find_places
+from echod.memory.model import SIZE_LIMIT
 from echod.store import layout
 from echod.store.layout import Role, Store
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _GLANCE_BYTES = 128
 """A look at a file's state takes as long as so many bytes of text."""

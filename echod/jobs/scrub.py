@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from echod.jobs.scan import Candidate
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.exposed import find_places, strip
+from echod.memory.model import Unreadable
 from echod.store.changeset import ChangeSet, Origin, Write
 from echod.store.faults import Busy
 from echod.store.layout import MEMORY

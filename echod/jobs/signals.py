@@ -9,9 +9,9 @@ import os
 import stat
 from pathlib import Path
 
-import structlog
+from echod.logger import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _DIRECTORY = Path("tmp/.rune-signals")
 _SHARED_FILE = 0o666  # less the umask: other programs of this user read it

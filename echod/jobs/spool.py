@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from echod.hooks import spool as written
+from echod.logger import get_logger
 from echod.plain_file import read_plain
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _NAME = re.compile(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
 _ABANDONED_SECONDS = 3600.0

@@ -13,13 +13,13 @@ from datetime import date
 from os import stat_result
 from pathlib import Path
 
+from echod.days import local_day
 from echod.jobs.care import Care, only_on_request
 from echod.jobs.documents import read_document
 from echod.jobs.facts import facts_of_knowledge, noted_facts
 from echod.jobs.needs import Look, Trouble, trouble
-from echod.jobs.proposal import local_day
 from echod.jobs.stamps import Stamp, plain_stamp
-from echod.memory.document import Document, Layer
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Policy, plan_compress, plan_prune
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import structlog
 
+from echod.days import local_day
 from echod.errors import EchodError, StateError
 from echod.jobs import compress, consolidate, observe, promote, prune
 from echod.jobs.care import Care, only_on_request
 from echod.jobs.gatekeeper import Gatekeeper, in_words
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
-from echod.jobs.proposal import local_day
 from echod.jobs.reading import Reading
+from echod.logger import get_logger
 from echod.state.entries import EntryLog
 from echod.state.faults import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
@@ -30,7 +31,7 @@ from echod.store.plan import Gate
 from echod.store.session import RoleSession
 from echod.workflows.verdict import GateState, Verdict
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _ASK_AGAIN_SECONDS = 600.0
 _BUSY_SECONDS = 5.0

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
-from echod.memory.document import Block, Document
 from echod.memory.identity import normalise_title
+from echod.memory.model import Block, Document
 
 Key = tuple[str, ...]
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from echod.memory import scan, values
-from echod.memory.document import Block, Document, Entry, Form, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.findings import Finding
 from echod.memory.findings.titles import canonical_title
+from echod.memory.model import Block, Document, Entry, Form, Unreadable
 
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2

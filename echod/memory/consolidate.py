@@ -25,14 +25,15 @@ from echod.memory.consolidation import (
     TakenUp,
     Undecided,
 )
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
 from echod.memory.folding import Folded, fold, without
 from echod.memory.identity import entry_ids
 from echod.memory.intake import FindingsFile, Rejected, Taken, take_in
+from echod.memory.model import Document, Unreadable
 from echod.memory.new_file import new_memory_file
-from echod.memory.policy.archive_text import archived_entry
+from echod.memory.policy.archive import archived_entry
 from echod.memory.policy.rereading import reads_as_written
 from echod.memory.policy.rules import Rule
 from echod.memory.reception import Reception

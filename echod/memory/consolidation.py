@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from echod.memory.document import Layer
 from echod.memory.doubt import Doubt
-from echod.memory.policy.archive_text import ArchivedEntry
+from echod.memory.model import Layer
+from echod.memory.policy.archive import ArchivedEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,25 +17,7 @@ from weakref import WeakValueDictionary
 from echod.memory import forms, scan
 from echod.memory.commonmark import HEADING
 from echod.memory.conflict import conflict_line
-from echod.memory.model import Block, Document, Entry, Fault, Field, Form, Layer, Span, Unreadable
-
-__all__ = [
-    "SIZE_LIMIT",
-    "Block",
-    "Document",
-    "Entry",
-    "Fault",
-    "Field",
-    "Form",
-    "Layer",
-    "Span",
-    "Unreadable",
-    "parse",
-    "parse_block",
-]
-
-SIZE_LIMIT = 10 * 1024 * 1024
-"""Bytes. Other readers of these files stop at the same size."""
+from echod.memory.model import SIZE_LIMIT, Block, Document, Fault, Unreadable
 
 SCHEMA = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""

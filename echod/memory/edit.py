@@ -12,7 +12,8 @@ from datetime import date
 from decimal import Decimal
 
 from echod.memory import forms, values
-from echod.memory.document import Block, Entry, Field, Form, Layer, Span, parse_block
+from echod.memory.document import parse_block
+from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
 _ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
 """The order in which the forms have their fields."""

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from echod.memory.document import Block, Layer, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Block, Layer, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
 from echod.memory.redact.values import replace
 

@@ -15,7 +15,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from echod.memory.document import Block, Document, Entry
+from echod.memory.model import Block, Document, Entry
 
 ID_LENGTH = 12
 """Hex digits of an id: among 10,000 entries of one project two agree by chance once in five million projects."""

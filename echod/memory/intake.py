@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
-from echod.memory.document import Unreadable
 from echod.memory.findings import Finding, read_findings
+from echod.memory.model import Unreadable
 from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")  # a word without "@" too, so that none is read twice

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from echod.memory.alignment import Key, content, numbered_keys
-from echod.memory.document import Document
+from echod.memory.model import Document
 
 Shape = dict[Key, str]
 """A state as lineage sees it: what each block is, and what it says."""

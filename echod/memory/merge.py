@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from echod.memory.alignment import Key, align, align_additions, content, half_written, numbered_keys
-from echod.memory.document import Block, Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Block, Document, Unreadable
 
 
 @dataclass(frozen=True, slots=True)

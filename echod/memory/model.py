@@ -1,7 +1,6 @@
 """The values that every reader of a memory file shares: layers, forms, fields, entries, blocks, documents.
 
-Values only. How text becomes one of them is told in `forms` (entries), `scan` (where blocks begin) and
-`document` (whole files); import the names from `document`.
+How text becomes one of them is told in `forms` (entries), `scan` (where blocks begin) and `document` (whole files).
 """
 
 from __future__ import annotations
@@ -9,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+
+SIZE_LIMIT = 10 * 1024 * 1024
+"""Bytes of a file. Other readers of these files stop at the same size."""
 
 
 class Layer(StrEnum):

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Document, Entry, Layer, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Entry, Layer
 from echod.memory.redact import redact
 from echod.memory.suspicion import speaks_to_agents
 

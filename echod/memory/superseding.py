@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Entry, Layer
 from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
+from echod.memory.model import Entry, Layer
 from echod.memory.reception import Reception, Replacement, is_to_come
 
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})

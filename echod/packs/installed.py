@@ -5,7 +5,6 @@ One that is damaged, unknown or of a later version is told with its reason, and 
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,16 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from echod.errors import reason_of
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_manifest
 from echod.memory.packs.names import is_stack
+from echod.packs.places import MANIFEST_SUFFIX
 from echod.store.commons import MANIFESTS, global_store, packs_store
 from echod.store.faults import told
 from echod.store.fsops import Dir, open_dir
 from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 
-_SUFFIX = ".json"
 _LINK = "it is a symbolic link, and none is followed here"
 
 
@@ -60,7 +60,7 @@ class Holding:
 
 def manifest_path(home: Path, stack: str) -> Path:
     """Where the manifest of a pack is."""
-    return global_store(home).root / MANIFESTS / f"{stack}{_SUFFIX}"
+    return global_store(home).root / MANIFESTS / f"{stack}{MANIFEST_SUFFIX}"
 
 
 def look(home: Path) -> Holding:
@@ -76,8 +76,8 @@ def look(home: Path) -> Holding:
         with _directory(home, root / MANIFESTS) as manifests:
             names = [] if manifests is None else manifests.names()
             for name in names:
-                if manifests is not None and name.endswith(_SUFFIX) and not name.startswith("."):
-                    stack = name.removesuffix(_SUFFIX)
+                if manifests is not None and name.endswith(MANIFEST_SUFFIX) and not name.startswith("."):
+                    stack = name.removesuffix(MANIFEST_SUFFIX)
                     if is_stack(stack):
                         found[stack] = _with_manifest(manifests, name, stack)
                     else:
@@ -89,26 +89,6 @@ def look(home: Path) -> Holding:
                 found[stack] = known if packs is None else _with_memory(packs, known)
     complete = (_judged(pack) for pack in found.values() if pack != Installed(pack.stack))
     return Holding(tuple(sorted(complete, key=lambda pack: pack.stack)), tuple(problems))
-
-
-def stamp_of(home: Path) -> tuple[object, ...]:
-    """Changes when a pack or a manifest may have changed; cheap enough to be asked every few seconds."""
-    files: list[Path] = []
-    for directory in (global_store(home).root / MANIFESTS, packs_store(home).root):
-        try:
-            with os.scandir(directory) as entries:
-                files += [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
-        except OSError:
-            continue
-    return tuple(_stamp(file if file.suffix == _SUFFIX else file / MEMORY) for file in sorted(files))
-
-
-def _stamp(file: Path) -> tuple[str, int, int, int] | None:
-    try:
-        status = file.lstat()
-    except OSError:
-        return None
-    return str(file), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import structlog
-
+from echod.logger import get_logger
 from echod.memory.packs.agreement import Step, due_manifest, read_steps
 from echod.packs.installed import manifest_path
 from echod.state.job import JobKind
@@ -29,7 +28,7 @@ from echod.store.snapshot import MAX_FILE_BYTES
 STEPS = "archive/manifests.jsonl"
 """In a pack's directory: how its manifest was before and after each change."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _FILE_MODE = 0o666
 

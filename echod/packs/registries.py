@@ -7,31 +7,25 @@ before it can be installed.
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from echod.errors import reason_of
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.packs.provenance import belongs_to
 from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
 from echod.memory.redact import redact
 from echod.memory.suspicion import speaks_to_agents
+from echod.packs.places import REGISTRY, SHIPPED, list_in, origin_of, registry_at
 from echod.store.fsops import open_dir
 from echod.store.layout import MEMORY
 
-SHIPPED = Path(__file__).parent / "data"
-REGISTRY = "registry.json"
 PACK_LIMIT = 1024 * 1024
 """Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
-
-_IN_A_PLUGIN = Path("data/doc-packs")
-_NUMBERS = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +73,6 @@ class Registries:
         return {pack.stack: pack for registry in self.each for pack in registry.packs}
 
 
-def origin_of(place: Path) -> str:
-    """How a registry is named in manifests and for people."""
-    return "echod" if place == SHIPPED else str(place)
-
-
 def read_registries(named: Iterable[str]) -> Registries:
     """The shipped registry and those at the given places.
 
@@ -91,37 +80,7 @@ def read_registries(named: Iterable[str]) -> Registries:
         named: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
             `data/doc-packs`. Of several that a glob matches, the one with the highest number counts.
     """
-    return Registries((_registry(SHIPPED), *(_registry(_home(_found(place))) for place in named)))
-
-
-def stamp_of(named: Iterable[str]) -> tuple[object, ...]:
-    """Changes when a registry's list may have changed; cheap."""
-    return tuple(_stamp(place) for place in (SHIPPED, *map(_found, named)))
-
-
-def _stamp(place: Path) -> tuple[str, int, int] | None:
-    try:
-        status = (_home(place) / REGISTRY).stat()
-    except OSError:
-        return None
-    return str(place), status.st_mtime_ns, status.st_size
-
-
-def _found(place: str) -> Path:
-    path = os.path.expanduser(place)  # noqa: PTH111  a pattern is no path
-    if not glob.has_magic(path):
-        return Path(path)
-    matches = sorted(glob.glob(path), key=_natural)  # noqa: PTH207  Path.glob takes no absolute pattern
-    return Path(matches[-1] if matches else path)
-
-
-def _natural(path: str) -> list[tuple[int, str]]:
-    """Sorts 1.10 behind 1.9."""
-    return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
-
-
-def _home(place: Path) -> Path:
-    return place / _IN_A_PLUGIN if (place / _IN_A_PLUGIN / REGISTRY).is_file() else place
+    return Registries((_registry(SHIPPED), *(_registry(list_in(registry_at(place))) for place in named)))
 
 
 def _registry(place: Path) -> Registry:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from echod.packs.check import PackState, states
-from echod.packs.installed import Holding, look
-from echod.packs.registries import Registries, read_registries
 from echod.store.commons import global_role, global_store, packs_store
 from echod.store.layout import Role, Store
+
+if TYPE_CHECKING:
+    from echod.packs.installed import Holding
+    from echod.packs.registries import Registries
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class PackRoom:
         return global_store(self.home), packs_store(self.home)
 
     @property
+    def is_there(self) -> bool:
+        """Whether there is a global store at all, of whatever kind."""
+        return os.path.lexists(global_store(self.home).root)
+
+    @property
     def memory(self) -> Role:
         """The role of the global memory file."""
         return global_role(self.home)
@@ -36,6 +43,8 @@ class PackRoom:
 
     def available(self) -> Registries:
         """The registries as they are now."""
+        from echod.packs.registries import read_registries  # noqa: PLC0415  slow to load, and few have packs
+
         return read_registries(self.registries)
 
     def installed(self) -> Holding:
@@ -44,34 +53,6 @@ class PackRoom:
         Raises:
             StoreFault: it cannot be looked into.
         """
+        from echod.packs.installed import look  # noqa: PLC0415
+
         return look(self.home)
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """One look at everything: how each pack stands, and what is wrong with a registry or a manifest."""
-
-    packs: tuple[PackState, ...]
-    registry_problems: tuple[str, ...]
-    store_problems: tuple[str, ...]
-
-    @property
-    def installed(self) -> tuple[PackState, ...]:
-        """The packs that are in the global store."""
-        return tuple(state for state in self.packs if state.is_installed)
-
-
-def take_inventory(room: PackRoom, holding: Holding, now: float, staleness_days: int) -> Inventory:
-    """Compare what is installed with what the registries have.
-
-    Args:
-        room: where the registries are.
-        holding: what is installed.
-        now: Unix seconds.
-        staleness_days: a pack that is older is stale.
-    """
-    registries = room.available()
-    found = states(holding, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
-    broken = (pack.problem for pack in holding.packs if pack.problem is not None)
-    problems = tuple(problem for registry in registries.each for problem in registry.problems)
-    return Inventory(found, problems, (*broken, *holding.problems))

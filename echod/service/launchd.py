@@ -15,14 +15,13 @@ from echod.paths import PRIVATE_DIR
 from echod.service.errors import ServiceError
 from echod.service.managed import ManagedFile
 from echod.service.patience import Clock, wait_for
+from echod.service.places import FILE, LABEL
 from echod.service.plist import render_plist
 from echod.service.recorded import Recorded
 from echod.service.service import Standing
 from echod.service.share import template
 from echod.service.tool import Answer, Tool
 
-LABEL = "local.echod"
-FILE = f"{LABEL}.plist"
 LOGS = "See why with: echod service logs"
 
 BUSY = 5

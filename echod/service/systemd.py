@@ -14,13 +14,13 @@ from echod.errors import ConfigurationError, Exit
 from echod.service.errors import ServiceError
 from echod.service.managed import ManagedFile
 from echod.service.patience import Clock, wait_for
+from echod.service.places import UNIT
 from echod.service.recorded import Recorded
 from echod.service.service import Standing
 from echod.service.share import template
 from echod.service.tool import Tool
 from echod.service.unit import render_unit
 
-UNIT = "echod.service"
 LOGS = "See why with: echod service logs"
 
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -87,7 +86,7 @@ class Database:
                 if found > VERSION:
                     raise faults.newer(path, found, VERSION)
                 if found < VERSION:
-                    memory = f"file:/{uuid.uuid4()}?vfs=memdb"
+                    memory = f"file:/{os.urandom(16).hex()}?vfs=memdb"
                     copy = brought_up_to_date(keeper, path, memory)
                     keeper.close()
                     return cls(path, f"{memory}&mode=ro", copy)

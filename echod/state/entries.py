@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from echod.memory.document import Layer
 from echod.memory.likeness import NOTHING, Present
+from echod.memory.model import Layer
 from echod.memory.policy.facts import Facts, History
 from echod.state.answers import AnswerLog
 from echod.state.asked import AskedLog

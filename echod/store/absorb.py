@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-import structlog
-
+from echod.logger import get_logger
 from echod.memory.alignment import content
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.lineage import Crossed, Found, Stale, judge, shape
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge
+from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
 from echod.store.apply import note_absorption
-from echod.store.changeset import digest
 from echod.store.closing import close, is_over
 from echod.store.commit import commit
 from echod.store.desk import Desk
+from echod.store.digests import digest
 from echod.store.faults import Busy
 from echod.store.findings_names import late_name
 from echod.store.heal import brought_in_line, head_of, healed_memory
@@ -32,7 +32,7 @@ from echod.store.plan import Committed, Plan, PlannedWrite, open_gate
 from echod.store.records import Absorption, ConsumeRecord, Record, RecordState, WriteRecord
 from echod.store.removed import archived, leaving
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _ROUNDS = 4
 _HOUR = 3600.0

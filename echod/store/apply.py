@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import structlog
-
+from echod.logger import get_logger
 from echod.store import archive, consume, publish
 from echod.store.desk import Desk
 from echod.store.faults import fault
@@ -19,7 +18,7 @@ from echod.store.signal import mark_dirty
 from echod.store.stage import write_stage
 from echod.store.steps import Step
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def apply(desk: Desk, record: Record) -> Record:

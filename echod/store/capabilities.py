@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.fsops import Dir, UnsupportedError, exchange, open_dir
+from echod.store.fsops import Dir, open_dir
 from echod.store.lease import Writers, read_lease
+from echod.store.renames import UnsupportedError, exchange
 
 _NAMES = (".echod-probe-one", ".echod-probe-two")
 

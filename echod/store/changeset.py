@@ -6,15 +6,9 @@ when someone else was faster.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
-
-
-def digest(data: bytes) -> str:
-    """SHA-256 of a file's content, in hex; the name of that content everywhere in the journal."""
-    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import structlog
-
+from echod.logger import get_logger
 from echod.store.desk import Desk
 from echod.store.faults import told
 from echod.store.journal import KnownState, RoleJournal
@@ -14,7 +13,7 @@ from echod.store.layout import MEMORY
 from echod.store.records import Record, RecordState
 from echod.store.steps import Step
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _HOUR = 3600.0
 

@@ -12,9 +12,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.paths import PRIVATE_DIR
-from echod.store.create import made
-from echod.store.faults import told
 from echod.store.layout import PACKS, Role, Store
 
 MANIFESTS = "manifests"
@@ -43,14 +40,3 @@ def commons_of(store: Store) -> tuple[str, ...] | None:
     """Where the global store is below `store.project`, if `store` is a part of it; None for a project's store."""
     parts = store.root.relative_to(store.project).parts
     return _BELOW if parts[: len(_BELOW)] == _BELOW else None
-
-
-def make(role: Role) -> None:
-    """Make a role of the global store, and what lies above it, if there is none yet.
-
-    Raises:
-        StoreFault: it cannot be made, or something else stands in its place.
-    """
-    with told("make", role.path):
-        role.store.project.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        made(role.store.project, role.path).close()

@@ -6,8 +6,9 @@ late bytes, the second is simply a new file.
 
 from __future__ import annotations
 
-from echod.store.fsops import Dir, move_new
+from echod.store.fsops import Dir
 from echod.store.records import ConsumeRecord
+from echod.store.renames import move_new
 
 
 def claim(directory: Dir, name: str, consume: ConsumeRecord) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from echod.errors import UsageError
 from echod.memory.new_file import new_memory_file
+from echod.paths import PRIVATE_DIR
 from echod.store.faults import told
-from echod.store.fsops import Dir, make_dir, move_new, open_dir, prepare_file
+from echod.store.fsops import Dir, make_dir, open_dir, prepare_file
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
+from echod.store.renames import move_new
 
 ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator", "notes", "observations")
 """The roles that agents and the workflow plugins write to, and the two that echod itself writes to."""
@@ -62,6 +64,17 @@ def made(project: Path, directory: Path) -> Dir:
             make_dir(here, name, _DIR_MODE)
             here = here.below(name)
     return here
+
+
+def make_global(role: Role) -> None:
+    """Make a role of the global store, and what lies above it, if there is none yet.
+
+    Raises:
+        StoreFault: it cannot be made, or something else stands in its place.
+    """
+    with told("make", role.path):
+        role.store.project.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        made(role.store.project, role.path).close()
 
 
 def _file(home: Dir, name: str, data: bytes, stage: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.lineage import Shape, shape
+from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import Probes
-from echod.store.changeset import digest
+from echod.store.digests import digest
 from echod.store.faults import told
 from echod.store.ground import Ground
 from echod.store.images import ImageMissing

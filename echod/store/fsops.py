@@ -1,18 +1,15 @@
 """The system calls a commit is made of, relative to open directories so that no symlink is ever followed.
 
 Knows nothing of memory, records or jobs. `Dir` is an open directory: once opened below the project root, a path
-component that is swapped for a symlink afterwards changes nothing. `exchange` and `move_new` are the two renames
-that never clobber; both say `UnsupportedError` where the file system cannot do them.
+component that is swapped for a symlink afterwards changes nothing. The renames are in `renames`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import stat
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +17,6 @@ from types import TracebackType
 from typing import Self
 
 NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
-_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-_libc = ctypes.CDLL(None, use_errno=True)
-
-if sys.platform == "darwin":
-    _rename_call, _NOREPLACE, _EXCHANGE = "renameatx_np", 4, 2
-else:
-    _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
-
-
-class UnsupportedError(Exception):
-    """This file system or platform has no such rename."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,41 +118,6 @@ def make_dir(parent: Dir, name: str, mode: int) -> None:
     parent.sync()
 
 
-def exchange(directory: Dir, one: str, other: str) -> None:
-    """Swap two names atomically; neither is ever absent.
-
-    Raises:
-        UnsupportedError: the file system cannot.
-        OSError: one of the names is missing, or the call failed.
-    """
-    _rename(directory, one, directory, other, _EXCHANGE)
-
-
-def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """Rename, never onto something that exists.
-
-    Raises:
-        FileExistsError: `new_name` is taken.
-        FileNotFoundError: `name` is gone.
-        OSError: the call failed.
-    """
-    try:
-        rename_new(source, name, target, new_name)
-    except UnsupportedError:
-        os.link(name, new_name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
-        os.unlink(name, dir_fd=source.fd)
-
-
-def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """The same in one step, for directories too.
-
-    Raises:
-        UnsupportedError: the file system cannot.
-        OSError: as `move_new`.
-    """
-    _rename(source, name, target, new_name, _NOREPLACE)
-
-
 def prepare_file(directory: Dir, name: str, data: bytes, mode: int) -> None:
     """Write a durable file under a name that only echod uses; what was left there before goes."""
     directory.unlink(name)
@@ -202,15 +153,3 @@ def read_all(fd: int, limit: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
-
-
-def _rename(source: Dir, name: str, target: Dir, new_name: str, flags: int) -> None:
-    call = getattr(_libc, _rename_call, None)
-    if call is None:
-        raise UnsupportedError(_rename_call)
-    if call(source.fd, os.fsencode(name), target.fd, os.fsencode(new_name), flags) == 0:
-        return
-    code = ctypes.get_errno()
-    if code in _UNSUPPORTED:
-        raise UnsupportedError(os.strerror(code))
-    raise OSError(code, os.strerror(code), str(source.path / name))

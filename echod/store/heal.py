@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import structlog
-
+from echod.logger import get_logger
 from echod.memory.alignment import Key, content, half_written, heading
-from echod.memory.document import Block, Document
 from echod.memory.identity import entry_ids
-from echod.memory.likeness import likeness_of
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.rereading import reads_as_written
+from echod.memory.presence import likeness_of
 from echod.memory.redact import redact
-from echod.store.changeset import digest
 from echod.store.commit import commit
 from echod.store.desk import Desk
+from echod.store.digests import digest
 from echod.store.faults import Busy
 from echod.store.forgotten import still_forgotten
 from echod.store.journal import KnownState
@@ -35,7 +34,7 @@ from echod.store.repository import Tracking, tracking
 from echod.store.reviews import Review, note
 from echod.store.snapshot import Snapshot
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _ROUNDS = 4
 _HOUR = 3600.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from echod.memory.document import Document
+from echod.memory.model import Document
 from echod.store.desk import Readings
 from echod.store.journal import Journal
 from echod.store.layout import MEMORY, Role, Store

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.paths import PRIVATE_DIR, PRIVATE_FILE
-from echod.store.changeset import digest
+from echod.store.digests import digest
 from echod.store.faults import StoreFault
 from echod.store.fsops import sync, write_all
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from echod.paths import PRIVATE_DIR
-from echod.store.changeset import digest
+from echod.store.digests import digest
 from echod.store.images import Images
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.ledger import Ledger

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.memory.document import Document
 from echod.memory.lineage import Known
+from echod.memory.model import Document
 from echod.store.desk import Desk
 from echod.store.journal import KnownState
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from echod.store.changeset import digest
 from echod.store.desk import Desk
+from echod.store.digests import digest
 from echod.store.faults import told
 from echod.store.fsops import read_all
 from echod.store.lease import Writers, read_lease

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from echod.memory.alignment import Key, content, numbered_keys
-from echod.memory.document import Block, Document
+from echod.memory.model import Block, Document
 from echod.store.desk import Desk
 from echod.store.layout import MEMORY
 from echod.store.records import RecordState

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from echod.store.fsops import Dir, UnsupportedError, exchange, move_new
+from echod.store.fsops import Dir
 from echod.store.lease import read_lease
 from echod.store.records import WriteRecord
+from echod.store.renames import UnsupportedError, exchange, move_new
 from echod.store.steps import Step, Tracer
 
 _OLD = ".old"

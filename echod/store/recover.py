@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import structlog
-
+from echod.logger import get_logger
 from echod.store.apply import apply
 from echod.store.desk import Desk
 from echod.store.faults import told
 from echod.store.records import Record, RecordState
 from echod.store.steps import Step
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _OURS = re.compile(r"\..+\.echod-(?P<tag>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
 
-from echod.memory.document import Block, Document
+from echod.days import local_day
 from echod.memory.identity import entry_ids
+from echod.memory.model import Block, Document
 from echod.memory.policy import Rule
-from echod.memory.policy.archive_text import REMOVED, ArchivedEntry, archive_name, archive_text, archived_entry
+from echod.memory.policy.archive import REMOVED, ArchivedEntry, archive_name, archive_text, archived_entry
 from echod.memory.redact import redact, redact_entry
 from echod.store.desk import Desk
 from echod.store.layout import MEMORY
@@ -55,7 +55,7 @@ def as_kept(
         rule: why, as the archive names it.
         file: the file's name.
     """
-    role, day = desk.ground.role.name, _local_day(desk)
+    role, day = desk.ground.role.name, local_day(desk.clock())
     standing = set(entry_ids(role, after))
     return [
         block.text if own is None or own in standing else archived_entry(block, own, role, rule, day, file=file)
@@ -76,17 +76,13 @@ def leaving(
         reason: why, in words for a person who reads the archive.
         job: the job that takes them out; None where no job does.
     """
-    day = _local_day(desk)
+    day = local_day(desk.clock())
     above = f"<!-- echod: {reason}, {day.isoformat()} -->\n".encode()
     composed = b"".join(above + kept for one in left if (kept := _kept(one, job)))
     if not composed:
         return ()
     name = archive_name(day.year, _sizes(desk), len(composed), stem=REMOVED)
     return ((desk.ground.path_of(name), composed),)
-
-
-def _local_day(desk: Desk) -> date:
-    return datetime.fromtimestamp(desk.clock()).astimezone().date()
 
 
 def _kept(left: str | ArchivedEntry, job: int | None) -> bytes:

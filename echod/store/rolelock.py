@@ -16,9 +16,10 @@ from pathlib import Path
 
 from echod.store.commons import LOCK, commons_of
 from echod.store.faults import Busy, told
-from echod.store.fsops import Dir, UnsupportedError, open_dir, rename_new
+from echod.store.fsops import Dir, open_dir
 from echod.store.journal import RoleJournal
 from echod.store.layout import Role
+from echod.store.renames import UnsupportedError, rename_new
 
 STALE_SECONDS = 30.0
 

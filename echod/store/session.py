@@ -11,14 +11,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-import structlog
-
+from echod.logger import get_logger
 from echod.store.absence import remember_absence
 from echod.store.absorb import follow
-from echod.store.changeset import ChangeSet, Origin, digest
+from echod.store.changeset import ChangeSet, Origin
 from echod.store.commit import commit
 from echod.store.conserve import hold
 from echod.store.desk import Desk
+from echod.store.digests import digest
 from echod.store.faults import Busy, Refused, StoreFault, told
 from echod.store.heal import head_of, healed_memory
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, each_findings_file
@@ -26,7 +26,7 @@ from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, P
 from echod.store.reviews import Question, ask
 from echod.store.snapshot import MAX_FILE_BYTES, NotSettled, Snapshot, Unsettled, too_large, unreadable
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _MOST_FINDINGS, _MOST_FINDINGS_BYTES = 600, 1 << 20
 """Of a role's findings no more is read at once: more than a job takes up, and yet nothing that grows with the role."""

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.store.changeset import digest
+from echod.store.digests import digest
 from echod.store.faults import Busy
 from echod.store.fsops import Dir, read_all
 from echod.store.lease import Writers, read_lease

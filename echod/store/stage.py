@@ -10,12 +10,11 @@ import errno
 import os
 import stat
 
-import structlog
-
+from echod.logger import get_logger
 from echod.store.faults import Refused
 from echod.store.fsops import Dir, sync, write_all
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
 _NEW_FILE = 0o666  # less the umask, like any other program's new file

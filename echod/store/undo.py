@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from echod.memory.alignment import content
-from echod.memory.document import Block, Document, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.merge import Unmergeable, merge
+from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
 from echod.store.absence import remember_absence

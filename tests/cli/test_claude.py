@@ -12,7 +12,8 @@ import pytest
 from echod import __version__
 from echod.cli.claude import MARKETPLACE, PLUGIN, PLUGIN_ID, connecting_commands
 from echod.hooks.run import EVENTS
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.support import Home
 
 # What Claude Code knows.

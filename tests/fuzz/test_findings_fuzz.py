@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.memory.loose_findings import files
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]

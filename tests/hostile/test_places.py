@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.hostile.conftest import SECRET_OUTSIDE, Target, inventory
 from tests.hostile.test_files import KINDS, sparse
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from echod.errors import EchodError
+from echod.packs.inventory import take_inventory
 from echod.packs.manifests import STEPS, agree
-from echod.packs.room import take_inventory
 from tests.hostile.conftest import SECRET_OUTSIDE, inventory
 from tests.hostile.test_places import SHAPES
 from tests.packs.conftest import Shelf, shelf, team

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.hostile.conftest import Target, inventory
 from tests.support import finding
 

@@ -18,7 +18,8 @@ from echod.jobs import observe
 from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.outcome import Outcome
 from echod.jobs.spool import Spool
-from echod.memory.document import Document, Form, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Form
 from echod.settings import TEAMS
 from echod.state.database import Database
 from echod.state.observed import Heard, ObservedLog

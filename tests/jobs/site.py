@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
+from echod.days import local_day
 from echod.jobs import compress, consolidate, prune, scrub
 from echod.jobs.facts import facts_of, note_entries
 from echod.jobs.outcome import Outcome
 from echod.jobs.pins import pin_what_came_back
-from echod.jobs.proposal import local_day
 from echod.jobs.reading import Reading
 from echod.jobs.scan import candidates
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import Facts, Policy
 from echod.state.database import Database
 from echod.state.entries import EntryLog

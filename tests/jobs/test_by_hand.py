@@ -14,11 +14,12 @@ import pytest
 from echod.jobs import forgetting, prune, raising, remembering, resetting, restoring
 from echod.jobs.archives import Kept, archived_entries
 from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Layer
 from echod.memory.notes import Note
 from echod.memory.policy import Policy, Rule
-from echod.memory.policy.archive_text import ARCHIVE_LIMIT
+from echod.memory.policy.archive import ARCHIVE_LIMIT
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.store.engine import Engine

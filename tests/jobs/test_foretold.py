@@ -21,8 +21,9 @@ from echod.daemon.lookout import look_out
 from echod.daemon.wiring import furnish
 from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Done
-from echod.memory.document import Block, Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, read_archive
 from echod.memory.policy.condense import is_condensed
 from echod.memory.redact import redact_entry

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from echod.days import local_day
 from echod.jobs.counted import Counted
 from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.outcome import Blocked, Deferred, Done
-from echod.jobs.proposal import local_day
 from echod.jobs.survey import Survey
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive
 from echod.state.queue import LONGEST_DEFERRAL_SECONDS
 from echod.store import layout

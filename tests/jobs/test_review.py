@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echod.days import local_day
 from echod.jobs import answering, consolidate, prune
 from echod.jobs.care import Care
 from echod.jobs.counted import Counted
@@ -23,13 +24,13 @@ from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.proposal import local_day
 from echod.jobs.reading import Reading
 from echod.jobs.review import Review
 from echod.jobs.review_items import Item
 from echod.memory.consolidate import Consolidation
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from echod.memory.policy import Policy, read_archive
 from echod.state.answers import Answer
 from echod.state.database import Database

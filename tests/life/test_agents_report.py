@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.hooks.events import hook, rune_team, session_start, start_hook, teammate
 from tests.support import Home, daemon, until
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from tests.support import NO_PRUNING, Home, corpus, finding, project
 
 

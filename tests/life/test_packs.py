@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from tests.life.files import HEAD, TODAY, learning, observation
 from tests.packs.conftest import Team
 from tests.support import Home, daemon, project, until

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from tests.life.files import HEAD, TODAY, crowded, learning, observation, protected
 from tests.support import Home, finding, project
 

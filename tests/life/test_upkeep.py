@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from echod.memory.policy import read_archive
 from tests.life.files import HEAD, TODAY, crowded, grown, learning, observation, protected
 from tests.support import Home, daemon, project, until

@@ -17,8 +17,9 @@ from echod.memory.compose import (
     tidied,
     with_entries,
 )
-from echod.memory.document import Document, Form, Layer, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.findings import Finding
+from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.new_file import new_memory_file
 
 FEB_11 = date(2026, 2, 11)

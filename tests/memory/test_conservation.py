@@ -15,7 +15,8 @@ from echod.memory.conservation import (
     standing_in,
     violations,
 )
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.redact import redact
 
 HEAD = "# Memory\n\n"

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
-from echod.memory.document import Document, Fault, Layer, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Fault, Layer, Unreadable
 from tests.support import corpus
 
 TODAY = date(2026, 3, 2)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 
-from echod.memory.document import Block, Document, Unreadable, parse, parse_block
+from echod.memory.document import parse, parse_block
+from echod.memory.model import Block, Document, Unreadable
 from tests.memory import strategies
 
 law = settings(max_examples=100, deadline=None)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.document import Document, Fault, Form, Layer, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Fault, Form, Layer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```markdown (\S+) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Block, Document, Entry, Form, Layer, Span, parse, parse_block
+from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_confidence, with_layer, with_verified
+from echod.memory.model import Block, Document, Entry, Form, Layer, Span
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

@@ -9,8 +9,8 @@ from datetime import date
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Unreadable
 from echod.memory.findings import Finding, read_findings
+from echod.memory.model import Unreadable
 from tests.memory.loose_findings import files
 
 FILE_DATE = date(2026, 3, 1)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from echod.memory.document import Document, Entry, Form, Layer, parse, parse_block
+from echod.memory.document import parse, parse_block
+from echod.memory.model import Document, Entry, Form, Layer
 
 
 class Said(NamedTuple):

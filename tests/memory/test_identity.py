@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Block, Document, Layer, parse, parse_block
+from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_confidence, with_layer, with_verified
 from echod.memory.identity import (
     ID_LENGTH,
@@ -19,6 +19,7 @@ from echod.memory.identity import (
     normalise_title,
     resolve,
 )
+from echod.memory.model import Block, Document, Layer
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

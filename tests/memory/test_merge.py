@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.alignment import content, key, numbered_keys
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.model import Document
 
 HEAD = "<!-- echo-schema: v1 -->\n# Memory\n\n"
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Document, Form, Layer, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Form, Layer
 from echod.memory.observe import (
     LONGEST,
     Drop,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.redact import Redaction, Secret, find_secrets, redact, redact_entry
 from echod.memory.redact.values import replace
 

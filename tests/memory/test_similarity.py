@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Layer, parse
+from echod.memory.document import parse
+from echod.memory.model import Layer
 from echod.memory.similarity import (
     DEFAULT_THRESHOLDS,
     Learning,

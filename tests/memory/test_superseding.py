@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from echod.memory.policy import Rule, archive_text, read_archive
 
 TODAY = date(2026, 3, 10)

@@ -14,7 +14,7 @@ from echod.jobs import packing
 from echod.jobs.outcome import Outcome
 from echod.packs.check import PackState, state_of
 from echod.packs.room import PackRoom
-from echod.store.commons import make
+from echod.store.create import make_global
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
 from echod.store.plan import open_gate
@@ -63,7 +63,7 @@ class Shelf:
         """Install or update."""
         self.jobs += 1
         role = self.room.role(stack)
-        make(role)
+        make_global(role)
         with self.engine.open_role(role) as session:
             return packing.put(self.jobs, session, self.state(stack), open_gate, time.time)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.packs.agreement import Due, Step, compose_step, due_manifest, read_steps
 from echod.memory.packs.manifest import Manifest, compose_manifest
 from echod.memory.packs.renewal import Renewed, renewed

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import echod
-from echod.memory.document import Document, Entry, Form, Layer, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Entry, Form, Layer
 from echod.memory.redact import find_secrets
 from echod.memory.suspicion import speaks_to_agents
 

@@ -6,7 +6,8 @@ import pytest
 
 from echod.daemon.heartbeat import Liveness, State
 from echod.paths import Paths
-from echod.service.choose import how_to_help, how_to_start, service_for
+from echod.service.advice import how_to_help, how_to_start
+from echod.service.choose import service_for
 from echod.service.errors import ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.recorded import Recorded

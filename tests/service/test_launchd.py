@@ -8,7 +8,8 @@ import pytest
 from echod.daemon.heartbeat import Liveness, State
 from echod.errors import Exit
 from echod.service.errors import ForeignFileError, ServiceError
-from echod.service.launchd import FILE, LABEL, TRIES, LaunchdService, exit_code
+from echod.service.launchd import TRIES, LaunchdService, exit_code
+from echod.service.places import FILE, LABEL
 from echod.service.recorded import Recorded
 from tests.service.fakes import FakeSupervisor
 

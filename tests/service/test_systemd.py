@@ -8,8 +8,9 @@ import pytest
 from echod.daemon.heartbeat import Liveness, State
 from echod.errors import ConfigurationError
 from echod.service.errors import ForeignFileError, ServiceError
+from echod.service.places import UNIT
 from echod.service.recorded import Recorded
-from echod.service.systemd import UNIT, SystemdService
+from echod.service.systemd import SystemdService
 from tests.service.fakes import FakeSupervisor
 
 

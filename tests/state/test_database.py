@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from echod.errors import StateError
-from echod.memory.document import Layer
+from echod.memory.model import Layer
 from echod.state import connection
 from echod.state.database import Database
 from echod.state.entries import EntryLog

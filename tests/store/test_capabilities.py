@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from echod.store import fsops, lease
+from echod.store import lease, renames
 from echod.store.capabilities import Capabilities, probe
 from echod.store.commit import Overtaken
 from echod.store.faults import Busy
-from echod.store.fsops import Dir, UnsupportedError
+from echod.store.fsops import Dir
 from echod.store.lease import Writers
+from echod.store.renames import UnsupportedError
 from echod.store.steps import Step
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
@@ -28,7 +29,7 @@ def _cannot(_source: Dir, _name: str, _target: Dir, _new: str, _flags: int) -> N
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "_rename", _cannot)
+    monkeypatch.setattr(renames, "_rename", _cannot)
 
 
 @pytest.fixture

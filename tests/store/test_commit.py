@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changeset import Append, ChangeSet, Write, digest
+from echod.store.changeset import Append, ChangeSet, Write
 from echod.store.commit import Committed, Overtaken
+from echod.store.digests import digest
 from echod.store.faults import Busy, Refused, StoreFault
 from echod.store.steps import Step
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry

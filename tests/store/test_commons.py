@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from echod.store.changeset import ChangeSet, Consume, Origin, Write
-from echod.store.commons import DIRTY, LOCK, global_role, global_store, make, packs_store
+from echod.store.commons import DIRTY, LOCK, global_role, global_store, packs_store
+from echod.store.create import make_global
 from echod.store.engine import Engine
 from echod.store.faults import Busy, StoreFault
 from echod.store.layout import Role, store_at
@@ -33,7 +34,7 @@ def engine(tmp_path: Path) -> Engine:
 @pytest.fixture
 def pack(home: Path) -> Role:
     role = Role(packs_store(home), "fastapi")
-    make(role)
+    make_global(role)
     return role
 
 
@@ -79,7 +80,7 @@ def test_which_memory_echod_wrote_and_when_is_known_of_every_role(home: Path, en
     stores = {"a pack": ("fastapi", packs_store), "a pack called archive": ("archive", packs_store)}
     name, store_of = stores.get(which, ("", global_store))
     role = Role(store_of(home), name)
-    make(role)
+    make_global(role)
     path = PurePosixPath(name)
     writes = (Write(path / "MEMORY.md", None, TEXT), Write(path / "archive/MEMORY-2026-11-28.md", None, TEXT))
 
@@ -138,6 +139,6 @@ def test_no_symlink_is_followed_below_the_home(home: Path, engine: Engine, tmp_p
     (home / "echoes").symlink_to(outside)
 
     with pytest.raises(StoreFault, match=r"symbolic link|not a directory"):
-        make(Role(packs_store(home), "fastapi"))
+        make_global(Role(packs_store(home), "fastapi"))
 
     assert list(outside.iterdir()) == []

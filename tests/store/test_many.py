@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.store import layout
-from echod.store.changeset import Begin, ChangeSet, Consume, Write, digest
+from echod.store.changeset import Begin, ChangeSet, Consume, Write
+from echod.store.digests import digest
 from echod.store.engine import Engine
 from echod.store.fsops import Dir
 from echod.store.snapshot import MAX_FILE_BYTES

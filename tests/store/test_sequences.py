@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.store.changeset import Append, ChangeSet, Write
 from echod.store.commit import Committed
 from echod.store.limits import EngineLimits

@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.memory.policy import Rule, read_archive
-from echod.memory.policy.archive_text import ARCHIVE_LIMIT
-from echod.store.changeset import Append, ChangeSet, Origin, Write, digest
+from echod.memory.policy.archive import ARCHIVE_LIMIT
+from echod.store.changeset import Append, ChangeSet, Origin, Write
+from echod.store.digests import digest
 from echod.store.faults import Refused
 from tests.store.conftest import HEADER, Place, consolidation, entry
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from echod.memory.alignment import content
-from echod.memory.document import Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Unreadable
 
 HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
 _TITLE = re.compile(r"## Inscribed \u2014 (\S+) \(2026-11-01\)")

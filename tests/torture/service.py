@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from echod.errors import EchodError
-from echod.memory.document import Document
-from echod.store.changeset import Append, ChangeSet, Consume, Write, digest
+from echod.memory.model import Document
+from echod.store.changeset import Append, ChangeSet, Consume, Write
 from echod.store.commit import Committed
+from echod.store.digests import digest
 from echod.store.engine import Engine
 from echod.store.faults import Busy
 from echod.store.layout import Role, Store

@@ -81,7 +81,7 @@ def raise_(
     """
     from echod.cli.by_hand import Wish
     from echod.cli.one_entry import raise_entry
-    from echod.memory.document import Layer
+    from echod.memory.model import Layer
 
     raise_entry(shell_of(context), entry, Layer(layer.value), path, Wish(dry_run, yes, force))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from operator import itemgetter
 
-from echod.memory.document import Layer, Unreadable, parse
+from echod.memory.document import parse
 from echod.memory.findings.gleaning import Gleaned, glean, own_text
 from echod.memory.findings.sections import Section, is_empty_place, split
 from echod.memory.findings.spellings import read_confidence, read_date, read_layer, read_optional
@@ -22,6 +22,7 @@ from echod.memory.findings.stated import Fields, Said
 from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
 from echod.memory.findings.unfolding import unfolded
 from echod.memory.findings.wrapping import front_matter, unwrapped
+from echod.memory.model import Layer, Unreadable
 
 DEFAULT_LAYER = Layer.TRACED
 DEFAULT_CONFIDENCE = 0.5

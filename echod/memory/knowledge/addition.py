@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from echod.memory.compose import ComposeError, append_entries, newline_of
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
 
 
 def new_knowledge_file(role: str) -> bytes:

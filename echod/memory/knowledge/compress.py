@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.compose import newline_of
-from echod.memory.document import Block, Document, Entry, parse_block
+from echod.memory.document import parse_block
 from echod.memory.knowledge.blocks import compose_block
 from echod.memory.knowledge.material import Material, material_of
 from echod.memory.knowledge.topics import topics
+from echod.memory.model import Block, Document, Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.compose import ComposeError, with_entries
-from echod.memory.document import Block, Document, Entry, Form, Layer, Unreadable, parse_block
+from echod.memory.document import parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalise_title
+from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.packs.provenance import elevated_source, field_of, provenance
 from echod.memory.redact import redact_entry
 

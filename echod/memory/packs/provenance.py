@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from echod.memory.document import Document, Entry
+from echod.memory.model import Document, Entry
 
 _ELEVATED = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")

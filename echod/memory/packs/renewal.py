@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from echod.memory.alignment import align, content
-from echod.memory.document import Block, Document, Field, parse, parse_block
+from echod.memory.document import parse, parse_block
 from echod.memory.identity import normalise_title
 from echod.memory.merge import Unmergeable, merge
+from echod.memory.model import Block, Document, Field
 from echod.memory.packs.provenance import belongs_to
 
 

@@ -5,7 +5,7 @@ and today's date give a plan. A dry run shows a plan, a job carries out the very
 
 Read in this order: `memory.numbers`, `facts`, `score`, `standing` (how each entry stands today), `expiry` and
 `pressure` (in which order entries go), `condense`, `desk` and `prune` (what goes today), `explanation`, `promote`,
-`compress`, `archive_text` (the text of the archive and back).
+`compress`, `archive` (the text of the archive and back).
 
 For the jobs and commands on top:
 
@@ -30,20 +30,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from echod.memory.numbers import DEFAULT_POLICY, Policy
-from echod.memory.policy.archive_text import (
-    ARCHIVE_LIMIT,
-    Archive,
-    ArchivedEntry,
-    Damaged,
-    archive_name,
-    archive_text,
-    read_archive,
-)
 from echod.memory.policy.facts import Facts, History
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
 
 if TYPE_CHECKING:
+    from echod.memory.policy.archive import (
+        ARCHIVE_LIMIT,
+        Archive,
+        ArchivedEntry,
+        Damaged,
+        archive_name,
+        archive_text,
+        read_archive,
+    )
     from echod.memory.policy.compress import CompressPlan, plan_compress
     from echod.memory.policy.explanation import Explanation, RuleView, explain
     from echod.memory.policy.overlimit import OverLimit
@@ -83,6 +83,15 @@ __all__ = [
 _LOADED_WHEN_ASKED_FOR = {
     name: module
     for module, names in {
+        "archive": (
+            "ARCHIVE_LIMIT",
+            "Archive",
+            "ArchivedEntry",
+            "Damaged",
+            "archive_name",
+            "archive_text",
+            "read_archive",
+        ),
         "compress": ("CompressPlan", "plan_compress"),
         "explanation": ("Explanation", "RuleView", "explain"),
         "overlimit": ("OverLimit",),

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.knowledge import Source, compress
+from echod.memory.model import Document
 from echod.memory.numbers import Policy
-from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
+from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.facts import Facts
 from echod.memory.policy.lines import document_lines, room
 from echod.memory.policy.pressure import may_be_told

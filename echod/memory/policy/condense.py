@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 from echod.memory import scan
-from echod.memory.document import Block, Entry, parse_block
+from echod.memory.document import parse_block
 from echod.memory.knowledge.learnings import learnings
 from echod.memory.knowledge.sentences import first_sentence
+from echod.memory.model import Block, Entry
 from echod.memory.policy.lines import entry_lines
 from echod.memory.redact import redact
 

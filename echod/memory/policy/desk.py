@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from echod.memory.document import Block, Document
+from echod.memory.model import Block, Document
 from echod.memory.numbers import Policy
 from echod.memory.policy.condense import condensed
 from echod.memory.policy.lines import document_lines, room

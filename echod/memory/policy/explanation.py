@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Document, Layer
+from echod.memory.model import Document, Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.expiry import age_of, expires_on
 from echod.memory.policy.facts import Facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from echod.memory.document import Document
+from echod.memory.model import Document
 
 
 def room(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from echod.memory.document import Document
+from echod.memory.model import Document
 from echod.memory.numbers import Policy
 from echod.memory.policy.lines import document_lines, room
 from echod.memory.policy.standing import Standing

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from echod.memory.document import Layer
 from echod.memory.identity import normalise_title
+from echod.memory.model import Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.condense import is_condensed
 from echod.memory.policy.rules import Action, Rule

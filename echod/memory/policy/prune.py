@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Document, Layer
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
+from echod.memory.model import Document, Layer
 from echod.memory.numbers import Policy
-from echod.memory.policy.archive_text import ArchivedEntry, archive_name, archived_entry
+from echod.memory.policy.archive import ArchivedEntry, archive_name, archived_entry
 from echod.memory.policy.desk import Desk
 from echod.memory.policy.expiry import expired_at_any_size, expired_over_limit
 from echod.memory.policy.facts import Facts

@@ -6,7 +6,8 @@ text around it means. A plan that would do so is not carried out.
 
 from __future__ import annotations
 
-from echod.memory.document import Document, Unreadable, parse
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
 
 
 def reads_as_written(document: Document) -> bool:

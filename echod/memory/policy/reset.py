@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.document import Block, Document
 from echod.memory.identity import entry_ids
-from echod.memory.policy.archive_text import ArchivedEntry, archived_entry
+from echod.memory.model import Block, Document
+from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.rules import Rule
 
 

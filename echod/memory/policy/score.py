@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from echod.memory.document import Entry, Layer
+from echod.memory.model import Entry, Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.facts import History
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory import scan
-from echod.memory.document import Block, Document, Entry, Layer
 from echod.memory.identity import entry_ids
+from echod.memory.model import Block, Document, Entry, Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.facts import UNKNOWN_HISTORY, Facts, History
 from echod.memory.policy.lines import entry_lines, room

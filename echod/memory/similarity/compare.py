@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from echod.memory.document import Block, Entry, Layer
 from echod.memory.findings.titles import KINDS, read_title
 from echod.memory.identity import normalise_title
+from echod.memory.model import Block, Entry, Layer
 from echod.memory.similarity.contradiction import Claims, claims, contradiction
 from echod.memory.similarity.numbers import with_plain_numbers
 from echod.memory.similarity.words import fold, jaccard, stem, words

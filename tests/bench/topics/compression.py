@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from echod.memory.document import Block, Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.knowledge import knowledge_blocks, material_of, references_of
+from echod.memory.model import Block, Document, Layer
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, none
 from tests.bench.made import knowledge_file

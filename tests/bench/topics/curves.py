@@ -8,7 +8,8 @@ from functools import partial
 from statistics import median
 
 from echod.memory.consolidate import Consolidation, consolidate
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import Facts, Policy, plan_compress, plan_prune
 from tests.bench.figures import Curve, Figures
 from tests.bench.made import DAY, findings, knowledge_file, large_file, memory_file

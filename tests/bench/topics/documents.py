@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from tests.bench.figures import Figures, below, row
 from tests.bench.made import large_file
 from tests.bench.reference import in_turn

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.document import Block, Document, parse
+from echod.memory.document import parse
 from echod.memory.knowledge import (
     Material,
     compose_block,
@@ -21,6 +21,7 @@ from echod.memory.knowledge import (
 )
 from echod.memory.knowledge.blocks import packed
 from echod.memory.knowledge.topics import topics
+from echod.memory.model import Block, Document
 from echod.memory.redact import redact_entry
 from tests.memory import strategies
 

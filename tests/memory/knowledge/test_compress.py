@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from echod.memory.conservation import Change, violations
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import Source, compress, is_knowledge, references_of
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, Policy, archive_text, plan_compress
 from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document
 from echod.memory.policy import Facts, History, Policy, PrunePlan, plan_prune
 
 TODAY = date(2026, 11, 20)

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.alignment import content
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, archive_text, read_archive
-from echod.memory.policy.archive_text import archived_entry
+from echod.memory.policy.archive import archived_entry
 from echod.memory.policy.by_hand import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out
 from echod.memory.policy.condense import condensed
 from echod.memory.policy.reset import plan_reset

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from echod.jobs.first_prune import HOLD_SECONDS
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.topics import ALIKE
+from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, Action, Facts, History, Policy, Rule, plan_prune
 from echod.memory.policy.pressure import noise_budget
 from echod.memory.policy.score import EARLIEST

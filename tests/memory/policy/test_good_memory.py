@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from echod.memory.conservation import Change, violations
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
+from echod.memory.model import Document, Layer
 from echod.memory.policy import (
     Action,
     Facts,

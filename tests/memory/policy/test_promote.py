@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Policy, plan_promotion
 from tests.memory.policy.samples import ROLE, TODAY, entry, known, memory, observation
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from echod.memory.document import Document, parse
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import Facts, History, Policy, plan_prune
 from echod.memory.policy.lines import entry_lines
 from echod.memory.redact import redact

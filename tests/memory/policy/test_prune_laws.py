@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from echod.memory.conservation import Change, violations
-from echod.memory.document import Document, Layer, parse
+from echod.memory.document import parse
 from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Action, Facts, History, Policy, PrunePlan, Rule, archive_text, plan_prune
 from echod.memory.policy.lines import document_lines
 from echod.memory.redact import redact, redact_entry

@@ -1,0 +1,86 @@
+"""The logger of a module: structlog's, which is loaded and set up with the first line.
+
+A command that only looks seldom writes a line, and loading structlog would take longer than looking. What lines look
+like and where they go is told in `echod.log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+
+
+class _SetUp:
+    """What is to be done before the first line; one for the process, as the standard library's log is."""
+
+    def __init__(self) -> None:
+        self._todo: Callable[[], None] | None = None
+
+    def later(self, configure: Callable[[], None]) -> None:
+        self._todo = configure
+
+    def now(self) -> None:
+        todo = self._todo
+        self.is_done()
+        if todo is not None:
+            todo()
+
+    def is_done(self) -> None:
+        self._todo = None
+
+
+_SET_UP = _SetUp()
+
+
+class Logger:
+    """Writes lines: a constant snake_case event with fields, never the text of a memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, **fields: object) -> None:
+        """What only helps to find a fault in echod."""
+        self._lines.debug(event, **fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """What happened."""
+        self._lines.info(event, **fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """What a person may have to look at."""
+        self._lines.warning(event, **fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """What did not work."""
+        self._lines.error(event, **fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """What did not work, with the traceback of the exception that is being handled."""
+        self._lines.exception(event, **fields)
+
+    @cached_property
+    def _lines(self) -> BoundLogger:
+        _SET_UP.now()
+        import structlog  # noqa: PLC0415  slow to load
+
+        lines: BoundLogger = structlog.get_logger(self._name)
+        return lines
+
+
+def get_logger(name: str) -> Logger:
+    """The logger of the module of that name."""
+    return Logger(name)
+
+
+def configure_before_first_line(configure: Callable[[], None]) -> None:
+    """Have the log set up when a line is written, and never if none is. A later call replaces an earlier one."""
+    _SET_UP.later(configure)
+
+
+def is_configured() -> None:
+    """The log is set up: what was to be done before the first line is not done any more."""
+    _SET_UP.is_done()

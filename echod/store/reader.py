@@ -1,0 +1,177 @@
+"""What stores and their journal say, for whoever only looks: takes no lock, repairs nothing, writes nothing.
+
+What is asked of a hundred projects at once loads nothing that takes a memory apart or commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from echod.store.faults import Refused, told
+from echod.store.journal import Journal
+from echod.store.layout import Role, Store
+from echod.store.limits import EngineLimits
+from echod.store.reviews import Question, Review, asked, noted
+from echod.store.steps import Tracer, untraced
+
+if TYPE_CHECKING:
+    from echod.store.capabilities import Probes
+    from echod.store.desk import Desk, Readings
+    from echod.store.ground import Ground
+    from echod.store.history import Done, Rewrite
+    from echod.store.records import Record
+    from echod.store.rolelock import RoleLock
+    from echod.store.session import RoleSession, RoleView
+    from echod.store.undo import Preview
+
+
+class Reader:
+    """All stores and their journal, without a way to change them."""
+
+    def __init__(
+        self, journal: Path, *, limits: EngineLimits, clock: Callable[[], float], trace: Tracer = untraced
+    ) -> None:
+        self._journal = Journal(journal)
+        self._limits = limits
+        self._clock = clock
+        self._trace = trace
+
+    def peek(self, role: Role) -> RoleView:
+        """What a role holds, for whoever only looks (report mode, dry runs): no lock, no healing, nothing written.
+
+        Raises:
+            Busy: the memory file is being written.
+            StoreFault: the role cannot be read.
+        """
+        with self.only_look(role) as session:
+            return session.read()
+
+    @contextmanager
+    def only_look(self, role: Role) -> Iterator[RoleSession]:
+        """A session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs).
+
+        Raises:
+            StoreFault: the role's directory cannot be opened.
+        """
+        from echod.store.ground import stand_on  # noqa: PLC0415  slow to load, as is what follows
+        from echod.store.session import RoleSession, plain_memory  # noqa: PLC0415
+
+        with told("look into", role.path), stand_on(role) as ground:
+            yield RoleSession(self._unlocked(ground), plain_memory)
+
+    def gave_back(self, role: Role) -> frozenset[str]:
+        """Digests of findings files that undos gave back to a role, and that are not folded in again unasked."""
+        with told("read the journal in", self._journal.root):
+            return self._journal.of(role).undone()
+
+    def owes(self, store: Store) -> bool:
+        """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
+        return any(self._journal.of(role).open_records() for role in self._roles(store))
+
+    def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
+        """Commits that are still known, newest first; of every store with a journal if none is named."""
+        from echod.store.history import history  # noqa: PLC0415
+
+        with told("read the journal in", self._journal.root):
+            return history(self._journal, self._journal.stores() if stores is None else stores)
+
+    def rewrites(self, role: Role) -> tuple[Rewrite, ...]:
+        """The known commits of a role that wrote its memory file, oldest first, with the file before and after each.
+
+        A commit whose contents the journal does not keep any more is left out.
+        """
+        from echod.store.history import rewrites  # noqa: PLC0415
+
+        with told("read the journal in", self._journal.root):
+            return rewrites(self._journal, role, self._readings)
+
+    def highest_job(self) -> int:
+        """The highest job number the journal knows (a rebuilt database must count on from there); 0 for none."""
+        return max((done.job for done in self.history() if done.job is not None), default=0)
+
+    def preview_undo(self, job: int) -> tuple[Preview, ...]:
+        """What `undo` would do now, newest commit first; for whoever only looks: no lock, nothing written.
+
+        Raises:
+            Busy, Refused, StoreFault: as `undo` would.
+        """
+        return tuple(self._preview(done) for done in self._standing(job))
+
+    def _standing(self, job: int) -> list[Done]:
+        """The commits of a job that can be taken back, newest first."""
+        known = [done for done in self.history() if done.job == job]
+        todo = [done for done in known if done.undone_by is None]
+        oldest = self._clock() - self._limits.undo_days * 86_400
+        if not known:
+            raise Refused(f"Job {job} changed nothing that is still known; see `echod log`.")
+        if not todo:
+            raise Refused(f"Job {job} was undone already, by job {known[0].undone_by}.")
+        if any(done.at < oldest for done in todo):
+            raise Refused(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
+        return todo
+
+    def reviews(self, store: Store) -> tuple[Review, ...]:
+        """What a person should look at in a store, oldest first."""
+        roots = (self._journal.of(role).root for role in self._roles(store))
+        return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
+
+    def questions(self, store: Store) -> tuple[Question, ...]:
+        """What findings that were folded in ask a person for, oldest first."""
+        found: list[Question] = []
+        for journal in map(self._journal.of, self._roles(store)):
+            if questions := asked(journal.root):
+                consumed = journal.known_keys()
+                found += [question for question in questions if question.key in consumed]
+        return tuple(sorted(found, key=lambda question: question.at))
+
+    def own_writes(self, store: Store) -> Mapping[Path, int]:
+        """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
+        return {
+            store.root / path: mtime
+            for role in self._roles(store)
+            for path, mtime in self._journal.of(role).own_writes().items()
+        }
+
+    def _roles(self, store: Store) -> tuple[Role, ...]:
+        with told("read the journal in", self._journal.root):
+            return self._journal.roles(store)
+
+    def _preview(self, done: Done) -> Preview:
+        from echod.store.ground import stand_on  # noqa: PLC0415
+        from echod.store.undo import preview_record  # noqa: PLC0415
+
+        with told("look into", done.role.path), stand_on(done.role) as ground:
+            return preview_record(self._unlocked(ground), self._record(done))
+
+    def _record(self, done: Done) -> Record:
+        from echod.store.history import records_of  # noqa: PLC0415
+
+        return next(record for record in records_of(self._journal, done.role) if record.seq == done.seq)
+
+    def _unlocked(self, ground: Ground) -> Desk:
+        """What a look works with; nothing can be committed with it."""
+        from echod.store.rolelock import RoleLock  # noqa: PLC0415
+
+        return self._at(ground, RoleLock(ground.role, None, self._clock()))
+
+    def _at(self, ground: Ground, lock: RoleLock) -> Desk:
+        from echod.store.desk import Desk  # noqa: PLC0415
+
+        journal = self._journal.of(ground.role)
+        return Desk(ground, journal, self._limits, self._clock, self._trace, lock, self._readings, self._probes)
+
+    @cached_property
+    def _readings(self) -> Readings:
+        from echod.store.desk import Readings  # noqa: PLC0415
+
+        return Readings()
+
+    @cached_property
+    def _probes(self) -> Probes:
+        from echod.store.capabilities import Probes  # noqa: PLC0415
+
+        return Probes()
