@@ -76,7 +76,10 @@ class ProjectSettingsRead:
     warnings: tuple[str, ...]
 
 
+_NONE = ProjectSettingsRead(ProjectSettings(), None, ())
+
 _Look: TypeAlias = tuple[tuple[int, ...] | None, ...]
+_NO_FILES: _Look = (None,) * len(FILES)
 
 
 class _RefusedError(Exception):
@@ -97,7 +100,7 @@ def read_project_settings(project: Path) -> ProjectSettingsRead:
             return ProjectSettingsRead(ProjectSettings(), file, (f"{file} is not read: {reason}; mend or remove it.",))
         if data is not None:
             return _understood(data, file)
-    return ProjectSettingsRead(ProjectSettings(), None, ())
+    return _NONE
 
 
 class ProjectSettingsReader:
@@ -113,20 +116,24 @@ class ProjectSettingsReader:
     def read(self, project: Path) -> ProjectSettingsRead:
         """As `read_project_settings`."""
         # Looked at before it is read: a change in between is then seen the next time.
-        look = tuple(_stamp(project / directory / name) for directory, name in FILES)
+        look = tuple(_stamp(f"{project}/{directory}/{name}") for directory, name in FILES)
         known = self._known.get(project)
         if known is not None and known[0] == look:
             return known[1]
-        read = read_project_settings(project)
+        # Most projects have none, and to look a second time would be half of the price.
+        read = _NONE if look == _NO_FILES else read_project_settings(project)
         self._known[project] = (look, read)
         return read
 
 
-def _stamp(file: Path) -> tuple[int, ...] | None:
+def _stamp(file: str) -> tuple[int, ...] | None:
+    """What tells that a file changed; None where there is none, the error's number where that cannot be told."""
     try:
-        status = file.lstat()
-    except OSError:
+        status = os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        return (error.errno or 0,)
     # The change time too: no tool can set it back.
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 

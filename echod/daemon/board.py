@@ -66,9 +66,10 @@ class Board:
     def refresh(self, stores: Iterable[Store], now: float) -> None:
         """Look at these stores again."""
         for store in stores:
-            verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_of(store.project), now)
-            care = self._lookout.care(store.project)
-            self._asides[store.project] = self._lookout.settings_warnings(store.project)
+            verdict = self._lookout.gatekeeper.ask(store.project, layout.stores_below(store.project), now)
+            wishes = self._lookout.wishes.read(store.project)
+            care = self._lookout.care_for(wishes.settings)
+            self._asides[store.project] = wishes.warnings
             kept = self._kept[store.key] = kept_back(self._lookout.reader, store)
             items = self._lookout.reviews.items(store, care, kept, now)
             counted = self._lookout.survey.of(store, care.policy.memory_line_limit, gate_report(verdict))

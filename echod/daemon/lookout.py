@@ -19,7 +19,7 @@ from echod.jobs.spool import Spool
 from echod.jobs.survey import Survey
 from echod.packs.room import PackRoom
 from echod.paths import Paths, claude_home
-from echod.project_settings import ProjectSettingsReader
+from echod.project_settings import ProjectSettings, ProjectSettingsReader
 from echod.projects import Projects
 from echod.settings import Settings
 from echod.state.database import Database
@@ -79,7 +79,10 @@ class Lookout:
 
     def care(self, project: Path) -> Care:
         """What may be done to the project's memory beyond consolidation, and by which numbers."""
-        asked = self.wishes.read(project).settings
+        return self.care_for(self.wishes.read(project).settings)
+
+    def care_for(self, asked: ProjectSettings) -> Care:
+        """The same, for what the project's settings say."""
         return Care(
             policy=self.settings.policy_numbers(asked.line_limit(self.settings.memory_line_limit)),
             prune=asked.prune,
@@ -95,10 +98,6 @@ class Lookout:
         """After how many days a doc pack is stale: the least that these projects say, else the user's setting."""
         asked = (self.wishes.read(project).settings.staleness_days for project in projects)
         return min((days for days in asked if days is not None), default=self.settings.packs.staleness_days)
-
-    def settings_warnings(self, project: Path) -> tuple[str, ...]:
-        """What in the project's own settings file was not understood, a sentence each."""
-        return self.wishes.read(project).warnings
 
 
 @contextmanager

@@ -71,30 +71,33 @@ class Counted:
 
     def of(self, file: Path) -> Count:
         """What is in a memory or knowledge file; nothing where there is none."""
+        return self.at(file)[1]
+
+    def at(self, file: Path) -> tuple[Stamp | None, Count]:
+        """The same, with the stamp of the file that was counted; None for one that is left alone, or is not there."""
         name = str(file)
         self._asked.add(name)
         try:
             status = file.lstat()
         except FileNotFoundError:
-            return Count(0)
+            return None, Count(0)
         except OSError as error:
-            return Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
+            return None, Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
         if not S_ISREG(status.st_mode):
-            return Count(None, problem=f"{file.name} is not a plain file; echod leaves it alone.")
+            return None, Count(None, problem=f"{file.name} is not a plain file; echod leaves it alone.")
         if status.st_size > SIZE_LIMIT:
-            return Count(None, problem=f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
+            return None, Count(None, problem=f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
         stamp = stamp_of(status)
         known = self._known.get(name)
         if known is not None and known[0] == stamp:
-            return known[1]
+            return known
         try:
             data = read_plain(file, SIZE_LIMIT)
         except OSError as error:  # also for a moment only, so this is not kept
-            return Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
-        count = _count(file.name, data)
-        self._known[name] = (stamp, count)
+            return None, Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
+        known = self._known[name] = (stamp, _count(file.name, data))
         self.has_news = True
-        return count
+        return known
 
 
 def _count(name: str, data: bytes) -> Count:

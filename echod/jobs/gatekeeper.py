@@ -70,14 +70,14 @@ class Gatekeeper:
 
     def ask(self, project: Path, stores: Sequence[Store], now: float) -> Verdict:
         """The verdict on a project at `now` (Unix seconds)."""
-        own_writes = {path: mtime for store in stores for path, mtime in self._reader.own_writes(store).items()}
         declared = self._workflows.current(str(project), now) if self._workflows else ()
         observations = observe(
             project,
             [store.root for store in stores],
             claude_home=self._claude_home,
             processes=self._processes,
-            own_writes=own_writes,
+            changed_since=now - self._limits.quiet_seconds,
+            own_write=self._reader.own_write,
             declared=[DeclaredWorkflow(d.name, d.pid, d.pid_started, d.began, d.until) for d in declared],
             last_ended=self._workflows.last_ended(str(project)) if self._workflows else None,
         )

@@ -92,7 +92,7 @@ class Looks:
 
     def at(self, role: Role) -> Glance:
         """A role's memory file; nothing where it cannot be read or understood, which is told elsewhere."""
-        stamp, count = seen_stamp(role.memory), self._counted.of(role.memory)
+        stamp, count = self._counted.at(role.memory)
         if stamp is None or count.lines is None:
             return Glance()
         suspicious: tuple[Seen, ...] = ()

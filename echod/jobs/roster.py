@@ -55,7 +55,7 @@ def call(projects: Iterable[Path]) -> Roster:
     for project in dict.fromkeys(map(layout.project_root, projects)):
         awaited.update(project / below for below in layout.STORE_DIRS)
         try:
-            found = layout.stores_of(project) if project.is_dir() else None
+            found = layout.stores_below(project) if project.is_dir() else None
         except OSError:
             found = None
         if found is None:

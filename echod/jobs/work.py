@@ -140,7 +140,7 @@ class Worker:
         log.info("tidied", jobs=jobs, journal_bytes=freed)
 
     def _verdict(self, store: Store) -> Verdict:
-        return self._gatekeeper.ask(store.project, layout.stores_of(store.project), self._clock())
+        return self._gatekeeper.ask(store.project, layout.stores_below(store.project), self._clock())
 
     def _run(self, job: Job) -> Finished:
         started = self._clock()

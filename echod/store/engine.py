@@ -131,6 +131,7 @@ class Engine(Reader):
         try:
             with told("recover", role.path):
                 release_left_behind(role, journal)
+                journal.list_undos()
                 if not any(r.state is RecordState.INTENT for r in journal.open_records()):
                     return Recovery()
                 with self._desk(role) as desk:

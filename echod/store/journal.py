@@ -6,6 +6,7 @@
     {journal}/{store}/{role}/images/     contents, named by digest
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
     {journal}/{store}/{role}/ledger      findings consumed (+) or given back (-), one line each, by commit
+    {journal}/{store}/{role}/undos       numbers of the commits that undo one, one a line
     {journal}/{store}/{role}/undone      findings given back by undos that are forgotten, one digest a line
     {journal}/{store}/{role}/undoings    commits that are forgotten and undid one or were undone, one JSON line each
     {journal}/{store}/{role}/tag         marks the dot-files this journal owns in the store
@@ -19,10 +20,12 @@ Only one process may use a journal for writing at a time (the worker lock sees t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +66,7 @@ class _Undoing:
     gave_back: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass
 class RoleJournal:
     """The journal of one role.
 
@@ -76,15 +79,19 @@ class RoleJournal:
     root: Path
     swept: bool = False
     settled: set[tuple[int, float]] = field(default_factory=set)
-    _open: Shelf[Record] = field(init=False)
-    _closed: Shelf[_Undoing] = field(init=False)
-    _ledger: Ledger = field(init=False)
     _noted: tuple[tuple[int, int, int], tuple[KnownState, ...]] | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self._open = Shelf(self.root / "records", lambda record: record)
-        self._closed = Shelf(self.root / "closed", _undoing)
-        self._ledger = Ledger(self.root / "ledger")
+    @cached_property
+    def _open(self) -> Shelf[Record]:
+        return Shelf(self.root / "records", lambda record: record)
+
+    @cached_property
+    def _closed(self) -> Shelf[_Undoing]:
+        return Shelf(self.root / "closed", _undoing)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.root / "ledger")
 
     @property
     def images(self) -> Images:
@@ -119,6 +126,8 @@ class RoleJournal:
 
     def save(self, record: Record) -> None:
         """Write an open record durably, replacing its earlier version."""
+        if record.undoes:
+            self._list_undo(record.seq)
         self._open.put(record)
 
     def forget(self, record: Record) -> None:
@@ -144,6 +153,8 @@ class RoleJournal:
         if record.undoes or any(record.seq in undoing.undoes for undoing in self._undoings()):
             append_line(self.root / "undoings", _undoing_line(_undoing(record)))
         self._closed.drop(record)
+        if record.undoes and (listed := self._listed_undos()):
+            replace_lazily(self.root / "undos", _lines(seq for seq in listed if seq != record.seq))
 
     def newest_state(self) -> KnownState | None:
         """The last of `states`, found without looking at all of them; None where there is none."""
@@ -182,10 +193,19 @@ class RoleJournal:
 
         A person asks by undoing the undo.
         """
-        undoings = [*(_undoing(record) for record in self.open_records() if record.undoes), *self._closed.gists()]
+        undoings = tuple(self._undos())
         redone = {seq for undoing in undoings for seq in undoing.undoes}
         given_back = {name for undoing in undoings if undoing.seq not in redone for name in undoing.gave_back}
         return frozenset(given_back.union(lines_of(self.root / "undone")))
+
+    def list_undos(self) -> None:
+        """Write down which commits undo one, if an earlier version did not; to be called before anything is committed.
+
+        Whoever looks at a hundred projects then reads those commits only, of all that are kept.
+        """
+        if self._listed_undos() is None:
+            found = (undoing.seq for undoing in self._undoings_kept() if undoing.undoes)
+            replace_file(self.root / "undos", _lines(found))
 
     def undone_jobs(self) -> frozenset[int]:
         """Jobs that were taken back in this role and not done again, however long ago."""
@@ -252,10 +272,39 @@ class RoleJournal:
         """Every stage belongs to a commit that is written down, or is gone."""
         (self.root / "staging").unlink(missing_ok=True)
 
-    def _undoings(self) -> Iterator[_Undoing]:
-        """What is known of every commit, and of those that are forgotten and have to do with an undo."""
+    def _list_undo(self, seq: int) -> None:
+        self.list_undos()
+        if seq not in (self._listed_undos() or ()):
+            append_line(self.root / "undos", str(seq))
+
+    def _listed_undos(self) -> tuple[int, ...] | None:
+        """Commits that may undo one, and every one that does; None where that is not written down."""
+        try:
+            text = (self.root / "undos").read_text()
+        except FileNotFoundError:
+            return None
+        return tuple(int(line) for line in text.split() if line.isdecimal())
+
+    def _undos(self) -> Iterator[_Undoing]:
+        """Every commit that undoes one and is kept, and maybe others."""
+        listed = self._listed_undos()
+        if listed is None:
+            yield from self._undoings_kept()
+            return
+        for seq in listed:
+            # A commit that is being closed is in both places for a while; open first, so that it is found in one.
+            record = self._open.gist_of(seq)
+            undoing = self._closed.gist_of(seq) if record is None else _undoing(record)
+            if undoing is not None:
+                yield undoing
+
+    def _undoings_kept(self) -> Iterator[_Undoing]:
         yield from map(_undoing, self.open_records())
         yield from self._closed.gists()
+
+    def _undoings(self) -> Iterator[_Undoing]:
+        """What is known of every commit, and of those that are forgotten and have to do with an undo."""
+        yield from self._undoings_kept()
         kept = _json_lines(self.root / "undoings")
         yield from (_Undoing(line["seq"], line["job"], tuple(line["undoes"])) for line in kept)
 
@@ -278,6 +327,7 @@ class Journal:
 
     root: Path
     _roles: dict[tuple[str, str], RoleJournal] = field(default_factory=dict)
+    _stores: dict[str, Path] = field(default_factory=dict)
 
     def of(self, role: Role) -> RoleJournal:
         """The journal of a role, created when first written."""
@@ -296,13 +346,15 @@ class Journal:
             made = journal.root.stat()
             tag = digest(f"{journal.root}:{made.st_ino}:{made.st_mtime_ns}".encode())[:6]
             replace_file(journal.root.parent / "project", role.store.key.encode())
+            journal.list_undos()
             replace_file(journal.root / "tag", tag.encode())
         return journal
 
     def roles(self, store: Store) -> tuple[Role, ...]:
         """The roles of a store that have a journal, whether or not their directories still exist."""
         try:
-            names = sorted(p.name for p in self._store_dir(store).iterdir() if p.is_dir())
+            with os.scandir(self._store_dir(store)) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir())
         except FileNotFoundError:
             return ()
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
@@ -316,7 +368,9 @@ class Journal:
         return tuple(store_at(Path(p.read_text())) for p in named)
 
     def _store_dir(self, store: Store) -> Path:
-        return self.root / digest(store.key.encode())[:16]
+        if store.key not in self._stores:
+            self._stores[store.key] = self.root / digest(store.key.encode())[:16]
+        return self._stores[store.key]
 
 
 def _given_back(record: Record) -> Iterator[str]:
@@ -328,6 +382,10 @@ def _given_back(record: Record) -> Iterator[str]:
 
 def _undoing(record: Record) -> _Undoing:
     return _Undoing(record.seq, record.job, record.undoes, tuple(_given_back(record)))
+
+
+def _lines(numbers: Iterable[int]) -> bytes:
+    return "".join(f"{number}\n" for number in numbers).encode()
 
 
 def _undoing_line(undoing: _Undoing) -> str:

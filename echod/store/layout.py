@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath
 
@@ -43,19 +44,22 @@ class Store:
         return str(self.root)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Role:
-    """A directory in a store; discovered, never taken from a fixed list."""
+    """A directory in a store; discovered, never taken from a fixed list.
+
+    Its paths are made once: to join them again and again would be a tenth of a look at a hundred projects.
+    """
 
     store: Store
     name: str
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The role's directory."""
         return self.store.root / self.name
 
-    @property
+    @cached_property
     def memory(self) -> Path:
         """What agents load: `MEMORY.md`."""
         return self.path / MEMORY
@@ -73,7 +77,11 @@ def project_root(path: Path) -> Path:
 
 def stores_of(project: Path) -> tuple[Store, ...]:
     """The stores of a project, `.rune` before `.claude`. A symlinked store directory is none."""
-    root = project_root(project)
+    return stores_below(project_root(project))
+
+
+def stores_below(root: Path) -> tuple[Store, ...]:
+    """The same for a root that has no symlink on its way; to find that out again costs as much as the look."""
     return tuple(
         Store(root, root / below)
         for below in STORE_DIRS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from echod.store.faults import Refused, told
 from echod.store.journal import Journal
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.reviews import Question, Review, asked, noted
 from echod.store.steps import Tracer, untraced
@@ -127,6 +127,11 @@ class Reader:
                 consumed = journal.known_keys()
                 found += [question for question in questions if question.key in consumed]
         return tuple(sorted(found, key=lambda question: question.at))
+
+    def own_write(self, file: Path) -> int | None:
+        """The mtime (nanoseconds) of a memory or knowledge file as echod last left it; None where it never did."""
+        role = Role(store_at(file.parent.parent), file.parent.name)
+        return self._journal.of(role).own_writes().get(str(file.relative_to(role.store.root)))
 
     def own_writes(self, store: Store) -> Mapping[Path, int]:
         """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""

@@ -56,6 +56,27 @@ class Shelf(Generic[Gist]):
             self._in_order = tuple(self._held.values())
         return self._in_order
 
+    def gist_of(self, seq: int) -> Gist | None:
+        """What is remembered of the record of a number; None where there is none.
+
+        Raises:
+            RecordUnreadable: it is damaged.
+        """
+        if self._held is not None and self._alone == threading.get_ident():
+            return self._held.get(seq)
+        name = f"{seq:08d}{_SUFFIX}"
+        try:
+            status = (self.root / name).stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        version, known = (status.st_ino, status.st_mtime_ns), self._known.get(name)
+        if known is None or known[0] != version:
+            record = self._read(name)
+            if record is None:
+                return None
+            known = self._known[name] = (version, self.gist(record))
+        return known[1]
+
     def highest(self) -> int:
         """The highest number of a record, readable or not; 0 where there is none."""
         return max((int(name.removesuffix(_SUFFIX)) for name in self._names()), default=0)

@@ -21,7 +21,7 @@ from echod.workflows import declared as announced
 from echod.workflows.observations import DeclaredWorkflow, Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from echod.workflows.processes import Processes
 
@@ -32,7 +32,8 @@ def observe(
     *,
     claude_home: Path | None,
     processes: Processes,
-    own_writes: Mapping[Path, int],
+    changed_since: float,
+    own_write: Callable[[Path], int | None],
     declared: Sequence[DeclaredWorkflow],
     last_ended: float | None,
 ) -> Observations:
@@ -43,7 +44,8 @@ def observe(
         stores: its stores' directories, absolute.
         claude_home: Claude Code's directory, None to leave its sessions out.
         processes: the table of processes.
-        own_writes: for files that echod wrote last, the modification time (nanoseconds) it left on them.
+        changed_since: memory files that changed before (Unix seconds) are not told.
+        own_write: for a file that echod wrote last, the modification time (nanoseconds) it left on it.
         declared: workflows that were announced for this project and not ended.
         last_ended: when a workflow of this project was last known to end (Unix seconds).
     """
@@ -61,7 +63,7 @@ def observe(
         *(sessions.read(claude_home, root, processes) if claude_home else ()),
         *git.read(root, stores),
     )
-    changes, editors = store_files.read(root, stores, own_writes, processes)
+    changes, editors = store_files.read(root, stores, changed_since, own_write, processes)
     return Observations(markers, changes, editors, last_ended, _unseen(root))
 
 

@@ -12,7 +12,7 @@ from echod.workflows import fields, reading
 from echod.workflows.observations import NOBODY, Change, Editor, Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from echod.workflows.processes import Processes
@@ -42,14 +42,15 @@ _VIM_HOST = slice(68, 108)
 
 
 def read(
-    project: Path, stores: Sequence[Path], own_writes: Mapping[Path, int], processes: Processes
+    project: Path, stores: Sequence[Path], since: float, own_write: Callable[[Path], int | None], processes: Processes
 ) -> tuple[tuple[Change, ...], tuple[Editor, ...]]:
     """Changes and editors in the roles of the stores.
 
     Args:
         project: the project's root, for the names shown.
         stores: the stores' directories.
-        own_writes: the modification time (nanoseconds) that our own last write left on a path; such a state of the
+        since: what changed before (Unix seconds) is left out.
+        own_write: the modification time (nanoseconds) that our own last write left on a path; such a state of the
             file is nobody else's change.
         processes: the table of processes.
     """
@@ -61,7 +62,7 @@ def read(
             for name in reading.present_in(directory, (*sorted(WATCHED), *_LOCKS)):
                 path = directory / name
                 if name in WATCHED:
-                    changes.extend(_change(path, project, own_writes))
+                    changes.extend(_change(path, project, since, own_write))
                 else:
                     editors.extend(_editor(path, project, processes))
     return tuple(changes), tuple(editors)
@@ -80,11 +81,15 @@ def edited_by(name: str) -> str | None:
     return None
 
 
-def _change(path: Path, project: Path, own_writes: Mapping[Path, int]) -> tuple[Change, ...]:
+def _change(path: Path, project: Path, since: float, own_write: Callable[[Path], int | None]) -> tuple[Change, ...]:
     status = reading.look(path)
-    if status is None or not stat.S_ISREG(status.st_mode) or own_writes.get(path) == status.st_mtime_ns:
+    if status is None or not stat.S_ISREG(status.st_mode):
         return ()
-    return (Change(reading.relative(path, project), reading.time_of(status)),)
+    at = reading.time_of(status)
+    # Most files are older, and to know what we wrote costs as much as the look.
+    if at < since or own_write(path) == status.st_mtime_ns:
+        return ()
+    return (Change(reading.relative(path, project), at),)
 
 
 def _editor(path: Path, project: Path, processes: Processes) -> tuple[Editor, ...]:

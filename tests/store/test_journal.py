@@ -253,6 +253,62 @@ def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.Da
             assert journal.undone_jobs() == RoleJournal(Path(root)).undone_jobs() == expected
 
 
+@given(st.data())
+def test_what_was_given_back_is_the_same_whether_undos_are_listed_or_looked_for(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        journal = RoleJournal(Path(root))
+        for seq in range(1, data.draw(st.integers(2, 9))):
+            if data.draw(st.integers(0, 3)) == 0:
+                (Path(root) / "undos").unlink(missing_ok=True)  # as an earlier version left it
+            known = [record.seq for record in (*journal.open_records(), *journal.closed_records())]
+            target = data.draw(st.sampled_from([None, *known]))
+            given_back = WriteRecord(f"reviewer/a{seq}-findings.md", None, f"digest{seq}", "", 0, "")
+            undoes = () if target is None else (target,)
+            record = replace(taking(seq), job=100 + seq, undoes=undoes, writes=(given_back,))
+            journal.save(record)
+            if data.draw(st.booleans()):
+                journal.close(replace(record, state=RecordState.CLOSED))
+            for closed in journal.closed_records()[:-1]:
+                if data.draw(st.booleans()):
+                    journal.remove_closed(closed)
+
+            listed = journal.undone(), RoleJournal(Path(root)).undone()
+            (Path(root) / "undos").unlink(missing_ok=True)
+            looked_for = RoleJournal(Path(root)).undone()
+            journal.list_undos()
+            assert {*listed, looked_for} == {journal.undone()}
+
+
+def test_whether_something_was_given_back_is_known_without_the_commits_that_undo_nothing(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    place.engine().undo(1, by=2)
+    expected = place.engine().gave_back(place.role)
+
+    first = min(place.journal.rglob("records/*.json"))
+    first.write_bytes(b"{")
+
+    assert expected
+    assert place.engine().gave_back(place.role) == expected
+
+
+def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(place: Place) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    place.engine().undo(1, by=2)
+    (listed,) = place.journal.rglob("undos")
+    said, expected = listed.read_bytes(), place.engine().gave_back(place.role)
+    listed.unlink()
+
+    assert place.engine().gave_back(place.role) == expected
+    place.engine().recover([place.store])
+
+    assert listed.read_bytes() == said
+    assert place.engine().gave_back(place.role) == expected
+
+
 def test_while_a_role_is_held_its_records_are_read_once_and_are_right(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
     first, second, third = taking(1, "a"), taking(2, "b"), taking(3, "c")

@@ -91,7 +91,8 @@ class Scene:
             self.stores,
             claude_home=self.claude_home,
             processes=self.processes,
-            own_writes=self.own_writes,
+            changed_since=self.now - 86_400,
+            own_write=self.own_writes.get,
             declared=self.declared,
             last_ended=self.last_ended,
         )

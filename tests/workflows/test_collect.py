@@ -368,8 +368,8 @@ def test_a_number_no_system_has_is_unknown_or_gone() -> None:
 def test_an_idle_project_never_loads_psutil(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from echod.workflows import *\n"
-        "o = observe(Path(sys.argv[1]), (), claude_home=None, processes=SystemProcesses(), own_writes={}, declared=(),"
-        " last_ended=None)\n"
+        "o = observe(Path(sys.argv[1]), (), claude_home=None, processes=SystemProcesses(), declared=(),"
+        " changed_since=0, own_write={}.get, last_ended=None)\n"
         "assert gate(o, 0, GateLimits()).state == 'idle'\n"
         "print({'psutil', 'yaml', 'structlog', 'asyncio'} & set(sys.modules))"
     )
