@@ -1,7 +1,13 @@
-"""The whole command line: the tree's root with every branch on it."""
+"""The whole command line: the tree's root with every branch on it, and how a command line is carried out."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
+import click
+
+from echod.cli.completion import VARIABLE, answer
 from echod.cli.tree import (
     claude,
     completion,
@@ -17,6 +23,7 @@ from echod.cli.tree import (
     workflow,
 )
 from echod.cli.tree.base import app
+from echod.errors import Exit
 
 __all__ = [
     "app",
@@ -28,8 +35,31 @@ __all__ = [
     "packs",
     "projects",
     "review",
+    "run",
     "running",
     "service",
     "upkeep",
     "workflow",
 ]
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what a command line says, or tell how it is written; the exit code.
+
+    Raises:
+        EchodError: it was understood, and could not be done.
+    """
+    if question := os.environ.get(VARIABLE):
+        return answer(app, question)
+    try:
+        with app.make_context("echod", list(words)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("Aborted!", err=True)
+        return Exit.FAILED
+    return Exit.OK

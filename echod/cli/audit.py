@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import typer
+import click
 
 from echod.cli.packs import look
 from echod.cli.shell import Shell
@@ -29,7 +29,7 @@ def audit(shell: Shell, *, as_json: bool) -> None:
         EchodError: the global store cannot be read.
     """
     report = _report(shell)
-    typer.echo(to_json(report) if as_json else "\n".join(_lines(report)))
+    click.echo(to_json(report) if as_json else "\n".join(_lines(report)))
 
 
 def _report(shell: Shell) -> AuditReport:

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import short_path
@@ -88,12 +88,12 @@ def agree(question: str) -> None:
 
     Raises:
         UsageError: there is no terminal to ask at.
-        typer.Exit: the person said no.
+        click.exceptions.Exit: the person said no.
     """
     _ask_at_a_terminal()
-    if not typer.confirm(question):
-        typer.echo("Nothing was changed.")
-        raise typer.Exit(1)
+    if not click.confirm(question):
+        click.echo("Nothing was changed.")
+        raise click.exceptions.Exit(1)
 
 
 def agree_by_typing(name: str, question: str) -> None:
@@ -101,12 +101,12 @@ def agree_by_typing(name: str, question: str) -> None:
 
     Raises:
         UsageError: there is no terminal to ask at.
-        typer.Exit: something else was typed.
+        click.exceptions.Exit: something else was typed.
     """
     _ask_at_a_terminal()
-    if typer.prompt(question).strip() != name:
-        typer.echo("Nothing was changed.")
-        raise typer.Exit(1)
+    if click.prompt(question).strip() != name:
+        click.echo("Nothing was changed.")
+        raise click.exceptions.Exit(1)
 
 
 def _ask_at_a_terminal() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import typer
+import click
 
 from echod import __version__
 from echod.cli.shell import Shell
@@ -46,7 +46,7 @@ def connecting_commands() -> tuple[str, str]:
 
 def plugin_dir() -> None:
     """Print where the plugin is."""
-    typer.echo(str(PLUGIN))
+    click.echo(str(PLUGIN))
 
 
 def check(shell: Shell) -> NoReturn:
@@ -59,13 +59,13 @@ def check(shell: Shell) -> NoReturn:
         _heard(_heard_of(shell)),
     ]
     for finding in findings:
-        typer.echo(paragraph(finding.text, indent="ok  " if finding.good else "!   "))
+        click.echo(paragraph(finding.text, indent="ok  " if finding.good else "!   "))
     connected = all(finding.good for finding in findings[:-1])
     if not connected:
-        typer.echo("\nTo connect Claude Code with echod:")
+        click.echo("\nTo connect Claude Code with echod:")
         for command in connecting_commands():
-            typer.echo(f"  {command}")
-    raise typer.Exit(Exit.OK if connected else Exit.FAILED)
+            click.echo(f"  {command}")
+    raise click.exceptions.Exit(Exit.OK if connected else Exit.FAILED)
 
 
 def _claude(shell: Shell) -> Finding:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from typer.completion import get_completion_inspect_parameters, shell_complete
+import click
 
 VARIABLE: Final = "_ECHOD_COMPLETE"
 """A shell asks by setting this; the script that is printed does."""
 
 
-def know_the_shells() -> None:
-    """Make typer understand what shells ask; it does so by itself only for programs that install their scripts."""
-    get_completion_inspect_parameters()
-
-
-def print_script(root: Any, shell: str) -> None:
+def print_script(root: click.Command, shell: str) -> None:
     """Print the script for `shell`; `root` is the command to be completed."""
-    know_the_shells()
-    shell_complete(root, {}, "echod", VARIABLE, f"source_{shell}")
+    _converse(root, f"{shell}_source")
+
+
+def answer(root: click.Command, question: str) -> int:
+    """Print what could come next, as the script asked for it by `VARIABLE`; the exit code, 1 for an unknown shell."""
+    return _converse(root, question)
+
+
+def _converse(root: click.Command, instruction: str) -> int:
+    from click.shell_completion import shell_complete
+
+    return shell_complete(root, {}, "echod", VARIABLE, instruction)

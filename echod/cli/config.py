@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import typer
+import click
 
 from echod import config
 from echod.cli.shell import Shell
@@ -27,14 +27,14 @@ def show(shell: Shell, *, as_json: bool) -> None:
     """
     found = _in_force(shell)
     if as_json:
-        typer.echo(to_json(_report(shell, found)))
+        click.echo(to_json(_report(shell, found)))
         return
-    typer.echo("\n".join(_screen(shell, found)))
+    click.echo("\n".join(_screen(shell, found)))
 
 
 def path(shell: Shell) -> None:
     """Print where the settings file is, or would be; whatever is in it."""
-    typer.echo(str(shell.paths.config_file))
+    click.echo(str(shell.paths.config_file))
 
 
 def check(shell: Shell) -> None:
@@ -50,7 +50,7 @@ def check(shell: Shell) -> None:
     else:
         said = f"There is no {name}, and none is needed"
     by_variables = f"; variables set {changed[Source.VARIABLE]}" if changed[Source.VARIABLE] else ""
-    typer.echo(paragraph(f"{said}{by_variables}. The rest are the defaults."))
+    click.echo(paragraph(f"{said}{by_variables}. The rest are the defaults."))
 
 
 def _in_force(shell: Shell) -> tuple[Origin, ...]:

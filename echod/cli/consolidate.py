@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, carry_out, done
 from echod.cli.by_hand import may_write
@@ -65,7 +65,7 @@ def consolidate(
         today = day_of(as_of, shell.now())
         plans = [_planned(lookout, one, today) for one in roles_meant(shell, lookout, path, role)]
     if as_json:
-        typer.echo(to_json(_report(plans)))
+        click.echo(to_json(_report(plans)))
         return
     shell.lay_out("\n".join(line for plan in plans for line in _shown(plan)), needed=dry_run)
     todo = [plan for plan in plans if plan.digests]

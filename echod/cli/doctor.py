@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import typer
+import click
 
 from echod import __version__
 from echod.cli.shell import Shell
@@ -42,8 +42,8 @@ def doctor(shell: Shell, path: Path | None, *, as_json: bool) -> NoReturn:
         mounts=read_mounts(),
     )
     report = examine(case, None if path is None else _project(shell, path))
-    typer.echo(to_json(report) if as_json else shell.painted("\n".join(_lines(report))))
-    raise typer.Exit(Exit.OK if report.healthy else Exit.FAILED)
+    click.echo(to_json(report) if as_json else shell.painted("\n".join(_lines(report))))
+    raise click.exceptions.Exit(Exit.OK if report.healthy else Exit.FAILED)
 
 
 def _project(shell: Shell, path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import may_write
@@ -49,8 +49,8 @@ def elevate(shell: Shell, entry: str, path: Path | None, domain: str | None, *, 
         raise _not_elevated(found, after)
     _say_what_is_odd(found, after)
     if dry_run:
-        typer.echo(f"It would be added to {short_path(str(lookout.packs.memory.memory))}:")
-        typer.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.document.blocks[-1].text.splitlines()))
+        click.echo(f"It would be added to {short_path(str(lookout.packs.memory.memory))}:")
+        click.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.document.blocks[-1].text.splitlines()))
         return
     may_write(shell)
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
@@ -60,7 +60,7 @@ def elevate(shell: Shell, entry: str, path: Path | None, domain: str | None, *, 
     shell.say(carried.way_back)
     if (number := sum(block.entry is not None for block in after.document.blocks)) > _MANY:
         text = f"The global memory has {number} entries now; more than {_MANY} are a lot for every agent to read."
-        typer.echo(paragraph(text, indent="! "))
+        click.echo(paragraph(text, indent="! "))
 
 
 def _planned(shell: Shell, lookout: Lookout, found: Found, domain: str) -> Elevated | Unfit:
@@ -100,9 +100,9 @@ def _own_domain(found: Found) -> str | None:
 def _asked() -> str:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"What is it about? Say --domain with one of {', '.join(DOMAINS)}; nothing was changed.")
-    typer.echo("\n".join(f"{number:>3}  {domain}" for number, domain in enumerate(DOMAINS, 1)))
+    click.echo("\n".join(f"{number:>3}  {domain}" for number, domain in enumerate(DOMAINS, 1)))
     while True:
-        said: str = typer.prompt("What is it about")
+        said: str = click.prompt("What is it about")
         if said in DOMAINS:
             return said
         if said.isascii() and said.isdigit() and 1 <= int(said) <= len(DOMAINS):
@@ -111,9 +111,9 @@ def _asked() -> str:
 
 def _say_what_is_odd(found: Found, after: Elevated) -> None:
     if after.redacted:
-        typer.echo(paragraph("A secret was taken out of it: the global memory is read in every project."))
+        click.echo(paragraph("A secret was taken out of it: the global memory is read in every project."))
     if (phrase := speaks_to_agents(found.block.text)) is not None:
-        typer.echo(paragraph(f"It reads like an instruction to agents ({phrase}); every project's agents read it."))
+        click.echo(paragraph(f"It reads like an instruction to agents ({phrase}); every project's agents read it."))
 
 
 def _not_elevated(found: Found, reason: Unfit) -> NotDoneError:

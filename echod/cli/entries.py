@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.find import in_memory
 from echod.cli.shell import Shell
@@ -39,7 +39,7 @@ def explain_entry(shell: Shell, entry: str, path: Path | None, *, as_of: str | N
         explained = explain(found.role.name, found.document, found.id, facts, care.policy, today)
     assert explained is not None  # noqa: S101  it was just found in this very document
     report = _report(found.role, explained)
-    typer.echo(to_json(report) if as_json else "\n".join(_lines(report)))
+    click.echo(to_json(report) if as_json else "\n".join(_lines(report)))
 
 
 def record_access(shell: Shell, entries: Sequence[str], path: Path | None, session: str | None) -> None:

@@ -46,7 +46,7 @@ def _run(words: list[str]) -> None:
     Two commands do without the tree of all the others, whose loading costs more than they do: `status`, since it is
     asked so often, and `run`, since the service would keep it in memory for as long as it lives.
     """
-    # Typer and structlog load rich where there is one, for tables and tracebacks that are never printed here.
+    # structlog loads rich where there is one, for tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     if words in (["status"], ["status", "--json"]):
         from echod.cli.shell import Shell
@@ -59,19 +59,9 @@ def _run(words: list[str]) -> None:
 
         serve(Shell.here())
         return
-    from echod.cli.app import app
+    from echod.cli.app import run
 
-    _complete_if_asked()
-    app(prog_name="echod", standalone_mode=True)
-
-
-def _complete_if_asked() -> None:
-    import os
-
-    if "_ECHOD_COMPLETE" in os.environ:
-        from echod.cli.completion import know_the_shells
-
-        know_the_shells()
+    sys.exit(run(words))
 
 
 def _say(sentences: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import typer
+import click
 
 from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.shell import Shell
@@ -184,9 +184,9 @@ def _chosen(wanted: str, hits: Sequence[Hit]) -> Hit:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         says = "\n".join([f"{what}; give more digits of the id, or name the project.", *lines])
         raise UsageError(says)
-    typer.echo("\n".join([f"{what}:", *(f"{n:>3}{line}" for n, line in enumerate(lines, 1))]))
+    click.echo("\n".join([f"{what}:", *(f"{n:>3}{line}" for n, line in enumerate(lines, 1))]))
     while True:
-        number: int = typer.prompt("Which one", type=int)
+        number: int = click.prompt("Which one", type=int)
         if 1 <= number <= min(len(hits), _MOST_CANDIDATES):
             return hits[number - 1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, short_path
@@ -30,7 +30,7 @@ def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         verdict = lookout.gatekeeper.ask(project, shell.stores(project), now)
         report = gate_report(verdict, pause_reasons(lookout.projects.pauses(), project))
-    typer.echo(to_json(report) if as_json else shell.painted(_render(project, report, now)))
+    click.echo(to_json(report) if as_json else shell.painted(_render(project, report, now)))
 
 
 def _render(project: Path, report: GateReport, now: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import count, short_path
@@ -31,7 +31,7 @@ def init(shell: Shell, path: Path | None, roles: str | None, layout_name: str | 
     shown = short_path(str(store.root))
     if dry_run:
         would = ", ".join(role.name for role in new)
-        typer.echo(f"{shown}: would make {would}." if new else f"{shown}: nothing is missing.")
+        click.echo(f"{shown}: would make {would}." if new else f"{shown}: nothing is missing.")
         return
     create(new, os.getpid())
     made = f"made {count(len(new), 'role')}: {', '.join(role.name for role in new)}"

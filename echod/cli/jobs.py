@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
+import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
@@ -28,11 +28,11 @@ def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
             jobs = QueueView(database).jobs(limit=limit)
     shown = tuple(map(_report, jobs))
     if as_json:
-        typer.echo(to_json(JobsReport(shown)))
+        click.echo(to_json(JobsReport(shown)))
     elif shown:
-        typer.echo("\n".join(line for job in shown for line in _lines(job, shell.now())))
+        click.echo("\n".join(line for job in shown for line in _lines(job, shell.now())))
     else:
-        typer.echo("There are no jobs yet.")
+        click.echo("There are no jobs yet.")
 
 
 def retry_job(shell: Shell, number: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.by_hand import stores_meant
 from echod.cli.shell import Shell
@@ -24,11 +24,11 @@ def show_log(shell: Shell, path: Path | None, limit: int, *, as_json: bool) -> N
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         jobs = _jobs(lookout.reader.history(stores))[:limit]
     if as_json:
-        typer.echo(to_json(LogReport(tuple(jobs))))
+        click.echo(to_json(LogReport(tuple(jobs))))
     elif jobs:
-        typer.echo("\n".join(line for job in jobs for line in _lines(job, shell.now())))
+        click.echo("\n".join(line for job in jobs for line in _lines(job, shell.now())))
     else:
-        typer.echo("Nothing has been changed here yet.")
+        click.echo("Nothing has been changed here yet.")
 
 
 def _jobs(history: Iterable[Done]) -> list[LogJob]:

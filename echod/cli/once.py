@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
-import typer
+import click
 
 from echod.cli.progress import Progress
 from echod.cli.shell import Shell
@@ -64,7 +64,7 @@ def run_once(shell: Shell, paths: list[Path], wait: float) -> NoReturn:
             with shell.progress() as progress:
                 failed = _do_here(shell, house, stores, wait, progress)
         _say_what_waits(shell, house, stores)
-    raise typer.Exit(Exit.FAILED if failed else Exit.OK)
+    raise click.exceptions.Exit(Exit.FAILED if failed else Exit.OK)
 
 
 def _let_go(house: House, stores: Collection[Store]) -> None:
@@ -90,7 +90,7 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float,
             for trouble in reconcile(store, rules, house.queue, shell.now(), house.inbox, house.upkeep):
                 if trouble.text not in said:
                     progress.clear()
-                    typer.echo(paragraph(f"! {trouble.text}", hang="  "))
+                    click.echo(paragraph(f"! {trouble.text}", hang="  "))
                 said.add(trouble.text)
             # A deferral of an earlier run is an answer of then; this one asks anew.
             house.queue.wake_deferred(store.key, shell.now())
@@ -98,7 +98,7 @@ def _do_here(shell: Shell, house: House, stores: Collection[Store], wait: float,
         for finished in _work_off(shell, house, keys, progress):
             bad = isinstance(finished.outcome, Failed | Blocked)
             progress.clear()
-            (typer.echo if bad else shell.say)(_line(finished))
+            (click.echo if bad else shell.say)(_line(finished))
             failed |= bad
             changed |= isinstance(finished.outcome, Done) and finished.outcome.changed
         if changed:
@@ -150,7 +150,7 @@ def _hand_over(shell: Shell, house: House, stores: Collection[Store], wait: floa
                 watched |= {job.merged_into} - {None} if job is not None and job.merged_into else set()
             elif job.state in (JobState.DONE, JobState.DEAD):
                 progress.clear()
-                (typer.echo if job.state is JobState.DEAD else shell.say)(_row(job))
+                (click.echo if job.state is JobState.DEAD else shell.say)(_row(job))
                 failed |= job.state is JobState.DEAD
                 watched.discard(number)
             elif _rests(job, shell.now()) and time.monotonic() >= deadline:
@@ -188,7 +188,7 @@ def _say_what_waits(shell: Shell, house: House, stores: Collection[Store]) -> No
     dead = house.view.jobs({JobState.DEAD}, limit=10_000)
     given_up = [job for job in dead if job.store in keys and job.kind not in BY_HAND]
     for job in reversed(given_up):
-        typer.echo(_said("gave up", job, f"{job.result} Once that is mended: echod jobs retry {job.id}"))
+        click.echo(_said("gave up", job, f"{job.result} Once that is mended: echod jobs retry {job.id}"))
     for_a_person = [kept for store in stores for kept in kept_back(house.engine, store)]
     for kept in for_a_person:
         shell.say(f"for you {kept.role.name}\n        {fitted(kept.role.store.key, WIDTH - 8)}")

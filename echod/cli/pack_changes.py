@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-import typer
+import click
 
 from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import agree as ask
@@ -77,7 +77,7 @@ def update(shell: Shell, stack: str | None, *, dry_run: bool) -> None:
         try:
             _update(shell, state, days, dry_run=dry_run)
         except NotDoneError as error:
-            typer.echo(paragraph(str(error), indent="! "))
+            click.echo(paragraph(str(error), indent="! "))
             failed.append(state.stack)
     if failed:
         raise NotDoneError(f"{count(len(failed), 'doc pack')} could not be updated: {', '.join(failed)}.")
@@ -106,7 +106,7 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
     version = f" (v{plain(state.installed.manifest.version)})" if state.installed.manifest else ""
     edited = ", which you have changed," if state.edited else ""
     if dry_run:
-        typer.echo(paragraph(f"The doc pack {stack}{version}{edited} would be removed; its text would be archived."))
+        click.echo(paragraph(f"The doc pack {stack}{version}{edited} would be removed; its text would be archived."))
         return
     may_write(shell)
     if not yes:
@@ -130,7 +130,7 @@ def _bring(shell: Shell, state: PackState, days: int, *, dry_run: bool, installs
     before = state.installed
     if dry_run or (planned.memory, planned.manifest) == (before.memory, before.manifest):
         said = "\n".join(told(state, planned, dry_run=dry_run, installs=installs))
-        typer.echo(said) if dry_run else shell.say(said)
+        click.echo(said) if dry_run else shell.say(said)
         return
     may_write(shell)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
+import click
 
 from echod.cli.by_hand import stores_meant
 from echod.cli.packs_text import listed, stands
@@ -22,11 +22,11 @@ def list_packs(shell: Shell, *, as_json: bool) -> None:
     inventory, _ = look(shell)
     report = PacksReport(tuple(map(pack_info, inventory.packs)), inventory.registry_problems + inventory.store_problems)
     if as_json:
-        typer.echo(to_json(report))
+        click.echo(to_json(report))
         return
-    typer.echo("Available doc packs:")
+    click.echo("Available doc packs:")
     for info in report.packs:
-        typer.echo("\n".join(listed(info)))
+        click.echo("\n".join(listed(info)))
     _say_problems(report.problems)
 
 
@@ -35,14 +35,14 @@ def show_status(shell: Shell, *, as_json: bool) -> None:
     inventory, days = look(shell)
     report = PacksReport(tuple(map(pack_info, inventory.installed)), inventory.store_problems)
     if as_json:
-        typer.echo(to_json(report))
+        click.echo(to_json(report))
         return
     if not report.packs:
-        typer.echo("No doc pack is installed; echod packs list shows what there is.")
+        click.echo("No doc pack is installed; echod packs list shows what there is.")
     else:
-        typer.echo("Doc pack status:")
+        click.echo("Doc pack status:")
         for info in report.packs:
-            typer.echo("\n".join(stands(info, days)))
+            click.echo("\n".join(stands(info, days)))
     _say_problems(report.problems)
 
 
@@ -57,4 +57,4 @@ def look(shell: Shell) -> tuple[Inventory, int]:
 
 def _say_problems(problems: Sequence[str]) -> None:
     for problem in problems:
-        typer.echo(paragraph(plain(problem), indent="! "))
+        click.echo(paragraph(plain(problem), indent="! "))

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
@@ -36,7 +36,7 @@ def add(shell: Shell, path: Path) -> None:
         for store in shell.stores(project):
             info = lookout.survey.of(store, lookout.line_limit(project), None)
             if info.problem:
-                typer.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
+                click.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue
             roles = count(len(info.roles), "role")
             shell.say(f"  {store.root.relative_to(project)}: {roles}, {findings_waiting(info.roles)}")
@@ -61,7 +61,7 @@ def list_projects(shell: Shell, *, as_json: bool) -> None:
         for root, missing in (*registered.items(), *matched.items())
     )
     if as_json:
-        typer.echo(to_json(ProjectsReport(infos)))
+        click.echo(to_json(ProjectsReport(infos)))
         return
     for info in infos:
         marks = [
@@ -70,11 +70,11 @@ def list_projects(shell: Shell, *, as_json: bool) -> None:
             "" if info.registered else "from the settings",
         ]
         said = ", ".join(mark for mark in marks if mark)
-        typer.echo(f"{short_path(info.path)}{f'  ({said})' if said else ''}")
+        click.echo(f"{short_path(info.path)}{f'  ({said})' if said else ''}")
     for warning in listing.warnings:
-        typer.echo(f"! {warning}", err=True)
+        click.echo(f"! {warning}", err=True)
     if not infos:
-        typer.echo("No project is registered; add one with: echod add PATH")
+        click.echo("No project is registered; add one with: echod add PATH")
 
 
 def pause(shell: Shell, path: Path | None) -> None:

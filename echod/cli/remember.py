@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, may_write
@@ -47,8 +47,8 @@ def remember(shell: Shell, text: str, title: str | None, path: Path | None, wish
     if note.redacted:
         shell.say(paragraph("A secret was taken out of it: memory is read by agents, and often shared."))
     if wish.dry_run:
-        typer.echo(f"It would be added to {short_path(str(role.memory))}:")
-        typer.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.blocks[-1].text.splitlines()))
+        click.echo(f"It would be added to {short_path(str(role.memory))}:")
+        click.echo("\n".join(f"  {plain(line)}".rstrip() for line in after.blocks[-1].text.splitlines()))
         return
     may_write(shell)
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
@@ -69,7 +69,7 @@ def _said(text: str) -> str:
     if text != _FROM_INPUT:
         return text
     if sys.stdin.isatty():
-        typer.echo("What is to be remembered? End with Ctrl-D.", err=True)
+        click.echo("What is to be remembered? End with Ctrl-D.", err=True)
     try:
         return sys.stdin.read(_MOST_CHARACTERS + 1)
     except UnicodeDecodeError as error:

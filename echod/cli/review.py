@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write, stores_meant
@@ -34,12 +34,12 @@ def show_review(shell: Shell, path: Path | None, *, as_json: bool) -> None:
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         items = _items(lookout, lookout.roster().stores if named is None else named, shell.now())
     if as_json:
-        typer.echo(to_json(ReviewReport(tuple(map(_row, items)))))
+        click.echo(to_json(ReviewReport(tuple(map(_row, items)))))
     elif items:
-        typer.echo("\n\n".join("\n".join(_lines(item, shell.now())) for item in items))
-        typer.echo("\nTo answer: echod review accept ID, or echod review reject ID")
+        click.echo("\n\n".join("\n".join(_lines(item, shell.now())) for item in items))
+        click.echo("\nTo answer: echod review accept ID, or echod review reject ID")
     else:
-        typer.echo("There is nothing to look at.")
+        click.echo("There is nothing to look at.")
 
 
 def answer_items(shell: Shell, ids: Sequence[str], answer: Answer, path: Path | None, wish: Wish) -> None:

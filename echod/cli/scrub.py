@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import typer
+import click
 
 from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
@@ -50,7 +50,7 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
     if told and not as_json:
         _show(project, found)
         if not (writes or dry_run):
-            typer.echo('Nothing is taken out, since the settings say mode = "report".')
+            click.echo('Nothing is taken out, since the settings say mode = "report".')
     confirmed = yes or (writes and not as_json and _agreed(found))
     skipped: list[str] = []
     if writes and any(one.due(confirmed=confirmed) for one in found):
@@ -59,14 +59,14 @@ def scrub(shell: Shell, path: Path, *, dry_run: bool, yes: bool, force: bool, as
     left = tuple(_look(shell, project)) if writes else found
     gone = _number(found) - _number(left)
     if as_json:
-        typer.echo(to_json(_report(project, found, max(0, gone), _number(left))))
+        click.echo(to_json(_report(project, found, max(0, gone), _number(left))))
     else:
         for sentence in skipped:
-            typer.echo(paragraph(sentence, indent="! "))
+            click.echo(paragraph(sentence, indent="! "))
         if told:
             _show_end(found, left, writes=writes)
     unknown = any(one.problem for one in left)
-    raise typer.Exit(Exit.FAILED if _number(left) or unknown else Exit.OK)
+    raise click.exceptions.Exit(Exit.FAILED if _number(left) or unknown else Exit.OK)
 
 
 def _look(shell: Shell, project: Path) -> Iterator[_Found]:
@@ -94,7 +94,7 @@ def _agreed(found: Sequence[_Found]) -> bool:
     held = sum(place.confirm for one in found for place in one.places)
     if not held or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    return typer.confirm(f"Take {count(held, 'secret')} out of etched entries and notes too?")
+    return click.confirm(f"Take {count(held, 'secret')} out of etched entries and notes too?")
 
 
 def _strip(shell: Shell, found: Sequence[_Found], *, confirmed: bool, force: bool) -> list[str]:
@@ -153,37 +153,37 @@ def _report(project: Path, found: Sequence[_Found], stripped: int, left: int) ->
 
 
 def _show(project: Path, found: Sequence[_Found]) -> None:
-    typer.echo(short_path(str(project)))
+    click.echo(short_path(str(project)))
     tracked = False
     for one in found:
         known = _tracked(project, one) if one.places else False
         tracked |= known
-        typer.echo(f"\n{one.file.path.relative_to(project)}{'  (tracked by git)' if known else ''}")
+        click.echo(f"\n{one.file.path.relative_to(project)}{'  (tracked by git)' if known else ''}")
         if one.problem:
-            typer.echo(paragraph(one.problem, indent="  ! "))
+            click.echo(paragraph(one.problem, indent="  ! "))
         for place in one.places:
             where = f'  in "{plain(place.entry)[:100]}"' if place.entry is not None else ""
             asks = "  (etched or a note: asks first)" if place.confirm else ""
-            typer.echo(f"  line {place.line:<6} {place.kind:<18}{where}{asks}")
+            click.echo(f"  line {place.line:<6} {place.kind:<18}{where}{asks}")
     if tracked:
         text = (
             "Files that git tracks keep their secrets in its history. Treat these secrets as known to others: "
             "change them. Rewriting the history is up to you."
         )
-        typer.echo("\n" + paragraph(text, indent="! "))
+        click.echo("\n" + paragraph(text, indent="! "))
 
 
 def _show_end(found: Sequence[_Found], left: Sequence[_Found], *, writes: bool) -> None:
     if not _number(found):
-        typer.echo("No secret was found.")
+        click.echo("No secret was found.")
         return
     gone, rest = max(0, _number(found) - _number(left)), _number(left)
     if not writes:
-        typer.echo(f"\n{count(rest, 'secret')} found; nothing was changed.")
+        click.echo(f"\n{count(rest, 'secret')} found; nothing was changed.")
         return
-    typer.echo(f"\n{count(gone, 'secret')} taken out, {rest} left.")
+    click.echo(f"\n{count(gone, 'secret')} taken out, {rest} left.")
     if any(place.confirm for one in left for place in one.places):
-        typer.echo(paragraph("Etched entries and notes keep theirs until you say --yes.", indent="> "))
+        click.echo(paragraph("Etched entries and notes keep theirs until you say --yes.", indent="> "))
     if gone:
         text = "For undo, echod keeps the exact files for at most seven days, readable by you alone."
-        typer.echo(paragraph(text, indent="> "))
+        click.echo(paragraph(text, indent="> "))

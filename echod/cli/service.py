@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-import typer
+import click
 
 from echod import __version__
 from echod.cli.shell import Shell
@@ -27,7 +27,7 @@ def install(shell: Shell, *, force: bool, dry_run: bool) -> None:
         return
     standing = _service(shell).standing(recorded)
     verb = "is up to date" if standing.current else "would be replaced" if standing.installed else "would be written"
-    typer.echo(f"{short_path(str(standing.file))} {verb}; it would run: {' '.join(recorded.command)}")
+    click.echo(f"{short_path(str(standing.file))} {verb}; it would run: {' '.join(recorded.command)}")
 
 
 def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
@@ -37,7 +37,7 @@ def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
         return
     standing = _service(shell).standing(_recorded(shell))
     verb = "would be removed and the service stopped" if standing.installed else "is not there; nothing to do"
-    typer.echo(f"{short_path(str(standing.file))} {verb}.")
+    click.echo(f"{short_path(str(standing.file))} {verb}.")
 
 
 def start(shell: Shell) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.find import Archived, Found, anywhere, archived_of, global_roles
@@ -67,7 +67,7 @@ def show(shell: Shell, what: str | None, place: Place, *, as_json: bool) -> None
         else:
             report = _of_entry(shell, lookout, anywhere(shell, lookout, place, what))
             text = entry_screen(report, shell.now())
-    typer.echo(to_json(report) if as_json else text)
+    click.echo(to_json(report) if as_json else text)
 
 
 def _roles_at(shell: Shell, lookout: Lookout, place: Place) -> tuple[Role, ...]:

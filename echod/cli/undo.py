@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, carry_out
 from echod.cli.by_hand import agree, gate_of, held, may_write, stores_meant
@@ -88,7 +88,7 @@ def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes
     shell.lay_out(shown, needed=dry_run or not yes)
     if dry_run:
         if reason is not None:
-            typer.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
+            click.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
         return
     may_write(shell)
     if reason is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import typer
+import click
 
 from echod.cli.asked import Asked, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write, stores_meant
@@ -65,7 +65,7 @@ def maintain(
         today = day_of(as_of, shell.now())
         plans = list(_each(shell, lookout, kind, roles_meant(shell, lookout, path, role), today))
     if as_json:
-        typer.echo(to_json(_report(plans)))
+        click.echo(to_json(_report(plans)))
         return
     todo = [plan for plan in plans if plan.changes]
     shown = "\n".join(line for plan in plans for line in _shown(plan, every=wish.dry_run))

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from echod.cli.app import app
 
@@ -22,17 +21,17 @@ or degraded, 2 used wrongly, 3 not running, 4 running but not answering, 78 wron
 
 
 def commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all commands, in the order in which help shows them."""
+    """The paths of all commands: first those that have none below them, each in the order in which help shows them."""
     below = getattr(command, "commands", None)
     if path and (not below or getattr(command, "invoke_without_command", False)):
         yield path
-    for name, inner in (below or {}).items():
+    for name, inner in sorted((below or {}).items(), key=lambda item: hasattr(item[1], "commands")):
         yield from commands(inner, (*path, name))
 
 
 def every_command() -> tuple[tuple[str, ...], ...]:
     """All commands of echod."""
-    return tuple(commands(typer.main.get_command(app)))
+    return tuple(commands(app))
 
 
 def help_of(path: tuple[str, ...]) -> str:

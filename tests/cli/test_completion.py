@@ -50,7 +50,7 @@ def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
     assert "--dry-run" in completed(tmp_path, "prune", "--d")
 
 
-@pytest.mark.parametrize(("shell", "word"), [("bash", "complete -o default"), ("zsh", "compdef"), ("fish", "complete")])
+@pytest.mark.parametrize(("shell", "word"), [("bash", "complete -o nosort -F"), ("zsh", "compdef"), ("fish", "complete")])
 def test_each_shell_gets_a_script_of_its_own_and_no_file_changes(home: Home, shell: str, word: str) -> None:
     script = home.done("completion", shell)
 

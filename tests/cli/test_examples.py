@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import typer
 
 from echod.cli.app import app
 from tests.cli.reference import every_command, help_of
@@ -87,7 +86,7 @@ def alternatives(line: str) -> Iterator[list[str]]:
 
 def understood(words: list[str], *, whole: bool) -> str | None:
     """Why a command line is not understood; None if it is. Nothing is run."""
-    command: Any = typer.main.get_command(app)
+    command: Any = app
     context = None
     name, rest = words[0], words[1:]
     while True:

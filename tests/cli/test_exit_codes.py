@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 import structlog
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from echod.cli.app import app
 from echod.errors import EchodError, Exit

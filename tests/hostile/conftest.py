@@ -10,8 +10,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from echod.cli.once import run_once
 from echod.cli.shell import Shell
@@ -48,7 +48,7 @@ class Target:
         with contextlib.redirect_stdout(said):
             try:
                 run_once(_Shell(self.home.environ, self.home.root), [self.root], 0.0)
-            except typer.Exit:
+            except click.exceptions.Exit:
                 pass
             except EchodError as error:
                 said.write(str(error))

@@ -2,56 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import update_wrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-import typer
+import click
 
 from echod import __version__
-from echod.cli.shell import Shell
+from echod.cli.tree.options import PATH
 from echod.cli.tree.root import Root
 
-app = typer.Typer(
-    name="echod",
-    cls=Root,
-    help="Keeps the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-)
+if TYPE_CHECKING:
+    from echod.cli.shell import Shell
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@click.group("echod", cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.option("--config", metavar="FILE", type=PATH, help="Read the settings from FILE.")
+@click.option("--quiet", is_flag=True, help="Print only errors, and what was asked for.")
+@click.option("--no-color", is_flag=True, help="Print no colours; NO_COLOR does the same.")
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and exit.")
+@click.pass_context
+def app(context: click.Context, *, config: Path | None, quiet: bool, no_color: bool) -> None:
+    """Keeps the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way."""
+
+    def here() -> Shell:
+        from echod.cli.shell import Shell
+
+        return Shell.here(config, quiet=quiet, no_color=no_color)
+
+    context.obj = here
+
+
+def shell_of(context: click.Context) -> Shell:
+    """Where a command was called, and what was said to echod itself; read only now, since help needs none of it."""
+    here: Callable[[], Shell] = context.obj
+    return here()
+
+
+def with_shell(command: Callable[Concatenate[Shell, P], R]) -> Callable[P, R]:
+    """Give a command the shell that it was called in, before its own arguments."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        return command(shell_of(click.get_current_context()), *args, **kwargs)
+
+    return update_wrapper(called, command)
 
 
 def example(command: str) -> str:
     """The last line of a command's help."""
     return f"Example: {command}"
-
-
-def shell_of(context: typer.Context) -> Shell:
-    """What `_root` set for every command."""
-    shell = context.obj
-    assert isinstance(shell, Shell)  # noqa: S101
-    return shell
-
-
-def _show_version(value: bool) -> None:
-    if value:
-        typer.echo(f"echod {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    context: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Read the settings from FILE.", show_default=False)
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors, and what was asked for.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Print no colours; NO_COLOR does the same.")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    del version
-    context.obj = Shell.here(config, quiet=quiet, no_color=no_color)

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from echod.cli.tree.base import app, example, shell_of
+from echod.cli.tree.base import app, example, with_shell
 
-claude_app = typer.Typer(help="Connect Claude Code with echod.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(claude_app, name="claude")
+if TYPE_CHECKING:
+    from echod.cli.shell import Shell
 
 
-@claude_app.command(epilog=example("echod claude check"))
-def check(context: typer.Context) -> None:
+@app.group()
+def claude() -> None:
+    """Connect Claude Code with echod."""
+
+
+@claude.command(epilog=example("echod claude check"))
+@with_shell
+def check(shell: Shell) -> None:
     """Say what is connected and what is not, and how to connect it.
 
     Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
     """
     from echod.cli.claude import check
 
-    check(shell_of(context))
+    check(shell)
 
 
-@claude_app.command("plugin-dir", epilog=example("echod claude plugin-dir"))
+@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
 def plugin_dir() -> None:
     """Print the directory of the plugin that comes with echod, for --plugin-dir."""
     from echod.cli.claude import plugin_dir
@@ -34,12 +40,8 @@ def plugin_dir() -> None:
 
 
 @app.command(epilog=example("echod hook task-completed < event.json"))
-def hook(
-    event: Annotated[
-        str,
-        typer.Argument(metavar="EVENT", help="task-completed, session-start, session-end, pre-compact or stop."),
-    ],
-) -> None:
+@click.argument("event", help="task-completed, session-start, session-end, pre-compact or stop.")
+def hook(*, event: str) -> None:
     """Take an event of an agent's session from standard input. For hooks, not for people.
 
     Says nothing, always ends with 0, and needs neither the service nor valid settings. docs/claude-code.md has more.

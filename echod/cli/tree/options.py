@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
+import click
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts (docs/json.md).")]
-PlanJson = Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON for scripts (docs/json.md).")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-Force = Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")]
+PATH: Final = click.Path(path_type=Path)
 
-Project = Annotated[Path, typer.Argument(metavar="PATH", help="A project, or any directory in one.")]
-OnlyHere = Annotated[Path | None, typer.Argument(metavar="PATH", help="Only this project.", show_default=False)]
-Where = Annotated[
-    Path | None,
-    typer.Argument(metavar="PATH", help="A project; default: the current directory's, else all.", show_default=False),
-]
-Global = Annotated[bool, typer.Option("--global", help="In the global memory and the doc packs (docs/packs.md).")]
-OneRole = Annotated[str | None, typer.Option("--role", metavar="NAME", help="Only this role.", show_default=False)]
-AsOf = Annotated[
-    str | None,
-    typer.Option("--as-of", metavar="DATE", help="As if it were that day, like 2026-11-20.", show_default=False),
-]
-EntryId = Annotated[str, typer.Argument(metavar="ENTRY", help="The entry's id, or how it begins.")]
+PATH_OR_ELSE: Final = click.Path(readable=False)
+"""What may be a path and may be something else: a shell completes it as a path, and it stays as it was typed."""
+
+
+class WholeNumber(click.IntRange):
+    """A whole number with bounds, which an error calls by its name."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number with bounds, which an error calls by its name."""
+
+    name = "number"
+
+
+json = click.option("--json", is_flag=True, help="Print JSON for scripts (docs/json.md).")
+plan_json = click.option("--json", is_flag=True, help="With --dry-run: print JSON for scripts (docs/json.md).")
+dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+force = click.option("--force", is_flag=True, help="Write although a workflow runs.")
+
+project = click.argument("path", type=PATH, help="A project, or any directory in one.")
+project_here = click.argument(
+    "path", type=PATH, default=Path(), help="A project, or any directory in one.  [default: .]"
+)
+only_here = click.argument("path", type=PATH, required=False, help="Only this project.")
+where = click.argument("path", type=PATH, required=False, help="A project; default: the current directory's, else all.")
+in_project = click.option("--project", metavar="PATH", type=PATH, help="The project; default: the one we are in.")
+in_global = click.option(
+    "--global", "in_global", is_flag=True, help="In the global memory and the doc packs (docs/packs.md)."
+)
+one_role = click.option("--role", metavar="NAME", help="Only this role.")
+as_of = click.option("--as-of", metavar="DATE", help="As if it were that day, like 2026-11-20.")
+entry = click.argument("entry", help="The entry's id, or how it begins.")
+limit = click.option(
+    "--limit",
+    metavar="N",
+    type=WholeNumber(1, 10_000),
+    default=20,
+    show_default=True,
+    help="How many to show, the newest first.",
+)

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import DryRun, Json, OnlyHere, Project, Yes
+from echod.cli.tree import options
+from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.options import PATH
+
+if TYPE_CHECKING:
+    from echod.cli.shell import Shell
 
 
 @app.command(epilog=example("echod add ~/src/my-project"))
-def add(context: typer.Context, path: Project) -> None:
+@options.project
+@with_shell
+def add(shell: Shell, *, path: Path) -> None:
     """Maintain the memory of a project from now on."""
     from echod.cli.projects import add
 
-    add(shell_of(context), path)
+    add(shell, path)
 
 
 @app.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
-def remove(
-    context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A registered project, which may be gone.")],
-    purge: Annotated[bool, typer.Option("--purge", help="Also forget what was done there and what is known.")] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
+@click.argument("path", type=PATH, help="A registered project, which may be gone.")
+@click.option("--purge", is_flag=True, help="Also forget what was done there and what is known.")
+@options.dry_run
+@options.yes
+@with_shell
+def remove(shell: Shell, *, path: Path, purge: bool, dry_run: bool, yes: bool) -> None:
     """Stop maintaining a project. Its memory stays as it is.
 
     With --purge nothing that was done there can be undone any more: the project's jobs, references and ages go from
@@ -34,61 +39,50 @@ def remove(
     """
     from echod.cli.remove import remove
 
-    remove(shell_of(context), path, purge=purge, dry_run=dry_run, yes=yes)
+    remove(shell, path, purge=purge, dry_run=dry_run, yes=yes)
 
 
 @app.command(epilog=example("echod projects --json"))
-def projects(context: typer.Context, json: Json = False) -> None:
+@options.json
+@with_shell
+def projects(shell: Shell, *, json: bool) -> None:
     """List the projects that are maintained."""
     from echod.cli.projects import list_projects
 
-    list_projects(shell_of(context), as_json=json)
+    list_projects(shell, as_json=json)
 
 
 @app.command(epilog=example("echod pause ~/src/my-project"))
-def pause(
-    context: typer.Context,
-    path: OnlyHere = None,
-) -> None:
+@options.only_here
+@with_shell
+def pause(shell: Shell, *, path: Path | None) -> None:
     """Write no memory until `echod resume`; what comes up meanwhile waits."""
     from echod.cli.projects import pause
 
-    pause(shell_of(context), path)
+    pause(shell, path)
 
 
 @app.command(epilog=example("echod resume ~/src/my-project"))
-def resume(
-    context: typer.Context,
-    path: OnlyHere = None,
-) -> None:
+@options.only_here
+@with_shell
+def resume(shell: Shell, *, path: Path | None) -> None:
     """Go on after `echod pause`."""
     from echod.cli.projects import resume
 
-    resume(shell_of(context), path)
+    resume(shell, path)
 
 
 @app.command(epilog=example("echod init ~/src/my-project --roles reviewer,workers,team"))
-def init(
-    context: typer.Context,
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="PATH", help="The project; default: the one we are in.", show_default=False),
-    ] = None,
-    roles: Annotated[
-        str | None, typer.Option("--roles", metavar="A,B,...", help="Only these roles.", show_default=False)
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout", metavar="rune|claude", help="Where: .rune/echoes or .claude/echoes.", show_default=False
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be made.")] = False,
-) -> None:
+@click.argument("path", type=PATH, required=False, help="The project; default: the one we are in.")
+@click.option("--roles", metavar="A,B,...", help="Only these roles.")
+@click.option("--layout", metavar="rune|claude", help="Where: .rune/echoes or .claude/echoes.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be made.")
+@with_shell
+def init(shell: Shell, *, path: Path | None, roles: str | None, layout: str | None, dry_run: bool) -> None:
     """Give a project a memory, and maintain it. Makes what is missing and asks nothing.
 
     Without --layout it is where the project has one; else .claude/echoes if only .claude is there, else .rune/echoes.
     """
     from echod.cli.init import init
 
-    init(shell_of(context), path, roles, layout, dry_run=dry_run)
+    init(shell, path, roles, layout, dry_run=dry_run)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from typer.core import TyperGroup
+import click
 
 SECTIONS: Final = (
     ("To begin", ("init", "add", "service", "config", "doctor", "claude", "completion")),
@@ -19,10 +19,20 @@ ANYWHERE: Final = frozenset({"--quiet", "--no-color"})
 """Options of echod itself that are understood after a command, too."""
 
 
-class Root(TyperGroup):
+class Branch(click.Group):
+    """A command with commands below it, which help shows in the order in which they are declared."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is given
+        """Name the commands, as they are declared."""
+        return list(self.commands)
+
+
+class Root(Branch):
     """The root of the command line."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    group_class = Branch
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; what a person wrote behind the command, but means echod, goes before it."""
         end = args.index("--") if "--" in args else len(args)
         options, rest = args[:end], args[end:]
@@ -30,7 +40,7 @@ class Root(TyperGroup):
         kept = [word for word in options if word not in ANYWHERE]
         return super().parse_args(ctx, [*moved, *kept, *rest])
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the signature is given
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
         """Write the commands into the help, by what a person wants."""
         width = formatter.width - 6 - max(map(len, self.commands))
         for title, names in SECTIONS:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from echod.cli.tree.base import app, example, shell_of
-from echod.cli.tree.options import AsOf, DryRun, Force, Json, OneRole, PlanJson, Project, Where, Yes
+from echod.cli.tree import options
+from echod.cli.tree.base import app, example, with_shell
+
+if TYPE_CHECKING:
+    from echod.cli.shell import Shell
 
 
 @app.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
+@options.where
+@options.one_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.force
+@with_shell
 def consolidate(
-    context: typer.Context,
-    path: Where = None,
-    role: OneRole = None,
-    dry_run: DryRun = False,
-    as_of: AsOf = None,
-    json: PlanJson = False,
-    force: Force = False,
+    shell: Shell, *, path: Path | None, role: str | None, dry_run: bool, as_of: str | None, json: bool, force: bool
 ) -> None:
     """Fold agents' findings into the memory now, also those whose consolidation was undone.
 
@@ -27,21 +31,30 @@ def consolidate(
     """
     from echod.cli.consolidate import consolidate
 
-    consolidate(shell_of(context), path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)
+    consolidate(shell, path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)
 
 
 @app.command(epilog=example("echod prune ~/src/my-project --dry-run"))
+@options.where
+@options.one_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@with_shell
 def prune(
-    context: typer.Context,
-    path: Where = None,
-    role: OneRole = None,
-    dry_run: DryRun = False,
-    as_of: AsOf = None,
-    json: PlanJson = False,
-    yes: Yes = False,
-    force: Force = False,
+    shell: Shell,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
 ) -> None:
-    """Archive what memory files hold beyond their limit. docs/lifecycle.md tells what goes first.
+    """Archive what memory files hold beyond their limit. What goes first stands in docs/lifecycle.md.
 
     Every entry that goes stands in the role's archive, and the file as it was beside it.
     """
@@ -50,19 +63,28 @@ def prune(
     from echod.state.job import JobKind
 
     wish = Wish(dry_run=dry_run, yes=yes, force=force)
-    maintain(shell_of(context), JobKind.PRUNE, path, role, wish, as_of=as_of, as_json=json)
+    maintain(shell, JobKind.PRUNE, path, role, wish, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod compress ~/src/my-project --dry-run"))
+@options.where
+@options.one_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@with_shell
 def compress(
-    context: typer.Context,
-    path: Where = None,
-    role: OneRole = None,
-    dry_run: DryRun = False,
-    as_of: AsOf = None,
-    json: PlanJson = False,
-    yes: Yes = False,
-    force: Force = False,
+    shell: Shell,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
 ) -> None:
     """Put what knowledge files say of one topic into a few lines, where they are over their limit.
 
@@ -73,22 +95,21 @@ def compress(
     from echod.state.job import JobKind
 
     wish = Wish(dry_run=dry_run, yes=yes, force=force)
-    maintain(shell_of(context), JobKind.COMPRESS, path, role, wish, as_of=as_of, as_json=json)
+    maintain(shell, JobKind.COMPRESS, path, role, wish, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
-def scrub(
-    context: typer.Context,
-    path: Project = Path(),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what stands where.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Also change etched entries and notes.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write although a workflow runs.")] = False,
-    json: Json = False,
-) -> None:
+@options.project_here
+@click.option("--dry-run", is_flag=True, help="Only say what stands where.")
+@click.option("--yes", is_flag=True, help="Also change etched entries and notes.")
+@options.force
+@options.json
+@with_shell
+def scrub(shell: Shell, *, path: Path, dry_run: bool, yes: bool, force: bool, json: bool) -> None:
     """Find secrets in a project's memory, archives and backups, and take them out.
 
     Says file, entry and kind, never the secret. Ends with 1 while one is left.
     """
     from echod.cli.scrub import scrub
 
-    scrub(shell_of(context), path, dry_run=dry_run, yes=yes, force=force, as_json=json)
+    scrub(shell, path, dry_run=dry_run, yes=yes, force=force, as_json=json)

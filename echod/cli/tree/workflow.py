@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from echod.cli.tree.base import app, example, shell_of
+from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.options import PATH, Number, WholeNumber
 
-workflow_app = typer.Typer(
-    help="Tell echod that a tool is at work, or done.", no_args_is_help=True, rich_markup_mode=None
+if TYPE_CHECKING:
+    from echod.cli.shell import Shell
+
+name = click.argument("name", help="Any name; `end` takes the same.")
+in_project = click.option(
+    "--project",
+    metavar="PATH",
+    type=PATH,
+    default=Path(),
+    show_default=True,
+    help="The project; default: the current directory.",
 )
-app.add_typer(workflow_app, name="workflow")
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Any name; `end` takes the same.")]
-In = Annotated[Path, typer.Option("--project", metavar="PATH", help="The project; default: the current directory.")]
 
 
-@workflow_app.command(epilog=example("echod workflow begin nightly-refactoring --ttl 90"))
-def begin(
-    context: typer.Context,
-    name: Name,
-    project: In = Path(),
-    pid: Annotated[
-        int | None,
-        typer.Option("--pid", min=1, help="It ends with this process; default: CLAUDE_PID.", show_default=False),
-    ] = None,
-    ttl: Annotated[float, typer.Option("--ttl", metavar="MINUTES", min=0.01, help="It ends by itself then.")] = 240.0,
-) -> None:
+@app.group()
+def workflow() -> None:
+    """Tell echod that a tool is at work, or done."""
+
+
+@workflow.command(epilog=example("echod workflow begin nightly-refactoring --ttl 90"))
+@name
+@in_project
+@click.option("--pid", metavar="PID", type=WholeNumber(min=1), help="It ends with this process; default: CLAUDE_PID.")
+@click.option(
+    "--ttl",
+    metavar="MINUTES",
+    type=Number(min=0.01),
+    default=240.0,
+    show_default=True,
+    help="It ends by itself then.",
+)
+@with_shell
+def begin(shell: Shell, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
     """Keep echod from writing the project's memory until the workflow ends."""
     from echod.cli.workflow import begin
 
-    begin(shell_of(context), name, project, pid, ttl)
+    begin(shell, name, project, pid, ttl)
 
 
-@workflow_app.command(epilog=example("echod workflow end nightly-refactoring"))
-def end(context: typer.Context, name: Name, project: In = Path()) -> None:
+@workflow.command(epilog=example("echod workflow end nightly-refactoring"))
+@name
+@in_project
+@with_shell
+def end(shell: Shell, *, name: str, project: Path) -> None:
     """The workflow is over."""
     from echod.cli.workflow import end
 
-    end(shell_of(context), name, project)
+    end(shell, name, project)
