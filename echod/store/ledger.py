@@ -18,6 +18,8 @@ from echod.store.records import Record
 
 _LINE = re.compile(r"\d{8,} [-+] .+")
 _Version = tuple[int, int, int]
+_SUPERFLUOUS = 2
+"""The file is written anew once it has so many times the lines that it needs."""
 
 
 @dataclass(slots=True)
@@ -51,17 +53,28 @@ class Ledger:
             append_line(self.path, "\n".join(lines))
 
     def trim(self, keys: int) -> None:
-        """Keep the newest lines of the file only."""
-        lines = list(lines_of(self.path))
-        if len(lines) > keys:
-            replace_file(self.path, "".join(f"{line}\n" for line in lines[-keys:]).encode())
+        """Keep what the newest commits did with so many findings, of each finding the last; seldom writes.
+
+        That a finding was given back is kept like that it was consumed: an older commit may enter it once more.
+        """
+        moves = sorted(self._entered_moves())
+        last = {key: (seq, mark, key) for seq, mark, key in moves}
+        if len(last) > keys or len(moves) > _SUPERFLUOUS * len(last):
+            kept = sorted(last.values())[-keys:]
+            replace_file(self.path, "".join(f"{_line(*move)}\n" for move in kept).encode())
 
     def _read(self, open_records: Iterable[Record]) -> AbstractSet[str]:
-        # A line that a full disk or a power cut tore names a finding that is in the record of its commit too.
-        whole = (line.split(" ", 2) for line in lines_of(self.path) if _LINE.fullmatch(line))
-        moves = {(int(number), mark, key) for number, mark, key in whole}
+        moves = set(self._entered_moves())
         moves |= {(record.seq, mark, key) for record in open_records for mark, key in _moves(record)}
         return _after((), ((mark, key) for _, mark, key in sorted(moves)))
+
+    def _entered_moves(self) -> Iterator[tuple[int, str, str]]:
+        """The lines of the file: a commit's number, what it did, and with which finding."""
+        for line in lines_of(self.path):
+            # A line that a full disk or a power cut tore names a finding that is in the record of its commit too.
+            if _LINE.fullmatch(line):
+                number, mark, key = line.split(" ", 2)
+                yield int(number), mark, key
 
     def _file_version(self) -> _Version | None:
         try:
@@ -80,7 +93,11 @@ def _after(known: Iterable[str], moves: Iterable[tuple[str, str]]) -> AbstractSe
 
 
 def _lines(record: Record) -> list[str]:
-    return [f"{record.seq:08d} {mark} {key}" for mark, key in _moves(record)]
+    return [_line(record.seq, mark, key) for mark, key in _moves(record)]
+
+
+def _line(seq: int, mark: str, key: str) -> str:
+    return f"{seq:08d} {mark} {key}"
 
 
 def _moves(record: Record) -> Iterator[tuple[str, str]]:

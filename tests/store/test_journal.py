@@ -136,6 +136,39 @@ def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
     assert journal.known_keys() == {"key3", "key4"}
 
 
+MOVES = st.lists(st.tuples(st.integers(1, 9), st.sampled_from("+-"), st.sampled_from("abcde")), max_size=40)
+
+
+@given(MOVES, MOVES)
+def test_a_trimmed_ledger_knows_the_same_also_when_a_commit_is_entered_once_more(
+    moves: list[tuple[int, str, str]], more: list[tuple[int, str, str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        trimmed, whole = Path(root) / "trimmed", Path(root) / "whole"
+        for seq, mark, key in moves:
+            for place in (trimmed, whole):
+                append_line(place / "ledger", f"{seq:08d} {mark} {key}")
+        RoleJournal(trimmed).trim_ledger(5)
+        for seq, mark, key in (*moves[:3], *more):
+            for place in (trimmed, whole):
+                append_line(place / "ledger", f"{seq:08d} {mark} {key}")
+
+        assert RoleJournal(trimmed).known_keys() == RoleJournal(whole).known_keys()
+
+
+def test_a_ledger_does_not_grow_by_what_is_found_again_and_again(tmp_path: Path) -> None:
+    journal = RoleJournal(tmp_path)
+    sizes = []
+    for day in range(9):
+        for number in range(10):
+            append_line(tmp_path / "ledger", f"{day * 10 + number:08d} + key{number % 3}")
+        journal.trim_ledger(20_000)
+        sizes.append((tmp_path / "ledger").stat().st_size)
+
+    assert max(sizes) == sizes[0] == sizes[-1]
+    assert journal.known_keys() == {"key0", "key1", "key2"}
+
+
 @pytest.mark.parametrize("torn", ["00000003", "00000003 +", "00", "00000003 + "])
 def test_a_torn_line_of_the_ledger_costs_that_line_only(tmp_path: Path, torn: str) -> None:
     journal = RoleJournal(tmp_path)
