@@ -29,6 +29,9 @@ from echod.store.plan import Gate
 from echod.store.undo import Preview
 
 _SHOWN_CHANGES = 12
+_DIGITS = 18
+"""A number that has more is no job's: the database cannot count so far."""
+
 _MANIFEST = "  change no memory file; the pack's manifest becomes what it was"
 
 
@@ -67,7 +70,7 @@ def job_and_path(words: Sequence[str], *, last: bool) -> tuple[int | None, Path 
         if not rest:
             raise UsageError("Which job? Name its number (`echod log` lists them), or say --last.")
         number = rest.pop(0)
-        if not (number.isascii() and number.isdigit()):
+        if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
             raise UsageError(f"{plain(number)} is not a job's number; `echod log` lists them, --last is the newest.")
         job = int(number)
     if len(rest) > 1 or (last and rest and rest[0].isdigit() and not Path(rest[0]).exists()):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from echod.cli.app import app
+from tests.cli.reference import every_command
 from tests.support import Home
 
 ASK = """
@@ -50,7 +54,34 @@ def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
     assert "--dry-run" in completed(tmp_path, "prune", "--d")
 
 
-@pytest.mark.parametrize(("shell", "word"), [("bash", "complete -o nosort -F"), ("zsh", "compdef"), ("fish", "complete")])
+def test_bash_completes_what_an_argument_can_be(tmp_path: Path) -> None:
+    assert completed(tmp_path, "raise", "4f1c", "e") == ["etched"]
+    assert completed(tmp_path, "completion", "") == ["bash", "zsh", "fish"]
+
+
+@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+def test_what_is_called_a_path_or_a_file_is_completed_as_one(path: tuple[str, ...]) -> None:
+    """By its type, by which the script of each shell leaves the word to the shell itself."""
+    command: click.Command = app
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+
+    for parameter in (*app.params, *command.params):
+        named = parameter.metavar or str(parameter.name).upper()
+        assert isinstance(parameter.type, click.Path) == bool({"PATH", "FILE"} & set(re.findall(r"[A-Z]+", named)))
+
+
+@pytest.mark.parametrize("question", ["bash", "complete_bash", "csh_complete", "_", "bash_"])
+def test_a_question_that_is_none_is_answered_with_nothing(home: Home, question: str) -> None:
+    done = home.echod("projects", _ECHOD_COMPLETE=question)
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "word"), [("bash", "complete -o nosort -F"), ("zsh", "compdef"), ("fish", "complete")]
+)
 def test_each_shell_gets_a_script_of_its_own_and_no_file_changes(home: Home, shell: str, word: str) -> None:
     script = home.done("completion", shell)
 

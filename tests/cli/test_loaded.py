@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import Home, daemon, project, until
 
-HEAVY = {"typer", "rich", "pydantic", "structlog", "sqlite3", "watchdog", "apscheduler", "filelock", "psutil", "yaml"}
+HEAVY = {"click", "rich", "pydantic", "structlog", "sqlite3", "watchdog", "apscheduler", "filelock", "psutil", "yaml"}
 
 SETTINGS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEBOUNCE_MAX_SECONDS"}
 """What a home of the tests sets; a user's sets nothing, and what is not set is not checked."""
@@ -48,19 +48,19 @@ def loaded(home: Home, *words: str) -> set[str]:
     return {name.partition(".")[0] for name in modules(home, *words)}
 
 
-def modules(home: Home, *words: str) -> set[str]:
+def modules(home: Home, *words: str, environ: Mapping[str, str] | None = None) -> set[str]:
     """The modules that a command loads."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
-        env=home.environ,
+        env=home.environ if environ is None else environ,
         cwd=home.root,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    names = json.loads(done.stderr)
-    assert "echod.cli.status" in names
+    names = json.loads(done.stderr.splitlines()[-1])
+    assert "echod.cli.entry" in names
     return set(names)
 
 
@@ -91,7 +91,48 @@ def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, t
 
     assert "echod.daemon.board" in found
     assert found & set(PLANNING) == set()
-    assert {name.partition(".")[0] for name in found} & {"typer", "rich"} == set()
+    assert {name.partition(".")[0] for name in found} & {"click", "rich"} == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "projects",
+        "jobs",
+        "log",
+        "gate p",
+        "show p",
+        "review p",
+        "explain 4f1c p",
+        "audit",
+        "packs list",
+        "init p --dry-run",
+        "prune p --dry-run",
+        "run --once p",
+        "undo --last p",
+        "workflow begin x --project p",
+        "staus",
+        "jobs --limit few",
+    ],
+)
+def test_a_command_loads_no_pydantic_where_there_are_no_settings_to_be_checked(
+    home: Home, tmp_path: Path, words: str
+) -> None:
+    home.done("add", project(home.root / "p"))
+
+    found = modules(home, *words.split(), environ=_unset(home))
+
+    assert {name.partition(".")[0] for name in found} & {"pydantic", "pydantic_settings", "rich"} == set()
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "gate --help", "jobs -h", "review accept --help", "completion bash", "staus"]
+)
+def test_help_loads_nothing_but_the_commands_and_click(home: Home, words: str) -> None:
+    found = modules(home, *words.split())
+
+    assert {name.partition(".")[0] for name in found} & HEAVY == {"click"}
+    assert "echod.cli.shell" not in found
 
 
 def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:
@@ -106,7 +147,7 @@ def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -
 
 
 def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_path: Path) -> None:
-    environ = {name: value for name, value in home.environ.items() if name not in SETTINGS}
+    environ = _unset(home)
     said = tmp_path / "said"
     with said.open("w") as stderr:
         process = subprocess.Popen(
@@ -121,7 +162,11 @@ def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_
 
     loaded_names = {name.partition(".")[0] for name in json.loads(said.read_text().splitlines()[-1])}
     assert {"structlog", "watchdog", "apscheduler"} <= loaded_names
-    assert loaded_names & {"typer", "pydantic", "pydantic_settings", "rich", "pygments"} == set()
+    assert loaded_names & {"click", "pydantic", "pydantic_settings", "rich", "pygments"} == set()
+
+
+def _unset(home: Home) -> dict[str, str]:
+    return {name: value for name, value in home.environ.items() if name not in SETTINGS}
 
 
 def _timeless(report: str) -> Mapping[str, object]:

@@ -31,11 +31,21 @@ def test_a_job_or_the_last_one_and_perhaps_a_project(
     [
         ([], False, "--last"),
         (["ward"], False, "job's number"),
+        (["9" * 20], False, "job's number"),
+        (["9" * 5000], False, "job's number"),
         (["1", "a", "b"], False, "one project"),
         (["17"], True, "one project"),
         (["a", "b"], True, "one project"),
     ],
-    ids=["nothing", "no-number", "two-projects", "last-and-number", "last-and-two"],
+    ids=[
+        "nothing",
+        "no-number",
+        "larger-than-any",
+        "larger-than-python-reads",
+        "two-projects",
+        "last-and-number",
+        "last-and-two",
+    ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], last: bool, word: str) -> None:
     with pytest.raises(UsageError, match=word):

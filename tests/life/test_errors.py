@@ -309,7 +309,7 @@ def test_what_goes_wrong_is_said_with_what_to_do(home: Home, tmp_path: Path, cas
         *(word.format(**names) for word in case.words),
         before=_as_an_ordinary_user(),
         cwd=None,
-        **{"TERMINAL_WIDTH": "80", **changed},
+        **{"COLUMNS": "80", **changed},
     )
 
     told = " ".join(f"{result.stdout} {result.stderr}".split())

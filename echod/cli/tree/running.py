@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from echod.cli.tree import options
 from echod.cli.tree.base import app, example, shell_of, with_shell
-from echod.cli.tree.options import PATH, PATH_OR_ELSE, Number
+from echod.cli.tree.options import PATH, PATH_OR_ELSE, Number, WholeNumber
 
 if TYPE_CHECKING:
     from echod.cli.shell import Shell
+
+LAST_JOB: Final = 2**63 - 1
+"""The largest number that the database can give a job."""
 
 
 @app.command(epilog=example("echod run --once ~/src/my-project --wait 60"))
@@ -95,7 +98,7 @@ def jobs(context: click.Context, *, limit: int, json: bool) -> None:
 
 
 @jobs.command(epilog=example("echod jobs retry 17"))
-@click.argument("job", metavar="ID", type=int, help="The job's number.")
+@click.argument("job", metavar="ID", type=WholeNumber(1, LAST_JOB), help="The job's number.")
 @with_shell
 def retry(shell: Shell, *, job: int) -> None:
     """Try a job again that failed or was given up."""

@@ -1,0 +1,124 @@
+"""How a command line that cannot be carried out is told, and how the program ends when somebody stops it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from echod.cli.app import run
+from tests.support import Home
+
+WRONG = (
+    ("an unknown command", "staus", "No such command 'staus'. (Did you mean one of: 'pause', 'status'?)"),
+    ("an unknown command below another", "config shw", "No such command 'shw'. Did you mean 'show'?"),
+    ("an unknown option", "status --jsn", "No such option '--jsn'. Did you mean '--json'?"),
+    ("an option that is cut short", "log --lim 3", "No such option '--lim'. Did you mean '--limit'?"),
+    ("no argument", "explain", "Missing argument 'ENTRY'."),
+    ("none of several arguments", "record-access", "Missing argument 'ENTRY...'."),
+    ("an argument too many", "add a b", "Got unexpected extra argument (b)"),
+    ("an option without its value", "jobs --limit", "Option '--limit' requires an argument."),
+    ("a flag with a value", "status --json=1", "Option '--json' does not take a value."),
+    ("no number", "jobs --limit few", "Invalid value for '--limit': 'few' is not a valid whole number."),
+    (
+        "no number where it may be broken",
+        "run --once --wait 5s",
+        "Invalid value for '--wait': '5s' is not a valid number.",
+    ),
+    ("a number that is too small", "jobs --limit 0", "Invalid value for '--limit': 0 is not in the range 1<=x<=10000."),
+    ("a number that is too large", "log --limit 10001", "10001 is not in the range 1<=x<=10000."),
+    ("a negative time", "run --once --wait -1", "-1.0 is not in the range x>=0."),
+    ("no time at all", "workflow begin x --ttl 0", "0.0 is not in the range x>=0.01."),
+    ("no process", "workflow begin x --pid 0", "0 is not in the range x>=1."),
+    ("no number of a job", "jobs retry x", "Invalid value for 'ID': 'x' is not a valid whole number."),
+    (
+        "a number that no job can have",
+        "jobs retry 99999999999999999999",
+        "is not in the range 1<=x<=9223372036854775807.",
+    ),
+    ("no layer", "raise 4f1c gold", "'gold' is not one of 'etched', 'notes', 'inscribed'."),
+    ("no shell", "completion csh", "'csh' is not one of 'bash', 'zsh', 'fish'."),
+    ("what goes with --once alone", "run here", "paths and --wait go with --once"),
+    ("an option of echod itself behind --", "projects -- --quiet", "Got unexpected extra argument (--quiet)"),
+    ("no command", "--quiet", "Missing command."),
+)
+
+STOPPED = """
+import os, signal, sys, time
+import echod.cli.projects
+from echod.cli.entry import main
+
+def stopped(*words, **options):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+echod.cli.projects.list_projects = stopped
+sys.argv = ["echod", "projects"]
+main()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.mark.parametrize(("words", "sentence"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+def test_what_is_typed_wrongly_is_told_in_a_sentence_and_ends_with_2(
+    words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(words.split())
+
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert said.err.splitlines()[-1].startswith("Error: ")
+    assert sentence in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 2), (("-h",), 0), (("--help",), 0), (("--config", "x", "-h"), 0)])
+def test_echod_alone_says_what_there_is_and_so_does_its_help(
+    words: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == code
+
+    said = capsys.readouterr()
+    shown = said.err if code else said.out
+    assert shown.startswith("Usage: echod [OPTIONS] COMMAND [ARGS]...")
+    assert "To begin:" in shown
+
+
+def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+
+    assert capsys.readouterr().out.split()[0] == "echod"
+
+
+def test_an_interrupt_ends_a_command_quietly(home: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED], env=home.environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("words", [("--help",), ("projects",), ("config", "show"), ("log", "--json")], ids=" ".join)
+def test_a_reader_who_has_seen_enough_is_no_error(home: Home, words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "echod", *words],
+        env=home.environ,
+        cwd=home.root,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (0, b"")
