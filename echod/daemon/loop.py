@@ -34,8 +34,9 @@ from echod.daemon.targets import Targets
 from echod.daemon.wake import WakeFile
 from echod.daemon.wiring import House
 from echod.errors import StateError
+from echod.jobs.needs import Look
 from echod.jobs.outcome import Done
-from echod.jobs.reconcile import reconcile
+from echod.jobs.reconcile import complete, take_in
 from echod.jobs.roster import Roster
 from echod.jobs.work import Finished
 from echod.logger import get_logger
@@ -52,6 +53,9 @@ GATE_SECONDS = 2.0
 
 BOARD_SECONDS = 1.0
 """How often a status that changed is written for `echod status`."""
+
+WORK_FIRST_SECONDS = 0.5
+"""How long the status is not renewed after work was queued: both would want the processor at the same time."""
 
 SETTLE_SECONDS = (5.0, 60.0)
 """How long after a job late bytes are looked for, besides every look at everything: soon, for whoever had the file
@@ -123,9 +127,10 @@ class Loop:
         self._unheard: frozenset[str] = frozenset()
         self._unheard_at = 0.0
         self._ended: SimpleQueue[Finished] = SimpleQueue()
-        self._gate_at = self._beat_at = self._board_at = 0.0
+        self._gate_at = self._beat_at = self._shown_at = self._queued_at = 0.0
         self._packs_at: float | None = None
         self._stale: set[str] = set()
+        self._half_seen: set[str] = set()
         self._changed = True
         self._reconciled_at: float | None = None
         self._notices: tuple[Warn, ...] = (*_rebuilt(house), *(() if settings_trouble is None else (settings_trouble,)))
@@ -183,7 +188,7 @@ class Loop:
             self._note(dirt.paths, monotonic)
             self._look_without_events(monotonic)
             if due := self._debounce.ready(monotonic):
-                self._look_at(due, wall, monotonic)
+                self._look_at(due, wall, monotonic, crew)
                 crew.wake()
         self._settle(monotonic, crew)
         self._ask_gates(wall, monotonic, crew)
@@ -277,14 +282,23 @@ class Loop:
                 self._gate_at = 0.0
                 self._stale.update(store.key for store in self._roster.stores_in(project))
 
-    def _look_at(self, keys: Iterable[str], now: float, monotonic: float) -> None:
+    def _look_at(self, keys: Iterable[str], now: float, monotonic: float, crew: Crew) -> None:
         due = set(keys)
         if _SPOOL in due:
             due |= self._house.inbox.sort(now)
         stores = [store for store in self._roster.stores if store.key in due]
         for store in stores:
             began = time.monotonic()
-            self._reconcile(store, now)
+            found = self._take_in(store, now)
+            if store.key not in self._half_seen and any(need.due <= now for need in found.needs):
+                # What agents left is folded in first: its memory is another one in a moment, and is looked at then.
+                self._half_seen.add(store.key)
+                self._debounce.mark(store.key, monotonic)
+                self._queued_at = monotonic
+                crew.wake()
+                continue
+            self._half_seen.discard(store.key)
+            self._complete(store, now, found)
             took = time.monotonic() - began
             if took >= LONG_LOOK_SECONDS:
                 self._debounce.rest(store.key, monotonic + took * REST_FACTOR)
@@ -294,9 +308,17 @@ class Loop:
         self._changed = True
 
     def _reconcile(self, store: Store, now: float) -> None:
+        self._half_seen.discard(store.key)
+        self._complete(store, now, self._take_in(store, now))
+
+    def _take_in(self, store: Store, now: float) -> Look:
+        house = self._house
+        return take_in(store, house.lookout.rules(store.project), house.queue, now, house.inbox)
+
+    def _complete(self, store: Store, now: float, found: Look) -> None:
         house = self._house
         rules = house.lookout.rules(store.project)
-        for trouble in reconcile(store, rules, house.queue, now, house.inbox, house.upkeep):
+        for trouble in complete(store, rules, house.queue, now, found, house.upkeep):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is awaited
                 self._reconcile_now.set()
@@ -324,9 +346,9 @@ class Loop:
     def _show(self, now: float, monotonic: float) -> None:
         """Keep the status ready, so that asking costs the asker nearly nothing."""
         self._stale.update(self._board.expired(now))
-        if not (self._changed or self._stale) or monotonic - self._board_at < BOARD_SECONDS:
+        if not (self._changed or self._stale) or monotonic < self._show_at:
             return
-        self._board_at = monotonic
+        self._shown_at = monotonic
         stale, self._stale = self._stale, set()
         self._changed = False
         self._board.refresh((store for store in self._roster.stores if store.key in stale), now)
@@ -334,6 +356,12 @@ class Loop:
         report = self._board.report(self._roster, now, daemon=daemon, warnings=self._own_warnings(now, monotonic))
         self._health = one_line(report)
         self._leave(to_json(report))
+
+    @property
+    def _show_at(self) -> float:
+        """When the status may be renewed, by the monotonic clock; work that was just queued comes first for a while."""
+        soonest = self._shown_at + BOARD_SECONDS
+        return max(soonest, min(self._queued_at + WORK_FIRST_SECONDS, soonest + BOARD_SECONDS))
 
     def _leave(self, status: str) -> None:
         snapshot = self._house.paths.snapshot
@@ -403,7 +431,7 @@ class Loop:
         if self._held:
             pauses.append(GATE_SECONDS - (monotonic - self._gate_at))
         if self._changed or self._stale:
-            pauses.append(BOARD_SECONDS - (monotonic - self._board_at))
+            pauses.append(self._show_at - monotonic)
         if self._unavailable is not None:
             pauses.append(UNAVAILABLE_SECONDS)
         if (pause := self._exposure.pause(monotonic)) is not None:

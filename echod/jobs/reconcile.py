@@ -5,6 +5,7 @@ from __future__ import annotations
 from echod.jobs.inbox import Inbox
 from echod.jobs.needs import Look, NeedRules, Trouble, look
 from echod.jobs.upkeep import Upkeep
+from echod.state.job import JobKind
 from echod.state.queue import JobQueue
 from echod.store.faults import Busy, StoreFault
 from echod.store.layout import Store
@@ -21,13 +22,31 @@ def reconcile(
     upkeep: Upkeep | None = None,
 ) -> tuple[Trouble, ...]:
     """Compare one store with the queue at `now` (Unix seconds). Returns what could not be looked at."""
+    return complete(store, rules, queue, now, take_in(store, rules, queue, now, inbox), upkeep)
+
+
+def take_in(store: Store, rules: NeedRules, queue: JobQueue, now: float, inbox: Inbox | None = None) -> Look:
+    """The first half: queue what agents left, which is seen by names and times alone."""
     letters = {} if inbox is None else inbox.letters(store)
     observations = {role: [letter.spooled.name for letter in waiting] for role, waiting in letters.items()}
     found = look(store, rules, now, observations)
-    kept = _kept_up(upkeep, store, rules, now, reported=bool(observations))
+    for need in found.needs:
+        queue.put(need, now)
+    return found
+
+
+def complete(
+    store: Store, rules: NeedRules, queue: JobQueue, now: float, found: Look, upkeep: Upkeep | None
+) -> tuple[Trouble, ...]:
+    """The second half: queue what the files themselves call for, which may mean to read them; withdraw the rest.
+
+    `found` is what the first half saw. Returns what could not be looked at, in either.
+    """
+    reported = any(need.kind is JobKind.OBSERVE for need in found.needs)
+    kept = _kept_up(upkeep, store, rules, now, reported=reported)
     needs = (*found.needs, *kept.needs)
     troubles = tuple(dict.fromkeys((*found.troubles, *kept.troubles)))
-    for need in needs:
+    for need in kept.needs:
         queue.put(need, now)
     if not troubles:
         queue.withdraw(store.key, now, _GONE, keep={(need.kind, need.role) for need in needs})

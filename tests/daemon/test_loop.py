@@ -32,7 +32,7 @@ from echod.daemon.watch import Watcher
 from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError
 from echod.jobs.needs import Trouble
-from echod.jobs.reconcile import reconcile
+from echod.jobs.reconcile import complete
 from echod.jobs.work import Finished
 from echod.projects import Projects
 from echod.state import faults
@@ -173,15 +173,56 @@ def test_a_store_that_takes_long_to_look_at_gets_a_rest_ten_times_as_long(
 
         def noted(*arguments: Any) -> tuple[Trouble, ...]:
             looked.append(life.monotonic)
-            return reconcile(*arguments)
+            return complete(*arguments)
 
-        monkeypatch.setattr(daemon_loop, "reconcile", noted)
+        monkeypatch.setattr(daemon_loop, "complete", noted)
         monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(halves) / 2))
         for looks in (1, 2):
             memory.write_text(finding(f"Version {looks}"))
             until(lambda wanted=looks: life.turn(0.1) >= 0 and len(looked) >= wanted, "a look")  # type: ignore[misc]
 
     assert looked[1] - looked[0] >= 5.0
+
+
+def test_what_agents_left_is_queued_before_memories_are_read_and_those_are_read_without_another_event(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(tmp_path / "p")
+    role = root / ".rune/echoes/reviewer"
+    with living(home, root) as life:
+        queued: list[int] = []
+
+        def noted(*arguments: Any) -> tuple[Trouble, ...]:
+            queued.append(len(life.house.view.jobs({JobState.QUEUED}, 9)))
+            return complete(*arguments)
+
+        monkeypatch.setattr(daemon_loop, "complete", noted)
+        (role / "MEMORY.md").write_text(finding("Known"))
+        (role / "agent-findings.md").write_text(finding("Fresh"))
+        os.utime(role / "agent-findings.md", (life.wall - HOUR, life.wall - HOUR))
+        until(lambda: life.turn(0.05) >= 0 and bool(life.house.view.jobs({JobState.QUEUED}, 9)), "a job")
+        before = list(queued)
+        until(lambda: life.turn(0.05) >= 0 and len(queued) > len(before), "the rest of the look")
+
+    assert before == []
+    assert queued == [1]
+
+
+def test_agents_who_never_rest_do_not_keep_the_status_from_being_renewed(home: Home, tmp_path: Path) -> None:
+    roots = [project(tmp_path / name) for name in ("a", "b", "c")]
+    shown: list[float] = []
+    with living(home, *roots) as life:
+        for number in range(120):
+            findings = roots[number % 3] / f".rune/echoes/reviewer/agent{number}-findings.md"
+            findings.write_text(finding(f"Fresh {number}"))
+            os.utime(findings, (life.wall - HOUR, life.wall - HOUR))
+            before = life.status if shown else None
+            life.turn(0.1)
+            if life.status != before:
+                shown.append(life.monotonic)
+
+    assert len(shown) >= 4
+    assert max(later - earlier for earlier, later in itertools.pairwise(shown)) <= 2.5
 
 
 def _told(life: Life, code: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from echod.memory.findings.titles import KINDS, read_title
 from echod.memory.identity import normalise_title
@@ -27,6 +27,8 @@ _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.
 _RUN = re.compile(r"[\w.@~+/\\-]++")
 _LONGEST_PATH = 400  # characters; nobody names a file by more
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
+_TITLES = 2_048
+"""Titles that are remembered: for each finding that comes all of a memory are read, and are most of its sketch."""
 _NO_PATHS = frozenset({"e.g", "i.e", "etc."})
 
 
@@ -148,6 +150,7 @@ def titles_agree(one: Sketch, other: Sketch, thresholds: Thresholds = DEFAULT_TH
     return jaccard(one.title_terms, other.title_terms) >= thresholds.title
 
 
+@lru_cache(maxsize=_TITLES)
 def bare_title(title: str) -> str:
     """A title without dates, layer word and type word; `redis: set timeouts` keeps its first word, it is no type."""
     read = read_title(title)
