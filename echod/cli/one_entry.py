@@ -19,7 +19,7 @@ from echod.days import local_day
 from echod.jobs import forgetting, raising, restoring
 from echod.jobs.archives import Kept
 from echod.jobs.outcome import Outcome
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.by_hand import Impossible, raised, taken_out
 from echod.memory.policy.lines import entry_lines

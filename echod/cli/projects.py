@@ -24,6 +24,7 @@ def add(shell: Shell, path: Path) -> None:
     from echod.daemon.lookout import look_out
     from echod.days import local_day
     from echod.service.advice import how_to_start
+    from echod.store import layout
     from echod.store.layout import Role
 
     project = shell.project(path)
@@ -34,7 +35,7 @@ def add(shell: Shell, path: Path) -> None:
     shell.say(f"{shown} is maintained from now on." if new else f"{shown} was registered already.")
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         for store in shell.stores(project):
-            info = lookout.survey.of(store, lookout.line_limit(project), None)
+            info = lookout.survey.of(store, layout.list_roles(store), lookout.line_limit(project), None)
             if info.problem:
                 click.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue

@@ -24,6 +24,7 @@ from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolv
 from echod.state.answers import Answer
 from echod.state.job import Job, JobKind
 from echod.status_report import to_json
+from echod.store import layout
 from echod.store.layout import Store
 from echod.store.plan import Gate
 
@@ -67,11 +68,12 @@ def answer_items(shell: Shell, ids: Sequence[str], answer: Answer, path: Path | 
 
 
 def _items(lookout: Lookout, stores: Iterable[Store], now: float) -> list[Item]:
-    return [
-        item
-        for store in stores
-        for item in lookout.reviews.items(store, lookout.care(store.project), kept_back(lookout.reader, store), now)
-    ]
+    return [item for store in stores for item in _of_store(lookout, store, now)]
+
+
+def _of_store(lookout: Lookout, store: Store, now: float) -> tuple[Item, ...]:
+    kept = kept_back(lookout.reader, store)
+    return lookout.reviews.items(store, layout.list_roles(store).found, lookout.care(store.project), kept, now)
 
 
 def _near_and_far(shell: Shell, lookout: Lookout, path: Path | None) -> tuple[Store, ...]:

@@ -65,7 +65,7 @@ def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
     beat = live.heartbeat
     daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None
     try:
-        with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
+        with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout, lookout.one_moment():
             roster = lookout.roster()
             board = Board(lookout)
             board.refresh(roster.stores, now)

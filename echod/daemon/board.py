@@ -17,9 +17,9 @@ from echod.daemon.room import has_room
 from echod.jobs.kept_back import KeptBack, kept_back
 from echod.jobs.roster import Roster
 from echod.paths import Paths
+from echod.state.damaged import damaged_copies
 from echod.state.job import BY_HAND, Job, JobState
 from echod.state.queue_view import QueueView
-from echod.state.rescue import damaged_copies
 from echod.status_report import (
     DaemonInfo,
     GateReason,
@@ -71,8 +71,9 @@ class Board:
             care = self._lookout.care_for(wishes.settings)
             self._asides[store.project] = wishes.warnings
             kept = self._kept[store.key] = kept_back(self._lookout.reader, store)
-            items = self._lookout.reviews.items(store, care, kept, now)
-            counted = self._lookout.survey.of(store, care.policy.memory_line_limit, gate_report(verdict))
+            roles = layout.list_roles(store)
+            items = self._lookout.reviews.items(store, roles.found, care, kept, now)
+            counted = self._lookout.survey.of(store, roles, care.policy.memory_line_limit, gate_report(verdict))
             self._stores[store.key] = replace(counted, review=len(items))
 
     def expired(self, now: float) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +44,8 @@ _SAME_START_SECONDS = 2.0
 class Lookout:
     """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded.
 
-    `wishes` are the projects' own settings; parsing them at every look would cost more than the look.
+    `wishes` are the projects' own settings; parsing them at every look would cost more than the look. While
+    `one_moment()` lasts, all that is asked of the database is of one moment, and costs less.
     """
 
     paths: Paths
@@ -61,6 +62,7 @@ class Lookout:
     entries: EntryLog | None
     reviews: Review
     packs: PackRoom
+    one_moment: Callable[[], AbstractContextManager[None]]
 
     def roster(self) -> Roster:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
@@ -163,6 +165,7 @@ def make_lookout(
         entries=entries,
         reviews=Review(reader, entries, counted),
         packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
+        one_moment=nullcontext if database is None else database.one_moment,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from echod.daemon.leave import leave
 from echod.hooks.summary import DIRECTORY, name_for
 from echod.logger import get_logger
-from echod.memory.model import SIZE_LIMIT
+from echod.memory.limits import SIZE_LIMIT
 from echod.memory.summary import summarise
 from echod.paths import PRIVATE_DIR
 from echod.plain_file import read_plain

@@ -17,7 +17,8 @@ from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
 from echod.errors import reason_of
 from echod.memory.document import parse
-from echod.memory.model import SIZE_LIMIT, Unreadable
+from echod.memory.limits import SIZE_LIMIT
+from echod.memory.model import Unreadable
 from echod.plain_file import read_plain
 from echod.project_settings import read_project_settings
 from echod.store import layout

@@ -16,6 +16,7 @@ from echod.doctor.case import Case, command, fine, note, problem
 from echod.errors import ConfigurationError, StateError
 from echod.service.advice import how_to_help, how_to_restart
 from echod.state import rescue
+from echod.state.damaged import damaged_copies
 from echod.state.database import Database
 from echod.state.faults import DatabaseDamagedError
 from echod.store.layout import Store
@@ -56,7 +57,7 @@ def check_database(case: Case) -> Iterator[Check]:
         yield problem("database", str(error), _start_anew(case), case.paths.database)
     except StateError as error:
         yield problem("database", str(error), "", case.paths.database)
-    for copy in rescue.damaged_copies(case.paths.database):
+    for copy in damaged_copies(case.paths.database):
         yield note(
             "database-copies",
             "A damaged database was moved aside here.",

@@ -6,6 +6,7 @@ Looking at a hundred projects must cost little, so a file is read and taken apar
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from stat import S_ISREG
 
 from echod import __version__
 from echod.jobs.stamps import Stamp, stamp_of
-from echod.memory.model import SIZE_LIMIT
+from echod.memory.limits import SIZE_LIMIT
 from echod.plain_file import read_plain
 
 _FORM = f"{__version__}/1"
@@ -78,7 +79,7 @@ class Counted:
         name = str(file)
         self._asked.add(name)
         try:
-            status = file.lstat()
+            status = os.lstat(name)
         except FileNotFoundError:
             return None, Count(0)
         except OSError as error:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from echod.memory.model import SIZE_LIMIT, Document
+from echod.memory.limits import SIZE_LIMIT
 from echod.plain_file import read_plain
+
+if TYPE_CHECKING:
+    from echod.memory.model import Document
 
 
 def read_document(file: Path) -> Document | None:
@@ -14,10 +18,12 @@ def read_document(file: Path) -> Document | None:
     Raises:
         OSError: it cannot be read.
     """
-    from echod.memory.document import parse  # noqa: PLC0415  slow to load, and mostly nothing has to be read
+    # Slow to load, and mostly nothing has to be read.
+    from echod.memory.document import parse  # noqa: PLC0415
+    from echod.memory.model import Unreadable  # noqa: PLC0415
 
     try:
         document = parse(read_plain(file, SIZE_LIMIT))
     except FileNotFoundError:
         return None
-    return document if isinstance(document, Document) else None
+    return None if isinstance(document, Unreadable) else document

@@ -9,7 +9,6 @@ from pathlib import Path
 from echod.errors import EchodError
 from echod.logger import get_logger
 from echod.state.job import JobKind
-from echod.store import layout
 from echod.store.layout import Role, Store
 from echod.store.reader import Reader
 
@@ -51,11 +50,7 @@ def kept_back(reader: Reader, store: Store) -> tuple[KeptBack, ...]:
     A role that cannot be read now is left out; that it cannot is told elsewhere.
     """
     found: list[KeptBack] = []
-    try:
-        roles = layout.roles_of(store)
-    except OSError:
-        return ()
-    for role in roles:
+    for role in reader.roles(store):
         try:
             found += _of_role(reader, role)
         except EchodError as error:
@@ -64,7 +59,7 @@ def kept_back(reader: Reader, store: Store) -> tuple[KeptBack, ...]:
 
 
 def _of_role(reader: Reader, role: Role) -> list[KeptBack]:
-    if not reader.gave_back(role):
+    if not (reader.gave_back(role) and role.path.is_dir()):
         return []
     view = reader.peek(role)
     left = [findings for findings in view.findings if findings.digest in view.undone]

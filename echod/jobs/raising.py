@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.jobs.proposal import Proposal, carry_out, memory_of
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.memory.policy.by_hand import Impossible, raised
 from echod.state.job import JobKind
 from echod.store import layout

@@ -32,7 +32,6 @@ from echod.jobs.stamps import Remembered
 from echod.state.asked import About
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
-from echod.store import layout
 from echod.store.layout import Role, Store
 from echod.store.reader import Reader
 from echod.store.reviews import CLAIM, Question
@@ -62,11 +61,14 @@ class Review:
         self._entries = entries
         self._seen: defaultdict[str, _Seen] = defaultdict(lambda: _Seen(Looks(counted)))
 
-    def items(self, store: Store, care: Care, kept: Sequence[KeptBack], now: float) -> tuple[Item, ...]:
+    def items(
+        self, store: Store, roles: Sequence[Role], care: Care, kept: Sequence[KeptBack], now: float
+    ) -> tuple[Item, ...]:
         """What waits in a store, the oldest first. A role that cannot be read is told elsewhere.
 
         Args:
             store: the store.
+            roles: its roles, as far as they can be listed.
             care: what may be done in its project.
             kept: its findings that an undo gave back.
             now: Unix seconds.
@@ -76,15 +78,13 @@ class Review:
         """
         answered = frozenset[str]() if self._entries is None else self._entries.answers.of(store.key)
         seen = self._seen[store.key]
-        found = {item.id: item for item in self._all(store, seen, care, kept, now) if item.id not in answered}
+        found = {item.id: item for item in self._all(store, seen, roles, care, kept, now) if item.id not in answered}
         seen.forget_unasked()
         return tuple(sorted(found.values(), key=lambda item: (item.at, item.id)))
 
-    def _all(self, store: Store, seen: _Seen, care: Care, kept: Sequence[KeptBack], now: float) -> Iterator[Item]:
-        try:
-            roles = layout.roles_of(store)
-        except OSError:
-            return
+    def _all(
+        self, store: Store, seen: _Seen, roles: Sequence[Role], care: Care, kept: Sequence[KeptBack], now: float
+    ) -> Iterator[Item]:
         asked: defaultdict[str, list[Question]] = defaultdict(list)
         for question in self._reader.questions(store):
             asked[question.role].append(question)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.store.layout import Role
 
 _DIGITS = 8

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from echod.jobs.counted import Counted
 from echod.jobs.documents import read_document
 from echod.jobs.stamps import Remembered, Stamp, plain_stamp
-from echod.memory.model import Document, Layer
-from echod.memory.policy import Facts, Policy
-from echod.state.entries import EntryLog
+from echod.memory.layers import Layer
 from echod.store.layout import Role
 
 if TYPE_CHECKING:
-    from echod.memory.policy import OverLimit
+    from echod.memory.model import Document
+    from echod.memory.policy import OverLimit, Policy
+    from echod.state.entries import EntryLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Looks:
         def planned() -> Outlook | None:
             # These take long to load, and most files are short.
             from echod.jobs.facts import facts_of  # noqa: PLC0415
-            from echod.memory.policy import plan_prune  # noqa: PLC0415
+            from echod.memory.policy import Facts, plan_prune  # noqa: PLC0415
 
             document = read_document(role.memory)
             if document is None:

@@ -11,7 +11,8 @@ from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspi
 from echod.jobs.review_look import Glance, Seen, seen_stamp
 from echod.jobs.stamps import Remembered, Stamp
 from echod.memory.doubt import Doubt
-from echod.memory.model import SIZE_LIMIT, Layer, Unreadable
+from echod.memory.layers import Layer
+from echod.memory.limits import SIZE_LIMIT
 from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.digests import digest
@@ -88,7 +89,9 @@ def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
 
 
 def _one(role: Role, path: Path, stamp: Stamp) -> Item:
-    from echod.memory.document import parse  # noqa: PLC0415  slow to load, and quarantines are mostly empty
+    # Slow to load, and quarantines are mostly empty.
+    from echod.memory.document import parse  # noqa: PLC0415
+    from echod.memory.model import Unreadable  # noqa: PLC0415
 
     data = read_plain(path, SIZE_LIMIT)
     name = before_set_aside(path.name)

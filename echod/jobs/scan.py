@@ -14,7 +14,7 @@ from pathlib import Path
 from echod.jobs.stamps import Stamp, stamp_of
 from echod.logger import get_logger
 from echod.memory.exposed import Place, find_places
-from echod.memory.model import SIZE_LIMIT
+from echod.memory.limits import SIZE_LIMIT
 from echod.store import layout
 from echod.store.layout import Role, Store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Generic, TypeVar
 
-from echod.memory.model import SIZE_LIMIT
+from echod.memory.limits import SIZE_LIMIT
 
 Stamp = tuple[int, int, int, int]
 """Inode, bytes, time of the content, time of the file's state (both in nanoseconds)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from echod.jobs.counted import Counted
 from echod.status_report import FINDINGS_COUNTED, GateReport, RoleInfo, StoreInfo
 from echod.store import layout
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Roles, Store
 
 
 class Survey:
@@ -14,15 +14,13 @@ class Survey:
     def __init__(self, counted: Counted) -> None:
         self._counted = counted
 
-    def of(self, store: Store, limit: int, gate: GateReport | None) -> StoreInfo:
-        """One store. `limit` is its line limit for memory files; the gate's verdict is passed through."""
-        try:
-            roles = layout.roles_of(store)
-        except OSError as error:
-            problem = f"It cannot be listed: {error.strerror}. Check the permissions of {store.root}."
+    def of(self, store: Store, roles: Roles, limit: int, gate: GateReport | None) -> StoreInfo:
+        """One store with its roles. `limit` is its line limit for memory files; the verdict is passed through."""
+        if roles.problem is not None:
+            problem = f"It cannot be listed: {roles.problem.strerror}. Check the permissions of {store.root}."
             return StoreInfo(path=store.key, gate=gate, problem=problem)
-        infos = tuple(self._role(role, limit) for role in roles)
-        return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(map(_quarantined, roles)))
+        infos = tuple(self._role(role, limit) for role in roles.found)
+        return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(map(_quarantined, roles.found)))
 
     def _role(self, role: Role, limit: int) -> RoleInfo:
         count = self._counted.of(role.memory)

@@ -19,7 +19,8 @@ from echod.jobs.documents import read_document
 from echod.jobs.facts import facts_of_knowledge, noted_facts
 from echod.jobs.needs import Look, Trouble, trouble
 from echod.jobs.stamps import Stamp, plain_stamp
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.policy import Policy, plan_compress, plan_prune
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind, Need

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from echod.memory.doubt import Doubt
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.memory.policy.archive import ArchivedEntry
 
 

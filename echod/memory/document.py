@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 from echod.memory import forms, scan
 from echod.memory.commonmark import HEADING
 from echod.memory.conflict import conflict_line
-from echod.memory.model import SIZE_LIMIT, Block, Document, Fault, Unreadable
+from echod.memory.limits import SIZE_LIMIT
+from echod.memory.model import Block, Document, Fault, Unreadable
 
 SCHEMA = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""

@@ -13,7 +13,8 @@ from decimal import Decimal
 
 from echod.memory import forms, values
 from echod.memory.document import parse_block
-from echod.memory.model import Block, Entry, Field, Form, Layer, Span
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Entry, Field, Form, Span
 
 _ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
 """The order in which the forms have their fields."""

@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from echod.memory.document import parse
-from echod.memory.model import Block, Layer, Unreadable
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
 from echod.memory.redact.values import replace
 

@@ -20,7 +20,8 @@ from datetime import date
 
 from echod.memory import values
 from echod.memory.fields import TELLING, Head, late_fields, read_head
-from echod.memory.model import Entry, Form, Layer, Span
+from echod.memory.layers import Layer
+from echod.memory.model import Entry, Form, Span
 
 _MARKS = re.compile(r" {0,3}(###?)[ \t]*")
 # Dashes of every kind and number; a single ASCII hyphen counts only beside a space, because "Notes-taking" is a word.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""The values that every reader of a memory file shares: layers, forms, fields, entries, blocks, documents.
+"""The values that every reader of a memory file shares: forms, fields, entries, blocks, documents.
 
 How text becomes one of them is told in `forms` (entries), `scan` (where blocks begin) and `document` (whole files).
 """
@@ -9,18 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-SIZE_LIMIT = 10 * 1024 * 1024
-"""Bytes of a file. Other readers of these files stop at the same size."""
-
-
-class Layer(StrEnum):
-    """How long an entry is meant to live, from permanent to fleeting."""
-
-    ETCHED = "etched"
-    NOTES = "notes"
-    INSCRIBED = "inscribed"
-    OBSERVATIONS = "observations"
-    TRACED = "traced"
+from echod.memory.layers import Layer
 
 
 class Form(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)

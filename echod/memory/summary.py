@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.document import parse
-from echod.memory.model import Document, Entry, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Entry
 from echod.memory.redact import redact
 from echod.memory.suspicion import speaks_to_agents
 

@@ -12,7 +12,8 @@ from datetime import date
 
 from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
-from echod.memory.model import Entry, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Entry
 from echod.memory.reception import Reception, Replacement, is_to_come
 
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})

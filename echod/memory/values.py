@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from echod.memory.model import Layer, Span
+from echod.memory.layers import Layer
+from echod.memory.model import Span
 
 CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 

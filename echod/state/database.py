@@ -39,6 +39,7 @@ class Database:
         self._keeper = keeper
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self._moment = threading.local()
         self._closed = False
         self._files = _identity(path)
         self._content = _content(path)
@@ -103,9 +104,26 @@ class Database:
         Raises:
             StateError: the database cannot be read.
         """
+        if (held := getattr(self._moment, "link", None)) is not None:
+            yield held
+            return
         with self._borrowed() as link:
             link.execute("BEGIN")
             yield link
+
+    @contextlib.contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """While it lasts, everything that this thread reads is of one moment: for whoever asks for very much at once.
+
+        Raises:
+            StateError: the database cannot be read.
+        """
+        with self.reading() as link:
+            self._moment.link = link
+            try:
+                yield
+            finally:
+                self._moment.link = None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -12,14 +12,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from echod.memory.likeness import NOTHING, Present
-from echod.memory.model import Layer
-from echod.memory.policy.facts import Facts, History
+from echod.memory.layers import Layer
 from echod.state.answers import AnswerLog
 from echod.state.asked import AskedLog
-from echod.state.carried import carried, move
 from echod.state.database import Database
+
+if TYPE_CHECKING:
+    from echod.memory.likeness import Present
+    from echod.memory.policy.facts import Facts
 
 FORGOTTEN_DAYS = 180
 """How long an entry that is gone is known. Longer than anything is pinned, or an undo is possible."""
@@ -82,7 +85,12 @@ class EntryLog:
     # Seen
 
     def see(
-        self, store: str, role: str, present: Iterable[Present], today: date, told: Mapping[str, str] = NOTHING
+        self,
+        store: str,
+        role: str,
+        present: Iterable[Present],
+        today: date,
+        told: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """A role's memory file holds exactly these entries now. A look that shows nothing new writes nothing.
 
@@ -95,6 +103,8 @@ class EntryLog:
             today: the local day.
             told: id before -> id now, for entries of which whoever changed the file knows it.
         """
+        from echod.state.carried import carried, move  # noqa: PLC0415  slow to load, for whoever only looks at pins
+
         entries = tuple(present)
         with self._database.reading() as link:
             found = carried(link, store, role, entries, told)
@@ -117,6 +127,8 @@ class EntryLog:
 
     def moves(self, store: str, role: str, present: Iterable[Present]) -> Mapping[str, str]:
         """Id at the last look -> id in the file as it is, of entries that got another one since. Arguments as above."""
+        from echod.state.carried import carried  # noqa: PLC0415
+
         with self._database.reading() as link:
             return carried(link, store, role, present).moves
 
@@ -282,6 +294,9 @@ class EntryLog:
                 they have there, also where these changed since the last look; without them it is the ids of that look.
             ids: only these entries are told of. None, and no `present`: all that are known.
         """
+        from echod.memory.policy.facts import Facts, History  # noqa: PLC0415
+        from echod.state.carried import carried  # noqa: PLC0415
+
         entries = () if present is None else tuple(present)
         only = [entry.id for entry in entries] if present is not None else ids
         since = datetime.combine(today - timedelta(days=relevance_days), datetime.min.time()).timestamp()

@@ -16,11 +16,11 @@ from typing import Final
 
 from echod.errors import StateError
 from echod.state import faults
+from echod.state.damaged import SUFFIXES, damaged_copies
 from echod.state.database import Database
 
 _LOCK_SECONDS: Final = 10.0
 _KEPT: Final = 3
-_SUFFIXES: Final = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,6 @@ def open_checked(path: Path, clock: Callable[[], float]) -> Opened:
         return Opened(_open_sound(path), None)
     except faults.DatabaseDamagedError:
         return _rebuild(path, clock)
-
-
-def damaged_copies(path: Path) -> tuple[Path, ...]:
-    """The databases that were moved aside, oldest first; a person may look at them and delete them."""
-    return tuple(
-        sorted(copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(_SUFFIXES[1:]))
-    )
 
 
 def _open_sound(path: Path) -> Database:
@@ -109,10 +102,10 @@ def _move_aside(path: Path, now: float) -> Path:
         number += 1
         target = path.with_name(f"{stem}-{number}")
     # The database first: should we die here, SQLite removes a log that it finds without one.
-    for suffix in _SUFFIXES:
+    for suffix in SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
     for old in damaged_copies(path)[:-_KEPT]:
-        for suffix in _SUFFIXES:
+        for suffix in SUFFIXES:
             old.with_name(old.name + suffix).unlink(missing_ok=True)
     return target

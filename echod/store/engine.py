@@ -39,7 +39,7 @@ class Engine(Reader):
         """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
         total = Recovery()
         for store in stores:
-            for role in self._roles(store):
+            for role in self.roles(store):
                 total = _sum(total, self._recover(role))
         return total
 
@@ -73,7 +73,7 @@ class Engine(Reader):
         Returns the numbers of the commits that were made.
         """
         made: list[int] = []
-        for role in self._roles(store):
+        for role in self.roles(store):
             try:
                 with told("follow late changes in", role.path):
                     made += self._settle(role)
@@ -103,7 +103,7 @@ class Engine(Reader):
             return sum(
                 retain(self._journal.of(role), self._limits, self._clock)
                 for store in self._journal.stores()
-                for role in self._roles(store)
+                for role in self.roles(store)
             )
 
     def _settle(self, role: Role) -> tuple[int, ...]:

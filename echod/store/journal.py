@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from echod.paths import PRIVATE_DIR
 from echod.store.digests import digest
@@ -35,8 +35,10 @@ from echod.store.images import Images
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.ledger import Ledger
 from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily
-from echod.store.records import Record, RecordState
 from echod.store.shelf import Shelf
+
+if TYPE_CHECKING:
+    from echod.store.records import Record
 
 _ROOT_ROLE = "+root"
 
@@ -394,6 +396,8 @@ def _undoing_line(undoing: _Undoing) -> str:
 
 def _states_of(record: Record) -> list[KnownState]:
     """The contents of the memory file before and after a commit that is done."""
+    from echod.store.records import RecordState  # noqa: PLC0415  slow to load; most looks read no record
+
     if record.state is not RecordState.APPLIED:
         return []
     writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]

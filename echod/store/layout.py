@@ -105,6 +105,22 @@ def roles_of(store: Store) -> tuple[Role, ...]:
     return tuple(Role(store, name) for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The roles of a store as far as it could be listed; `problem` is why it could not."""
+
+    found: tuple[Role, ...]
+    problem: OSError | None = None
+
+
+def list_roles(store: Store) -> Roles:
+    """As `roles_of`, for whoever goes on where a store cannot be listed."""
+    try:
+        return Roles(roles_of(store))
+    except OSError as error:
+        return Roles((), error)
+
+
 def each_findings_file(role: Role) -> Iterator[str]:
     """The names of a role's findings files, as long as one asks; only plain files (no symlink, FIFO or device).
 
@@ -142,6 +158,6 @@ def agent_of(findings: PurePath) -> str:
 
 def _is_plain_dir(path: Path) -> bool:
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
+        return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from echod.store.private import append_line, lines_of, replace_file
-from echod.store.records import Record
+
+if TYPE_CHECKING:
+    from echod.store.records import Record
 
 _LINE = re.compile(r"\d{8,} [-+] .+")
 _Version = tuple[int, int, int]

@@ -70,7 +70,7 @@ class Reader:
 
     def owes(self, store: Store) -> bool:
         """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
-        return any(self._journal.of(role).open_records() for role in self._roles(store))
+        return any(self._journal.of(role).open_records() for role in self.roles(store))
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
         """Commits that are still known, newest first; of every store with a journal if none is named."""
@@ -116,13 +116,13 @@ class Reader:
 
     def reviews(self, store: Store) -> tuple[Review, ...]:
         """What a person should look at in a store, oldest first."""
-        roots = (self._journal.of(role).root for role in self._roles(store))
+        roots = (self._journal.of(role).root for role in self.roles(store))
         return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
 
     def questions(self, store: Store) -> tuple[Question, ...]:
         """What findings that were folded in ask a person for, oldest first."""
         found: list[Question] = []
-        for journal in map(self._journal.of, self._roles(store)):
+        for journal in map(self._journal.of, self.roles(store)):
             if questions := asked(journal.root):
                 consumed = journal.known_keys()
                 found += [question for question in questions if question.key in consumed]
@@ -137,11 +137,12 @@ class Reader:
         """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
         return {
             store.root / path: mtime
-            for role in self._roles(store)
+            for role in self.roles(store)
             for path, mtime in self._journal.of(role).own_writes().items()
         }
 
-    def _roles(self, store: Store) -> tuple[Role, ...]:
+    def roles(self, store: Store) -> tuple[Role, ...]:
+        """The roles of a store in which something was committed, whether or not they are still there."""
         with told("read the journal in", self._journal.root):
             return self._journal.roles(store)
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from echod.store.private import replace_file, sync_dir
-from echod.store.records import Record, RecordUnreadable, decode
+
+if TYPE_CHECKING:
+    from echod.store.records import Record
 
 Gist = TypeVar("Gist")
 
@@ -146,6 +148,8 @@ class Shelf(Generic[Gist]):
         return found
 
     def _read(self, name: str) -> Record | None:
+        from echod.store.records import RecordUnreadable, decode  # noqa: PLC0415  slow to load; most looks read none
+
         path = self.root / name
         try:
             return decode(path.read_bytes())

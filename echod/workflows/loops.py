@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROOTS = (".rune", ".claude")
 KINDS = ("phase", "batch", "hierarchy", "issues")
+_KINDS = {f"arc-{kind}-loop.local.md": kind for kind in KINDS}
 _SIZE_LIMIT = 1 << 16
 _FENCE = "---"
 
@@ -30,10 +31,13 @@ def read(project: Path, arcs: Mapping[str, Arc], processes: Processes) -> tuple[
     """The loop files of a project, judged together with the checkpoints (`arcs`, by id) they name."""
     markers: list[Marker] = []
     for root in ROOTS:
-        if reading.is_directory(project / root):
-            paths = ((kind, project / root / f"arc-{kind}-loop.local.md") for kind in KINDS)
-            found = (_read_one(path, kind, project, arcs, processes) for kind, path in paths)
-            markers.extend(marker for marker in found if marker is not None)
+        directory = project / root
+        listing = reading.names_in(directory, _KINDS.__contains__)
+        # Where names cannot be listed, files may be there all the same.
+        for name in listing.names if listing.readable else _KINDS:
+            marker = _read_one(directory / name, _KINDS[name], project, arcs, processes)
+            if marker is not None:
+                markers.append(marker)
     return tuple(markers)
 
 

@@ -59,7 +59,7 @@ def time_of(status: os.stat_result) -> float:
 def look(path: Path) -> os.stat_result | None:
     """The status of what lies at `path` itself, None if nothing does or it cannot be told."""
     try:
-        return path.lstat()
+        return os.lstat(path)
     except OSError:
         return None
 
@@ -67,7 +67,7 @@ def look(path: Path) -> os.stat_result | None:
 def read(path: Path, limit: int) -> Found | None:
     """At most `limit` bytes of a plain file. None: there is no plain file (absent, a link, a pipe, a directory)."""
     try:
-        status = path.lstat()
+        status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
@@ -119,7 +119,7 @@ def is_link(path: Path) -> bool:
 def names_in(directory: Path, wanted: Callable[[str], bool]) -> Listing:
     """The wanted names in a directory. Costs one system call for hundreds of names, and memory for the wanted only."""
     try:
-        status = directory.lstat()
+        status = os.lstat(directory)
     except (FileNotFoundError, NotADirectoryError):
         return _ABSENT
     except OSError:

@@ -15,7 +15,7 @@ from echod.workflows.unlistable import unlistable
 from echod.workflows.verdict import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from echod.workflows.processes import Processes
@@ -49,16 +49,19 @@ def read(project: Path, teams: Mapping[str, float], processes: Processes) -> tup
     listing = reading.names_in(directory, is_state_file)
     markers = [] if listing.readable else [unlistable(project, directory, listing.written)]
     paths = reading.newest((directory / name for name in listing.names), COUNT_LIMIT)
-    audits = tuple(project / root / _AUDIT[0] / _AUDIT[1] for root in (".rune", ".claude"))
-    for path in (*paths, *(audit for audit in audits if _is_below_directories(audit))):
+    for path in (*paths, *_audits(project)):
         marker = _read_one(path, project, teams, processes)
         if marker is not None:
             markers.append(marker)
     return tuple(markers)
 
 
-def _is_below_directories(audit: Path) -> bool:
-    return reading.is_directory(audit.parent.parent) and reading.is_directory(audit.parent)
+def _audits(project: Path) -> Iterator[Path]:
+    """Where the incremental audit's checkpoint may be."""
+    for root in (".rune", ".claude"):
+        above = project / root
+        if reading.is_directory(above) and reading.is_directory(directory := above / _AUDIT[0]):
+            yield directory / _AUDIT[1]
 
 
 def is_state_file(name: str) -> bool:

@@ -19,7 +19,7 @@ from echod.doctor import running
 from echod.doctor.case import Case
 from echod.doctor.examine import examine
 from echod.doctor.ignored import ignored_by
-from echod.memory.model import SIZE_LIMIT
+from echod.memory.limits import SIZE_LIMIT
 from echod.projects import Projects
 from echod.settings import Settings
 from echod.store.layout import stores_of

@@ -16,7 +16,8 @@ from echod.jobs.archives import Kept, archived_entries
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.notes import Note
 from echod.memory.policy import Policy, Rule
 from echod.memory.policy.archive import ARCHIVE_LIMIT

@@ -15,12 +15,14 @@ from echod.days import local_day
 from echod.jobs.counted import Counted
 from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.outcome import Blocked, Deferred, Done
+from echod.jobs.stamps import stamp_of
 from echod.jobs.survey import Survey
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive
 from echod.state.queue import LONGEST_DEFERRAL_SECONDS
 from echod.store import layout
+from echod.store.layout import list_roles
 from echod.store.snapshot import MAX_FILE_BYTES
 from echod.store.steps import Step
 from tests.jobs.site import Site, at_noon
@@ -231,7 +233,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
     def test_keeps_nothing_from_the_archive_and_is_told(self, site: Site, make: Callable[[Path], None]) -> None:
         site.write(crowd())
         make(site.role.knowledge)
-        before, knowledge = texts(site.role.memory.read_bytes()), site.role.knowledge.lstat()
+        before, knowledge = texts(site.role.memory.read_bytes()), stamp_of(site.role.knowledge.lstat())
 
         done = site.prune()
 
@@ -239,7 +241,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
         assert done.changed
         assert f"{layout.KNOWLEDGE} cannot take them up: " in done.summary
         assert site.role.memory.read_text().count("\n") <= 100
-        assert site.role.knowledge.lstat() == knowledge
+        assert stamp_of(site.role.knowledge.lstat()) == knowledge
         assert [text for text in before if text not in site.everywhere()] == []
 
     def test_is_not_waited_for_by_compress_and_named_in_the_status(
@@ -249,7 +251,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
         make(site.role.knowledge)
 
         outcome = site.compress()
-        (role,) = Survey(Counted()).of(site.role.store, 150, None).roles
+        (role,) = Survey(Counted()).of(site.role.store, list_roles(site.role.store), 150, None).roles
 
         assert isinstance(outcome, Blocked)
         assert layout.KNOWLEDGE in outcome.reason

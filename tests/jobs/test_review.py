@@ -36,7 +36,7 @@ from echod.state.answers import Answer
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.store.engine import Engine
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, list_roles
 from echod.store.limits import EngineLimits
 from echod.store.plan import open_gate
 from echod.store.steps import Step, Tracer, untraced
@@ -110,7 +110,9 @@ class Desk:
         with self.entries() as entries:
             engine = self.engine()
             kept = kept_back(engine, self.role.store)
-            return Review(engine, entries, Counted()).items(self.role.store, CARE, kept, time.time())
+            return Review(engine, entries, Counted()).items(
+                self.role.store, list_roles(self.role.store).found, CARE, kept, time.time()
+            )
 
     def item(self, kind: str) -> Item:
         (found,) = [item for item in self.items() if item.kind == kind]
@@ -476,7 +478,13 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
 
     def own(engine: Engine, review: Review) -> tuple[Item, ...]:
         read.clear()
-        return review.items(desk.role.store, CARE, kept_back(engine, desk.role.store), time.time())
+        return review.items(
+            desk.role.store,
+            list_roles(desk.role.store).found,
+            CARE,
+            kept_back(engine, desk.role.store),
+            time.time(),
+        )
 
     with desk.entries() as entries:
         engine = desk.engine()
@@ -491,13 +499,17 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
         desk.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
         assert (
             own(engine, review)
-            == Review(engine, entries, Counted()).items(desk.role.store, CARE, (), time.time())
+            == Review(engine, entries, Counted()).items(
+                desk.role.store, list_roles(desk.role.store).found, CARE, (), time.time()
+            )
             != first
         )
 
         desk.write("MEMORY.md", HEAD + learning("sockets leak", "traced"))
         (desk.role.path / "quarantine/fir-findings.md").unlink()
-        assert own(engine, review) == Review(engine, entries, Counted()).items(desk.role.store, CARE, (), time.time())
+        assert own(engine, review) == Review(engine, entries, Counted()).items(
+            desk.role.store, list_roles(desk.role.store).found, CARE, (), time.time()
+        )
 
 
 TITLES = st.sampled_from([OLD, NEW, "sockets leak", "money is in cents"])

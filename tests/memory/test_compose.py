@@ -19,7 +19,8 @@ from echod.memory.compose import (
 )
 from echod.memory.document import parse
 from echod.memory.findings import Finding
-from echod.memory.model import Document, Form, Layer, Unreadable
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Form, Unreadable
 from echod.memory.new_file import new_memory_file
 
 FEB_11 = date(2026, 2, 11)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from echod.memory.document import parse
-from echod.memory.model import Document, Fault, Form, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Fault, Form
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```markdown (\S+) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from echod.memory.document import parse, parse_block
-from echod.memory.model import Document, Entry, Form, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Entry, Form
 
 
 class Said(NamedTuple):

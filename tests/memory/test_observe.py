@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.document import parse
-from echod.memory.model import Document, Form, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Form
 from echod.memory.observe import (
     LONGEST,
     Drop,

@@ -17,7 +17,8 @@ import pytest
 
 import echod
 from echod.memory.document import parse
-from echod.memory.model import Document, Entry, Form, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document, Entry, Form
 from echod.memory.redact import find_secrets
 from echod.memory.suspicion import speaks_to_agents
 

@@ -16,15 +16,16 @@ from pathlib import Path
 import pytest
 
 from echod.errors import StateError
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.state import connection
+from echod.state.damaged import damaged_copies
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.state.faults import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
 from echod.state.job import JobKind, JobState
 from echod.state.observed import ObservedLog
 from echod.state.queue_view import QueueView
-from echod.state.rescue import damaged_copies, open_checked
+from echod.state.rescue import open_checked
 from echod.state.schema import MIGRATIONS, VERSION
 from tests.state.examples import NOW, need, queue_of
 

@@ -160,14 +160,14 @@ def test_a_directory_that_cannot_be_listed_is_unknown_for_a_bounded_time(
 
 
 def refuse_stat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
-    lstat = Path.lstat
+    lstat = os.lstat
 
-    def refuse(path: Path) -> os.stat_result:
-        if path in refused:
+    def refuse(path: str | Path) -> os.stat_result:
+        if Path(path) in refused:
             raise OSError(5, "Input/output error")
         return lstat(path)
 
-    monkeypatch.setattr(Path, "lstat", refuse)
+    monkeypatch.setattr(os, "lstat", refuse)
 
 
 def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(

@@ -22,7 +22,8 @@ from echod.memory.findings.stated import Fields, Said
 from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
 from echod.memory.findings.unfolding import unfolded
 from echod.memory.findings.wrapping import front_matter, unwrapped
-from echod.memory.model import Layer, Unreadable
+from echod.memory.layers import Layer
+from echod.memory.model import Unreadable
 
 DEFAULT_LAYER = Layer.TRACED
 DEFAULT_CONFIDENCE = 0.5

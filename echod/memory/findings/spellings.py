@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Generic, TypeVar
 
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -11,7 +11,7 @@ from datetime import date
 
 from echod.memory.findings.spellings import FoundDate, find_date, find_dates, plain
 from echod.memory.forms import read_heading
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 
 TITLE_LIMIT = 80
 """Characters of a title that was taken from the first line of a text."""

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from echod.memory.document import parse_block
 from echod.memory.knowledge.material import MARK, NO_EVIDENCE, SEPARATOR, Material
 from echod.memory.knowledge.topics import canonical, topics
-from echod.memory.model import Form, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Form
 from echod.memory.redact import redact_entry
 
 POINT_LINES = 3

@@ -20,7 +20,8 @@ from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalise_title
-from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Document, Entry, Form, Unreadable
 from echod.memory.packs.provenance import elevated_source, field_of, provenance
 from echod.memory.redact import redact_entry
 

@@ -14,7 +14,8 @@ from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
 from echod.memory.identity import entry_ids
-from echod.memory.model import Block, Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Document
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.condense import is_condensed
 from echod.memory.policy.rereading import reads_as_written

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.score import Terms, recency, score_of
 from echod.memory.policy.standing import Standing

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.numbers import Policy
 from echod.memory.policy.expiry import age_of, expires_on
 from echod.memory.policy.facts import Facts

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from echod.memory.identity import normalise_title
-from echod.memory.model import Layer
+from echod.memory.layers import Layer
 from echod.memory.numbers import Policy
 from echod.memory.policy.condense import is_condensed
 from echod.memory.policy.rules import Action, Rule

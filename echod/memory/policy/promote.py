@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from echod.memory.edit import with_layer
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.numbers import Policy
 from echod.memory.policy.facts import Facts
 from echod.memory.policy.rereading import reads_as_written

@@ -18,7 +18,8 @@ from datetime import date
 
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.numbers import Policy
 from echod.memory.policy.archive import ArchivedEntry, archive_name, archived_entry
 from echod.memory.policy.desk import Desk

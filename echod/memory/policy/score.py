@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from echod.memory.model import Entry, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Entry
 from echod.memory.numbers import Policy
 from echod.memory.policy.facts import History
 

@@ -7,7 +7,8 @@ from datetime import date
 
 from echod.memory import scan
 from echod.memory.identity import entry_ids
-from echod.memory.model import Block, Document, Entry, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Document, Entry
 from echod.memory.numbers import Policy
 from echod.memory.policy.facts import UNKNOWN_HISTORY, Facts, History
 from echod.memory.policy.lines import entry_lines, room

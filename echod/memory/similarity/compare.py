@@ -13,7 +13,8 @@ from functools import cached_property, lru_cache
 
 from echod.memory.findings.titles import KINDS, read_title
 from echod.memory.identity import normalise_title
-from echod.memory.model import Block, Entry, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Block, Entry
 from echod.memory.similarity.contradiction import Claims, claims, contradiction
 from echod.memory.similarity.numbers import with_plain_numbers
 from echod.memory.similarity.words import fold, jaccard, stem, words

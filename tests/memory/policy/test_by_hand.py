@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from echod.memory.alignment import content
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.policy import Rule, archive_text, read_archive
 from echod.memory.policy.archive import archived_entry
 from echod.memory.policy.by_hand import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out

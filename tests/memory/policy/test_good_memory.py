@@ -11,7 +11,8 @@ import pytest
 from echod.memory.conservation import Change, violations
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
-from echod.memory.model import Document, Layer
+from echod.memory.layers import Layer
+from echod.memory.model import Document
 from echod.memory.policy import (
     Action,
     Facts,
