@@ -189,7 +189,7 @@ def _say_what_waits(shell: Shell, house: House, stores: Collection[Store]) -> No
     given_up = [job for job in dead if job.store in keys and job.kind not in BY_HAND]
     for job in reversed(given_up):
         click.echo(_said("gave up", job, f"{job.result} Once that is mended: echod jobs retry {job.id}"))
-    for_a_person = [kept for store in stores for kept in kept_back(house.engine, store)]
+    for_a_person = [kept for store in stores for kept in kept_back(house.engine, house.engine.notes(store))]
     for kept in for_a_person:
         shell.say(f"for you {kept.role.name}\n        {fitted(kept.role.store.key, WIDTH - 8)}")
         shell.say(paragraph(f"{kept.reason} {kept.remedy}", indent=" " * 8))

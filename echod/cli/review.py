@@ -72,8 +72,8 @@ def _items(lookout: Lookout, stores: Iterable[Store], now: float) -> list[Item]:
 
 
 def _of_store(lookout: Lookout, store: Store, now: float) -> tuple[Item, ...]:
-    kept = kept_back(lookout.reader, store)
-    return lookout.reviews.items(store, layout.list_roles(store).found, lookout.care(store.project), kept, now)
+    roles, notes, care = layout.list_roles(store).found, lookout.reader.notes(store), lookout.care(store.project)
+    return lookout.reviews.items(store, roles, notes, care, kept_back(lookout.reader, notes), now)
 
 
 def _near_and_far(shell: Shell, lookout: Lookout, path: Path | None) -> tuple[Store, ...]:

@@ -70,9 +70,9 @@ class Board:
             wishes = self._lookout.wishes.read(store.project)
             care = self._lookout.care_for(wishes.settings)
             self._asides[store.project] = wishes.warnings
-            kept = self._kept[store.key] = kept_back(self._lookout.reader, store)
-            roles = layout.list_roles(store)
-            items = self._lookout.reviews.items(store, roles.found, care, kept, now)
+            notes, roles = self._lookout.reader.notes(store), layout.list_roles(store)
+            kept = self._kept[store.key] = kept_back(self._lookout.reader, notes)
+            items = self._lookout.reviews.items(store, roles.found, notes, care, kept, now)
             counted = self._lookout.survey.of(store, roles, care.policy.memory_line_limit, gate_report(verdict))
             self._stores[store.key] = replace(counted, review=len(items))
 

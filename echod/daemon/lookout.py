@@ -163,7 +163,7 @@ def make_lookout(
         wishes=ProjectSettingsReader(),
         observed=None if database is None else ObservedLog(database),
         entries=entries,
-        reviews=Review(reader, entries, counted),
+        reviews=Review(entries, counted),
         packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
         one_moment=nullcontext if database is None else database.one_moment,
     )

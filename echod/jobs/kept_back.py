@@ -9,8 +9,9 @@ from pathlib import Path
 from echod.errors import EchodError
 from echod.logger import get_logger
 from echod.state.job import JobKind
-from echod.store.layout import Role, Store
+from echod.store.layout import Role
 from echod.store.reader import Reader
+from echod.store.reviews import Notes
 
 log = get_logger(__name__)
 
@@ -44,13 +45,13 @@ class KeptBack:
         return f"Change or delete the file; or fold it in as it is with: echod {command}"
 
 
-def kept_back(reader: Reader, store: Store) -> tuple[KeptBack, ...]:
-    """The findings of a store that wait for a person, by role and name. Writes nothing.
+def kept_back(reader: Reader, notes: Notes) -> tuple[KeptBack, ...]:
+    """The findings of a store that wait for a person, by role and name. `notes` are the store's. Writes nothing.
 
     A role that cannot be read now is left out; that it cannot is told elsewhere.
     """
     found: list[KeptBack] = []
-    for role in reader.roles(store):
+    for role in notes.gave_back:
         try:
             found += _of_role(reader, role)
         except EchodError as error:
@@ -59,7 +60,7 @@ def kept_back(reader: Reader, store: Store) -> tuple[KeptBack, ...]:
 
 
 def _of_role(reader: Reader, role: Role) -> list[KeptBack]:
-    if not (reader.gave_back(role) and role.path.is_dir()):
+    if not role.path.is_dir():
         return []
     view = reader.peek(role)
     left = [findings for findings in view.findings if findings.digest in view.undone]

@@ -33,8 +33,7 @@ from echod.state.asked import About
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
-from echod.store.reader import Reader
-from echod.store.reviews import CLAIM, Question
+from echod.store.reviews import CLAIM, Notes, Question
 
 _About = tuple[Question, str]
 """A question, and the id that the entry that it is about had at the last look at its file."""
@@ -56,37 +55,42 @@ class _Seen:
 class Review:
     """Gathers what waits; one for a process, since it remembers what it read."""
 
-    def __init__(self, reader: Reader, entries: EntryLog | None, counted: Counted) -> None:
-        self._reader = reader
+    def __init__(self, entries: EntryLog | None, counted: Counted) -> None:
         self._entries = entries
         self._seen: defaultdict[str, _Seen] = defaultdict(lambda: _Seen(Looks(counted)))
 
     def items(
-        self, store: Store, roles: Sequence[Role], care: Care, kept: Sequence[KeptBack], now: float
+        self, store: Store, roles: Sequence[Role], notes: Notes, care: Care, kept: Sequence[KeptBack], now: float
     ) -> tuple[Item, ...]:
         """What waits in a store, the oldest first. A role that cannot be read is told elsewhere.
 
         Args:
             store: the store.
             roles: its roles, as far as they can be listed.
+            notes: what its journal has for a person.
             care: what may be done in its project.
             kept: its findings that an undo gave back.
             now: Unix seconds.
-
-        Raises:
-            Busy, StoreFault: the journal cannot be read.
         """
         answered = frozenset[str]() if self._entries is None else self._entries.answers.of(store.key)
         seen = self._seen[store.key]
-        found = {item.id: item for item in self._all(store, seen, roles, care, kept, now) if item.id not in answered}
+        items = self._all(store, seen, roles, notes, care, kept, now)
+        found = {item.id: item for item in items if item.id not in answered}
         seen.forget_unasked()
         return tuple(sorted(found.values(), key=lambda item: (item.at, item.id)))
 
     def _all(
-        self, store: Store, seen: _Seen, roles: Sequence[Role], care: Care, kept: Sequence[KeptBack], now: float
+        self,
+        store: Store,
+        seen: _Seen,
+        roles: Sequence[Role],
+        notes: Notes,
+        care: Care,
+        kept: Sequence[KeptBack],
+        now: float,
     ) -> Iterator[Item]:
         asked: defaultdict[str, list[Question]] = defaultdict(list)
-        for question in self._reader.questions(store):
+        for question in notes.questions:
             asked[question.role].append(question)
         followed = {} if self._entries is None or not asked else self._entries.asked.of(store.key)
         for name, questions in asked.items():
@@ -102,7 +106,7 @@ class Review:
             name = one.path.name
             identity = item_id(one.role, Kind.UNDONE, name, one.digest)
             yield Item(identity, one.role, Kind.UNDONE, one.since, one.reason, (), GivenBack(name, one.digest))
-        for review in self._reader.reviews(store):
+        for review in notes.reviews:
             role = Role(store, review.role)
             identity = item_id(role, review.kind, review.at, review.text)
             yield Item(identity, role, review.kind, review.at, review.text, review.titles, Told())

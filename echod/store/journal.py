@@ -35,12 +35,15 @@ from echod.store.images import Images
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.ledger import Ledger
 from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily
+from echod.store.reviews import QUESTIONS, REVIEWS
 from echod.store.shelf import Shelf
 
 if TYPE_CHECKING:
     from echod.store.records import Record
 
 _ROOT_ROLE = "+root"
+_UNDOS, _UNDONE = "undos", "undone"
+_FOR_PEOPLE = (REVIEWS, QUESTIONS, _UNDOS, _UNDONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +154,12 @@ class RoleJournal:
         """Forget a closed record for good, but not what it gave back, if that stays given back, nor what was undone."""
         given_back = set(_given_back(record))
         if given_back and (kept := self.undone() & given_back):
-            append_line(self.root / "undone", "\n".join(sorted(kept)))
+            append_line(self.root / _UNDONE, "\n".join(sorted(kept)))
         if record.undoes or any(record.seq in undoing.undoes for undoing in self._undoings()):
             append_line(self.root / "undoings", _undoing_line(_undoing(record)))
         self._closed.drop(record)
         if record.undoes and (listed := self._listed_undos()):
-            replace_lazily(self.root / "undos", _lines(seq for seq in listed if seq != record.seq))
+            replace_lazily(self.root / _UNDOS, _lines(seq for seq in listed if seq != record.seq))
 
     def newest_state(self) -> KnownState | None:
         """The last of `states`, found without looking at all of them; None where there is none."""
@@ -198,7 +201,7 @@ class RoleJournal:
         undoings = tuple(self._undos())
         redone = {seq for undoing in undoings for seq in undoing.undoes}
         given_back = {name for undoing in undoings if undoing.seq not in redone for name in undoing.gave_back}
-        return frozenset(given_back.union(lines_of(self.root / "undone")))
+        return frozenset(given_back.union(lines_of(self.root / _UNDONE)))
 
     def list_undos(self) -> None:
         """Write down which commits undo one, if an earlier version did not; to be called before anything is committed.
@@ -207,7 +210,17 @@ class RoleJournal:
         """
         if self._listed_undos() is None:
             found = (undoing.seq for undoing in self._undoings_kept() if undoing.undoes)
-            replace_file(self.root / "undos", _lines(found))
+            replace_file(self.root / _UNDOS, _lines(found))
+
+    def for_people(self) -> frozenset[str]:
+        """Those files that have something in them which a person may be told: to look in vain at each costs more."""
+        try:
+            with os.scandir(self.root) as entries:
+                found = {entry.name: entry.stat().st_size for entry in entries if entry.name in _FOR_PEOPLE}
+        except FileNotFoundError:
+            return frozenset()
+        # Where it is not listed which commits undo one, the answer is in the commits.
+        return frozenset(name for name in _FOR_PEOPLE if found.get(name, name == _UNDOS))
 
     def undone_jobs(self) -> frozenset[int]:
         """Jobs that were taken back in this role and not done again, however long ago."""
@@ -277,12 +290,12 @@ class RoleJournal:
     def _list_undo(self, seq: int) -> None:
         self.list_undos()
         if seq not in (self._listed_undos() or ()):
-            append_line(self.root / "undos", str(seq))
+            append_line(self.root / _UNDOS, str(seq))
 
     def _listed_undos(self) -> tuple[int, ...] | None:
         """Commits that may undo one, and every one that does; None where that is not written down."""
         try:
-            text = (self.root / "undos").read_text()
+            text = (self.root / _UNDOS).read_text()
         except FileNotFoundError:
             return None
         return tuple(int(line) for line in text.split() if line.isdecimal())

@@ -15,7 +15,7 @@ from echod.store.faults import Refused, told
 from echod.store.journal import Journal
 from echod.store.layout import Role, Store, store_at
 from echod.store.limits import EngineLimits
-from echod.store.reviews import Question, Review, asked, noted
+from echod.store.reviews import QUESTIONS, REVIEWS, Notes, Question, Review, asked, noted
 from echod.store.steps import Tracer, untraced
 
 if TYPE_CHECKING:
@@ -63,11 +63,6 @@ class Reader:
         with told("look into", role.path), stand_on(role) as ground:
             yield RoleSession(self._unlocked(ground), plain_memory)
 
-    def gave_back(self, role: Role) -> frozenset[str]:
-        """Digests of findings files that undos gave back to a role, and that are not folded in again unasked."""
-        with told("read the journal in", self._journal.root):
-            return self._journal.of(role).undone()
-
     def owes(self, store: Store) -> bool:
         """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
         return any(self._journal.of(role).open_records() for role in self.roles(store))
@@ -114,19 +109,27 @@ class Reader:
             raise Refused(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
         return todo
 
-    def reviews(self, store: Store) -> tuple[Review, ...]:
-        """What a person should look at in a store, oldest first."""
-        roots = (self._journal.of(role).root for role in self.roles(store))
-        return tuple(sorted((r for root in roots for r in noted(root)), key=lambda review: review.at))
-
-    def questions(self, store: Store) -> tuple[Question, ...]:
-        """What findings that were folded in ask a person for, oldest first."""
-        found: list[Question] = []
-        for journal in map(self._journal.of, self.roles(store)):
-            if questions := asked(journal.root):
-                consumed = journal.known_keys()
-                found += [question for question in questions if question.key in consumed]
-        return tuple(sorted(found, key=lambda question: question.at))
+    def notes(self, store: Store) -> Notes:
+        """What the journal has for a person to look at in a store."""
+        reviews: list[Review] = []
+        questions: list[Question] = []
+        gave_back: dict[Role, frozenset[str]] = {}
+        with told("read the journal in", self._journal.root):
+            for role in self._journal.roles(store):
+                journal = self._journal.of(role)
+                said = journal.for_people()
+                if REVIEWS in said:
+                    reviews += noted(journal.root)
+                if QUESTIONS in said and (questions_here := asked(journal.root)):
+                    consumed = journal.known_keys()
+                    questions += [question for question in questions_here if question.key in consumed]
+                if said - {REVIEWS, QUESTIONS} and (undone := journal.undone()):
+                    gave_back[role] = undone
+        return Notes(
+            tuple(sorted(reviews, key=lambda review: review.at)),
+            tuple(sorted(questions, key=lambda question: question.at)),
+            gave_back,
+        )
 
     def own_write(self, file: Path) -> int | None:
         """The mtime (nanoseconds) of a memory or knowledge file as echod last left it; None where it never did."""

@@ -7,12 +7,16 @@ job's commit, and counts only once the ledger says that the commit was done. So 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from echod.store.layout import Role
 from echod.store.private import append_line, lines_of
+
+REVIEWS, QUESTIONS = "reviews", "questions"
+"""The files of a role's journal that these are in."""
 
 CLAIM, SUPERSEDES = "claim", "supersedes"
 """The kinds of questions: a finding claims a layer that only a person gives; what it replaces is in doubt."""
@@ -39,14 +43,12 @@ class Review:
 
 def note(root: Path, review: Review) -> None:
     """Add a review item to a role's journal."""
-    append_line(root / "reviews", json.dumps(asdict(review)))
+    append_line(root / REVIEWS, json.dumps(asdict(review)))
 
 
 def noted(root: Path) -> tuple[Review, ...]:
     """The review items of a role's journal, oldest first."""
-    return tuple(
-        Review(**{**raw, "titles": tuple(raw["titles"])}) for raw in _lines(root / "reviews", Review.__slots__)
-    )
+    return tuple(Review(**{**raw, "titles": tuple(raw["titles"])}) for raw in _lines(root / REVIEWS, Review.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,32 @@ class Question:
     doubt: str
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a store's journal has for a person.
+
+    Attributes:
+        reviews: what the engine did itself, oldest first.
+        questions: what findings that were folded in ask for, oldest first.
+        gave_back: by role, digests of findings files that undos gave back, and that are not folded in again unasked.
+    """
+
+    reviews: tuple[Review, ...]
+    questions: tuple[Question, ...]
+    gave_back: Mapping[Role, frozenset[str]]
+
+
 def ask(root: Path, questions: Iterable[Question]) -> None:
     """Add questions to a role's journal, durably, unless they are there."""
     known = {_identity(question) for question in asked(root)}
     new = [question for question in questions if _identity(question) not in known]
     if new:
-        append_line(root / "questions", "\n".join(json.dumps(asdict(question)) for question in new))
+        append_line(root / QUESTIONS, "\n".join(json.dumps(asdict(question)) for question in new))
 
 
 def asked(root: Path) -> tuple[Question, ...]:
     """The questions of a role's journal, oldest first, also those of findings that were never folded in."""
-    return tuple(Question(**raw) for raw in _lines(root / "questions", Question.__slots__))
+    return tuple(Question(**raw) for raw in _lines(root / QUESTIONS, Question.__slots__))
 
 
 def _identity(question: Question) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ class Place:
         return [kept for kept in archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
 
     def reviews(self) -> list[str]:
-        return [review.kind for review in self.engine.reviews(self.role.store)]
+        return [review.kind for review in self.engine.notes(self.role.store).reviews]
 
 
 def memory_text() -> str:

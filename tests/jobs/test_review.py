@@ -109,9 +109,14 @@ class Desk:
     def items(self) -> tuple[Item, ...]:
         with self.entries() as entries:
             engine = self.engine()
-            kept = kept_back(engine, self.role.store)
-            return Review(engine, entries, Counted()).items(
-                self.role.store, list_roles(self.role.store).found, CARE, kept, time.time()
+            kept = kept_back(engine, engine.notes(self.role.store))
+            return Review(entries, Counted()).items(
+                self.role.store,
+                list_roles(self.role.store).found,
+                engine.notes(self.role.store),
+                CARE,
+                kept,
+                time.time(),
             )
 
     def item(self, kind: str) -> Item:
@@ -481,14 +486,15 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
         return review.items(
             desk.role.store,
             list_roles(desk.role.store).found,
+            engine.notes(desk.role.store),
             CARE,
-            kept_back(engine, desk.role.store),
+            kept_back(engine, engine.notes(desk.role.store)),
             time.time(),
         )
 
     with desk.entries() as entries:
         engine = desk.engine()
-        review = Review(engine, entries, Counted())
+        review = Review(entries, Counted())
         first = own(engine, review)
         assert {desk.role.memory, desk.role.path / "quarantine/elm-findings.md"} <= set(read)
 
@@ -499,16 +505,16 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(desk: Desk, monkeypat
         desk.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
         assert (
             own(engine, review)
-            == Review(engine, entries, Counted()).items(
-                desk.role.store, list_roles(desk.role.store).found, CARE, (), time.time()
+            == Review(entries, Counted()).items(
+                desk.role.store, list_roles(desk.role.store).found, engine.notes(desk.role.store), CARE, (), time.time()
             )
             != first
         )
 
         desk.write("MEMORY.md", HEAD + learning("sockets leak", "traced"))
         (desk.role.path / "quarantine/fir-findings.md").unlink()
-        assert own(engine, review) == Review(engine, entries, Counted()).items(
-            desk.role.store, list_roles(desk.role.store).found, CARE, (), time.time()
+        assert own(engine, review) == Review(entries, Counted()).items(
+            desk.role.store, list_roles(desk.role.store).found, engine.notes(desk.role.store), CARE, (), time.time()
         )
 
 

@@ -127,7 +127,7 @@ def test_what_we_took_away_is_not_taken_for_a_persons_deletion(engine: Engine, p
     with engine.open_role(pack) as session:
         assert session.read().memory.data is None
 
-    assert engine.reviews(pack.store) == ()
+    assert engine.notes(pack.store).reviews == ()
     engine.undo(2, by=3)
     assert pack.memory.read_bytes() == TEXT
 

@@ -317,13 +317,13 @@ def test_whether_something_was_given_back_is_known_without_the_commits_that_undo
     with place.engine().open_role(place.role) as session:
         session.commit(1, consolidation(session.read()))
     place.engine().undo(1, by=2)
-    expected = place.engine().gave_back(place.role)
+    expected = place.engine().notes(place.store).gave_back
 
     first = min(place.journal.rglob("records/*.json"))
     first.write_bytes(b"{")
 
     assert expected
-    assert place.engine().gave_back(place.role) == expected
+    assert place.engine().notes(place.store).gave_back == expected
 
 
 def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(place: Place) -> None:
@@ -332,14 +332,14 @@ def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recov
         session.commit(1, consolidation(session.read()))
     place.engine().undo(1, by=2)
     (listed,) = place.journal.rglob("undos")
-    said, expected = listed.read_bytes(), place.engine().gave_back(place.role)
+    said, expected = listed.read_bytes(), place.engine().notes(place.store).gave_back
     listed.unlink()
 
-    assert place.engine().gave_back(place.role) == expected
+    assert place.engine().notes(place.store).gave_back == expected
     place.engine().recover([place.store])
 
     assert listed.read_bytes() == said
-    assert place.engine().gave_back(place.role) == expected
+    assert place.engine().notes(place.store).gave_back == expected
 
 
 def test_while_a_role_is_held_its_records_are_read_once_and_are_right(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_newest_entry_deleted_together_with_an_edit_stays_deleted_and_is_kep
 
     assert look(grown) == BOTH + entry("Mine")
     assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
-    assert [r.kind for r in grown.engine().reviews(grown.store)] == ["doubtful"]
+    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["doubtful"]
 
 
 def test_a_byte_exact_revert_is_respected_and_told_once(grown: Place) -> None:
@@ -97,7 +97,7 @@ def test_a_byte_exact_revert_is_respected_and_told_once(grown: Place) -> None:
 
     assert look(grown) == BOTH
     assert look(grown) == BOTH
-    assert [r.kind for r in grown.engine().reviews(grown.store)] == ["reverted"]
+    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["reverted"]
     assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
 
 
@@ -108,7 +108,7 @@ def test_what_is_put_back_too_often_is_left_to_a_person(grown: Place) -> None:
 
     assert THIRD not in text
     assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
-    assert "reapplied-often" in [r.kind for r in grown.engine().reviews(grown.store)]
+    assert "reapplied-often" in [r.kind for r in grown.engine().notes(grown.store).reviews]
 
 
 def test_a_file_emptied_a_moment_ago_is_waited_for(grown: Place) -> None:
@@ -119,7 +119,7 @@ def test_a_file_emptied_a_moment_ago_is_waited_for(grown: Place) -> None:
 
     grown.now = 60.0
     assert look(grown) == b""
-    assert [r.kind for r in grown.engine().reviews(grown.store)] == ["emptied"]
+    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["emptied"]
 
 
 def test_a_file_open_for_writing_is_waited_for(grown: Place) -> None:

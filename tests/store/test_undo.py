@@ -265,7 +265,7 @@ def test_a_memory_that_undo_took_away_is_not_taken_for_a_persons_deed(place: Pla
     with place.engine().open_role(place.role) as session:
         session.read()
 
-    assert place.engine().reviews(place.store) == ()
+    assert place.engine().notes(place.store).reviews == ()
     assert [done.job for done in place.engine().history()] == [2, 1]
 
 
