@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.figures import Bar, Figures, Row, below, row
-from tests.bench.household import Household, at_rest, household
+from tests.bench.household import Household, at_rest, give_a_past, household
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
 from tests.hooks.events import teammate
@@ -28,6 +28,7 @@ _STATUS = (_ECHOD, "status")
 def measure(space: Workspace) -> Figures:
     """The hook, the status with and without a daemon, and, to inform, what else is typed often."""
     home = household(space, _PROJECTS)
+    give_a_past(home)
     project = space.disk / "projects/p0"
     event = json.dumps(teammate(project)).encode()
     rows = list(_compare(home, event, {"echod hook task-completed": (_HOOK, below(2))}))

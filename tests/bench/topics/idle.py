@@ -6,7 +6,7 @@ import time
 
 from echod.daemon.wake import wake
 from tests.bench.figures import Bar, Figures, Row, Sign, below, row
-from tests.bench.household import ROLES, Use, at_rest, household, settled
+from tests.bench.household import ROLES, Use, at_rest, give_a_past, household, settled
 from tests.bench.workspace import Workspace
 
 _PROJECTS = 100
@@ -16,6 +16,7 @@ _SPANS, _SPAN_SECONDS = 4, 10.0
 def measure(space: Workspace) -> Figures:
     """Spans without an event; then what one look at everything costs, as it comes every ten minutes."""
     home = household(space, _PROJECTS)
+    give_a_past(home)
     with at_rest(home) as running:
         pid = running.process.pid
         first = Use.of(pid)
