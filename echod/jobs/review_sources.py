@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -75,12 +76,12 @@ def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
     """The findings files in a role's quarantine; one that is the same as in `known` is not read again."""
     directory = role.path / layout.QUARANTINE
     try:
-        if directory.is_symlink():
-            return
-        files = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
+        names = os.listdir(directory)  # noqa: PTH208  mostly there is none, and paths cost more than the look
     except OSError:
-        return  # mostly there is none
-    for path in files:
+        return
+    if directory.is_symlink():
+        return
+    for path in sorted(directory / name for name in names if not name.startswith(".")):
         stamp = None if path.name == layout.REASONS else seen_stamp(path)
         if stamp is None:
             continue

@@ -19,17 +19,25 @@ class Survey:
         if roles.problem is not None:
             problem = f"It cannot be listed: {roles.problem.strerror}. Check the permissions of {store.root}."
             return StoreInfo(path=store.key, gate=gate, problem=problem)
-        infos = tuple(self._role(role, limit) for role in roles.found)
-        return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(map(_quarantined, roles.found)))
+        seen = [self._role(role, limit) for role in roles.found]
+        infos = tuple(info for info, _ in seen)
+        return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(number for _, number in seen))
 
-    def _role(self, role: Role, limit: int) -> RoleInfo:
+    def _role(self, role: Role, limit: int) -> tuple[RoleInfo, int]:
+        """A role, and how many files are in its quarantine."""
         count = self._counted.of(role.memory)
+        findings, quarantined, problem = 0, 0, count.problem
         try:
-            findings = len(layout.findings_of(role, FINDINGS_COUNTED))
-            problem = count.problem or self._counted.of(role.knowledge).problem
+            inside = layout.contents_of(role, FINDINGS_COUNTED)
         except OSError as error:
-            findings, problem = 0, f"{role.path} cannot be listed: {error.strerror}."
-        return RoleInfo(
+            problem = f"{role.path} cannot be listed: {error.strerror}."
+        else:
+            findings = inside.findings
+            if inside.knowledge:
+                problem = problem or self._counted.of(role.knowledge).problem
+            if inside.quarantine:
+                quarantined = _quarantined(role)
+        info = RoleInfo(
             name=role.name,
             lines=count.lines,
             limit=limit,
@@ -37,6 +45,7 @@ class Survey:
             findings=findings,
             problem=problem,
         )
+        return info, quarantined
 
 
 def _quarantined(role: Role) -> int:

@@ -144,6 +144,33 @@ def findings_of(role: Role, most: int = MANY) -> tuple[Path, ...]:
     return tuple(role.path / name for name in sorted(islice(each_findings_file(role), most)))
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a role's directory holds, by its names: findings files, and whether there may be the others."""
+
+    findings: int
+    knowledge: bool
+    quarantine: bool
+
+
+def contents_of(role: Role, most: int) -> Contents:
+    """One listing of a role's directory. `most`: so many findings files are counted, and the listing ends there.
+
+    Raises:
+        OSError: the role cannot be listed.
+    """
+    findings, others = 0, set()
+    with os.scandir(role.path) as entries:
+        for entry in entries:
+            if entry.name in (KNOWLEDGE, QUARANTINE):
+                others.add(entry.name)
+            elif AGENT_FINDINGS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                findings += 1
+                if findings == most:
+                    return Contents(findings, knowledge=True, quarantine=True)
+    return Contents(findings, knowledge=KNOWLEDGE in others, quarantine=QUARANTINE in others)
+
+
 def agent_of(findings: PurePath) -> str:
     """The agent's name in a findings file's name, as it may be written elsewhere: without a secret in it."""
     match = AGENT_FINDINGS.fullmatch(findings.name)

@@ -304,6 +304,18 @@ def test_up_to_many_files_come_in_the_order_of_their_names(place: Place) -> None
     assert list(layout.each_findings_file(place.role)) == [f"agent{number}-findings.md" for number in (1, 2, 3)]
 
 
+def test_one_listing_tells_what_a_role_holds_and_says_nothing_of_what_it_did_not_reach(place: Place) -> None:
+    for number in range(3):
+        place.findings(f"agent{number}", entry("Third"))
+    (place.role.path / "link-findings.md").symlink_to("agent1-findings.md")
+    (place.role.path / layout.QUARANTINE).mkdir()
+
+    whole, cut = layout.contents_of(place.role, 9), layout.contents_of(place.role, 2)
+
+    assert whole == layout.Contents(3, knowledge=False, quarantine=True)
+    assert cut == layout.Contents(2, knowledge=True, quarantine=True)
+
+
 @pytest.mark.parametrize("most", [1, 50, 119, 120, 500])
 def test_of_more_than_many_files_each_is_seen_once(place: Place, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(layout, "MANY", 50)
