@@ -36,6 +36,6 @@ TOPICS = (
     Topic("redaction", "Secrets", 120),
     Topic("compression", "Compression", 60, timed=False),
     Topic("durability", "Durability", 300, timed=False),
-    Topic("long_run", "A hundred days", 400, timed=False),
+    Topic("long_run", "A hundred days", 500, timed=False),
     Topic("peaks", "Memory at its peak", 240, timed=False),
 )

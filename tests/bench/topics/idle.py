@@ -10,7 +10,7 @@ from tests.bench.household import ROLES, Use, at_rest, give_a_past, household, s
 from tests.bench.workspace import Workspace
 
 _PROJECTS = 100
-_SPANS, _SPAN_SECONDS = 4, 10.0
+_SPANS, _SPAN_SECONDS = 3, 10.0
 
 
 def measure(space: Workspace) -> Figures:
