@@ -7,37 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from pathlib import Path
 from stat import S_ISREG
 
 from echod import __version__
+from echod.jobs.count import Count
 from echod.jobs.stamps import Stamp, stamp_of
 from echod.memory.limits import SIZE_LIMIT
 from echod.plain_file import read_plain
 
 _FORM = f"{__version__}/1"
 """Who counts, and what; what another version left is counted anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """What is in a file.
-
-    Attributes:
-        lines: its lines; None where it cannot be read or is left alone.
-        entries: its entries by layer.
-        problem: why it is left alone, in a sentence.
-        staying: lines that no rule ever takes out, pinned entries aside.
-        speaks: whether one of its entries reads like an instruction to agents.
-    """
-
-    lines: int | None
-    entries: Mapping[str, int] = field(default_factory=dict)
-    problem: str | None = None
-    staying: int = 0
-    speaks: bool = False
 
 
 class Counted:

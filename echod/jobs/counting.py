@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from echod.jobs.counted import Count
+from echod.jobs.count import Count
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy.lines import document_lines, room

@@ -260,6 +260,15 @@ def test_threads_that_know_of_different_commits_do_not_mix_them_up(tmp_path: Pat
     assert wrong == []
 
 
+def as_time_goes_by(journal: RoleJournal, record: Record, data: st.DataObject) -> None:
+    """The commit may be closed, and older ones may be forgotten."""
+    if data.draw(st.booleans()):
+        journal.close(replace(record, state=RecordState.CLOSED))
+    for closed in journal.closed_records()[:-1]:
+        if data.draw(st.booleans()):
+            journal.remove_closed(closed)
+
+
 @given(st.data())
 def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
@@ -276,11 +285,7 @@ def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.Da
                 undoes[seq] = target
             record = replace(taking(seq), job=100 + seq, undoes=() if target is None else (target,))
             journal.save(record)
-            if data.draw(st.booleans()):
-                journal.close(replace(record, state=RecordState.CLOSED))
-            for closed in journal.closed_records()[:-1]:
-                if data.draw(st.booleans()):
-                    journal.remove_closed(closed)
+            as_time_goes_by(journal, record, data)
 
             expected = {100 + one for one in range(1, seq + 1) if undone(one)}
             assert journal.undone_jobs() == RoleJournal(Path(root)).undone_jobs() == expected
@@ -299,11 +304,7 @@ def test_what_was_given_back_is_the_same_whether_undos_are_listed_or_looked_for(
             undoes = () if target is None else (target,)
             record = replace(taking(seq), job=100 + seq, undoes=undoes, writes=(given_back,))
             journal.save(record)
-            if data.draw(st.booleans()):
-                journal.close(replace(record, state=RecordState.CLOSED))
-            for closed in journal.closed_records()[:-1]:
-                if data.draw(st.booleans()):
-                    journal.remove_closed(closed)
+            as_time_goes_by(journal, record, data)
 
             listed = journal.undone(), RoleJournal(Path(root)).undone()
             (Path(root) / "undos").unlink(missing_ok=True)
