@@ -25,6 +25,7 @@ from echod.workflows import Verdict
 from tests.support import Home, daemon, finding, project, until
 
 QUIET_SECONDS = 1.0
+LONG_AGO = 1_700_000_000
 CHECKPOINT = "checkpoint_path: .rune/arc/arc-1773766661000/checkpoint.json"
 
 
@@ -167,41 +168,74 @@ PLAYS: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.parametrize("play", PLAYS, ids=lambda name: name.replace(" ", "-"))
-def test_nothing_is_rewritten_during_the_play_and_all_is_done_after_it(
-    quiet: Home, tmp_path: Path, owner: Owner, play: str
+class Stage:
+    """A project in which a play is given, with a memory that must stay as it is until the end."""
+
+    def __init__(self, root: Path, play: str) -> None:
+        self.root = project(root)
+        *self.during, self.last = PLAYS[play]
+        self.owner = Owner()
+        self.role = self.root / ".rune/echoes/reviewer"
+        self.memory = self.role / "MEMORY.md"
+        self.memory.write_text("# Reviewer Echoes\n")
+        os.utime(self.memory, (LONG_AGO, LONG_AGO))
+
+    def go_on(self, number: int) -> None:
+        """The next step, if there is one before the last, and an agent's findings."""
+        if number < len(self.during):
+            self.during[number](self.root, self.owner)
+            write(self.role / f"agent{number}-findings.md", finding(f"Learnt {number}"))
+
+    def end(self) -> None:
+        self.last(self.root, self.owner)
+
+    @property
+    def untouched(self) -> bool:
+        return self.memory.stat().st_mtime == LONG_AGO
+
+    @property
+    def done(self) -> bool:
+        text = self.memory.read_text()
+        all_in = all(f"Learnt {number}" in text for number in range(len(self.during)))
+        return all_in and not list(self.role.glob("*-findings.md"))
+
+
+@pytest.fixture
+def stages(tmp_path: Path) -> Iterator[dict[str, Stage]]:
+    made = {play: Stage(tmp_path / play.replace(" ", "-"), play) for play in PLAYS}
+    yield made
+    for stage in made.values():
+        stage.owner.die()
+
+
+def test_nothing_is_rewritten_during_any_play_and_all_is_done_after_its_end(
+    quiet: Home, stages: dict[str, Stage]
 ) -> None:
-    root = project(tmp_path / "p")
-    memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    memory.write_text("# Reviewer Echoes\n")
-    os.utime(memory, (1_700_000_000, 1_700_000_000))
-    quiet.done("add", root)
-    *during, last = PLAYS[play]
+    for stage in stages.values():
+        quiet.done("add", stage.root)
     with daemon(quiet):
-        for number, step in enumerate(during):
-            step(root, owner)
-            write(memory.parent / f"agent{number}-findings.md", finding(f"Learnt {number}"))
-            until(lambda number=number: waits(quiet, number + 1), "the findings to wait for the workflow")  # type: ignore[misc]
-            assert memory.stat().st_mtime == 1_700_000_000
+        for number in range(max(len(stage.during) for stage in stages.values())):
+            for stage in stages.values():
+                stage.go_on(number)
+            findings = {stage.root: min(number + 1, len(stage.during)) for stage in stages.values()}
+            until(lambda findings=findings: waiting(quiet) == findings, "the findings to wait for the workflows")  # type: ignore[misc]
+            assert [play for play, stage in stages.items() if not stage.untouched] == []
 
-        last(root, owner)
-        until(
-            lambda: all(f"Learnt {number}" in memory.read_text() for number in range(len(during))),
-            "the memory after the workflow",
-            seconds=QUIET_SECONDS + 12,
-        )
-        until(lambda: not list(memory.parent.glob("*-findings.md")), "the findings to be gone")
+        for stage in stages.values():
+            stage.end()
+        for play, stage in stages.items():
+            until(lambda stage=stage: stage.done, f"the memory after {play}", seconds=QUIET_SECONDS + 12)  # type: ignore[misc]
 
 
-def waits(home: Home, findings: int) -> bool:
-    """Whether the service has seen all findings and lets them wait for a running workflow."""
-    (store,) = home.json("status")["stores"]
-    jobs = home.json("status")["waiting"]
-    return (
-        store["gate"]["state"] == "active"
-        and store["roles"][0]["findings"] == findings
-        and any(job["state"] == "deferred" for job in jobs)
-    )
+def waiting(home: Home) -> dict[Path, int]:
+    """Projects in which a job waits for a workflow that runs, each with the findings that the service has seen."""
+    told = home.json("status")
+    deferred = {job["store"] for job in told["waiting"] if job["state"] == "deferred"}
+    return {
+        Path(store["path"]).parents[1]: store["roles"][0]["findings"]
+        for store in told["stores"]
+        if store["gate"]["state"] == "active" and store["path"] in deferred
+    }
 
 
 def test_a_workflow_in_a_worktree_is_another_projects(quiet: Home, tmp_path: Path, owner: Owner) -> None:
@@ -253,7 +287,7 @@ def test_a_workflow_can_be_announced_and_ended_by_any_tool(quiet: Home, tmp_path
         said = quiet.done("workflow", "begin", "refactoring", "--project", root, "--ttl", "60")
         assert "echod workflow end refactoring" in said
         write(memory.parent / "ward-findings.md", finding("Learnt"))
-        until(lambda: waits(quiet, 1), "the findings to wait")
+        until(lambda: waiting(quiet) == {root: 1}, "the findings to wait")
         assert "refactoring" in quiet.done("gate", root)
 
         quiet.done("workflow", "end", "refactoring", "--project", root)
@@ -268,7 +302,7 @@ def test_an_announced_workflow_ends_with_its_process(quiet: Home, tmp_path: Path
     with daemon(quiet):
         quiet.done("workflow", "begin", "refactoring", "--project", root, "--pid", owner.pid)
         write(memory.parent / "ward-findings.md", finding("Learnt"))
-        until(lambda: waits(quiet, 1), "the findings to wait")
+        until(lambda: waiting(quiet) == {root: 1}, "the findings to wait")
 
         owner.die()
 
