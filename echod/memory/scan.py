@@ -187,7 +187,7 @@ class _Scanner:
             if in_paragraph and mark in "=-" and SETEXT.match(line, first):
                 self._leaf = None
                 return
-            opened, leaf = self._leaf_at(line, first, in_paragraph or may_be_lazy)
+            opened, leaf = self._leaf_at(line, first, in_paragraph=in_paragraph or may_be_lazy)
             if opened:
                 if mark == "#" and not stack:
                     self._heading(offset)
@@ -214,7 +214,7 @@ class _Scanner:
         self._containers = stack
         self._leaf = _PARAGRAPH if in_paragraph or first - position <= _INDENT_LIMIT else None
 
-    def _leaf_at(self, line: str, first: int, in_paragraph: bool) -> tuple[bool, _Leaf]:
+    def _leaf_at(self, line: str, first: int, *, in_paragraph: bool) -> tuple[bool, _Leaf]:
         """Whether a leaf block begins here, and what of it stays open after this line."""
         mark = line[first]
         if mark == "#":

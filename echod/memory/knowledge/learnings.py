@@ -73,11 +73,11 @@ def _parts(body: str) -> list[_Part]:
             if parts:
                 parts[-1].open = False
         elif not (_SEPARATOR.fullmatch(line) or _FIELD.match(line) or line.lstrip().startswith("|")):
-            _take(line, parts, figures)
+            _take(line, parts, figures=figures)
     return [part for part in parts if part.lines]
 
 
-def _take(line: str, parts: list[_Part], figures: bool) -> None:
+def _take(line: str, parts: list[_Part], *, figures: bool) -> None:
     item = _ITEM.match(line)
     last = parts[-1] if parts and parts[-1].lines else None
     indent = len(line) - len(line.lstrip(" \t"))

@@ -96,7 +96,7 @@ def _beside(text: str, word: int, name_end: int, done: int) -> Secret | None:
     if name is None:
         return None
     begins = joined is None or _is_field(text, start if name.claim in _ANY_VALUE else owner, joined)
-    return _judged(text, match, name, begins and match.re is not _LOOSE)
+    return _judged(text, match, name, begins=begins and match.re is not _LOOSE)
 
 
 def _start_of_name(text: str, word: int, done: int) -> int:
@@ -136,7 +136,7 @@ def _begins_field(text: str, start: int) -> bool:
     return line.rstrip(" ").endswith((";", "&", "?")) or (whole and _BEGINS_FIELD.fullmatch(line) is not None)
 
 
-def _judged(text: str, match: re.Match[str], name: Name, begins: bool) -> Secret | None:
+def _judged(text: str, match: re.Match[str], name: Name, *, begins: bool) -> Secret | None:
     raw = match["value"]
     start, end = match.span("value")
     setting = Setting.AMID
