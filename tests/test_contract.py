@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -70,12 +72,14 @@ def test_newer_fields_are_ignored() -> None:
 
 def test_every_field_and_warning_code_is_documented() -> None:
     page = (ROOT / "docs/json.md").read_text()
-    found = {**vars(contract), **vars(status_report)}.values()
+    commands = [import_module(f"echod.contract.{module.name}") for module in pkgutil.iter_modules(contract.__path__)]
+    found = [kind for module in (status_report, *commands) for kind in vars(module).values()]
     kinds = [kind for kind in found if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     daemon = (ROOT / "echod/daemon").glob("*.py")
     codes = {code for file in daemon for code in re.findall(r'Warn\(\s*"([a-z-]+)"', file.read_text())}
 
+    assert len(kinds) > 40
     assert [name for name in sorted(fields) if f"`{name}`" not in page and f"`{name}[]`" not in page] == []
     assert len(codes) > 8
     assert [code for code in sorted(codes) if f"`{code}`" not in page] == []

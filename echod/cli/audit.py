@@ -9,7 +9,7 @@ import click
 from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, fitted, paragraph, plain
-from echod.contract import AuditedEntry, AuditedPack, AuditReport
+from echod.contract.audit import AuditedEntry, AuditedPack, AuditReport
 from echod.daemon.lookout import look_out
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids

@@ -12,7 +12,7 @@ from echod import config
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, count, fitted, paragraph, short_path
 from echod.config import Origin, Source
-from echod.contract import ConfigReport, SettingInfo
+from echod.contract.config import ConfigReport, SettingInfo
 from echod.status_report import to_json
 
 _KEY_WIDTH = 31

@@ -15,7 +15,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
-from echod.contract import ConsolidationReport, PlannedFinding, PlannedFindings
+from echod.contract.consolidate import ConsolidationReport, PlannedFinding, PlannedFindings
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
 from echod.jobs.folding_in import Means, fold_in, foresee

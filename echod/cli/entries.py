@@ -13,7 +13,7 @@ from echod.cli.find import in_memory
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
-from echod.contract import ExplainReport, RuleInfo, TermsInfo
+from echod.contract.explain import ExplainReport, RuleInfo, TermsInfo
 from echod.daemon.lookout import look_out
 from echod.daemon.wiring import furnish
 from echod.days import local_day

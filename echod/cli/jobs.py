@@ -8,7 +8,7 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
-from echod.contract import JobReport, JobsReport
+from echod.contract.jobs import JobReport, JobsReport
 from echod.state.job import Job, JobState
 from echod.status_report import to_json
 

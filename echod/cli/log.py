@@ -11,7 +11,7 @@ import click
 from echod.cli.by_hand import stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
-from echod.contract import LogJob, LogReport
+from echod.contract.log import LogJob, LogReport
 from echod.status_report import to_json
 from echod.store.history import Done
 

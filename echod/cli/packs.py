@@ -10,7 +10,7 @@ from echod.cli.by_hand import stores_meant
 from echod.cli.packs_text import listed, stands
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain
-from echod.contract import PacksReport
+from echod.contract.packs import PacksReport
 from echod.daemon.lookout import look_out
 from echod.daemon.packs import pack_info
 from echod.packs.inventory import Inventory, take_inventory

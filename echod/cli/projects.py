@@ -10,7 +10,7 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
-from echod.contract import ProjectInfo, ProjectsReport
+from echod.contract.projects import ProjectInfo, ProjectsReport
 from echod.projects import Projects, expand
 from echod.status_report import to_json
 

@@ -12,7 +12,7 @@ from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import ReviewItem, ReviewReport
+from echod.contract.review import ReviewItem, ReviewReport
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError

@@ -14,7 +14,7 @@ from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import ScrubFile, ScrubPlace, ScrubReport
+from echod.contract.scrub import ScrubFile, ScrubPlace, ScrubReport
 from echod.daemon.wiring import House, furnish
 from echod.errors import EchodError, Exit
 from echod.jobs import scrub as job

@@ -15,7 +15,7 @@ from echod.cli.find import Archived, Found, anywhere, archived_of, global_roles
 from echod.cli.shell import Shell
 from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role_screen
 from echod.cli.upkeep import known_facts
-from echod.contract import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
+from echod.contract.show import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
 from echod.daemon.lookout import Lookout, look_out
 from echod.days import local_day
 from echod.errors import EchodError, UsageError

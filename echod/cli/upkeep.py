@@ -14,7 +14,7 @@ from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract import PlannedEntry, PlannedFile, PlanReport
+from echod.contract.plan import PlannedEntry, PlannedFile, PlanReport
 from echod.daemon.lookout import Lookout, look_out
 from echod.daemon.wiring import House, furnish
 from echod.days import local_day

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from echod.contract import Check
+from echod.contract.doctor import Check
 from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.daemon.room import LEAST_FREE_BYTES, free_bytes
 from echod.doctor.case import Case, command, fine, note, problem

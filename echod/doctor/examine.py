@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from echod.contract import Check, CheckResult, DoctorReport
+from echod.contract.doctor import Check, CheckResult, DoctorReport
 from echod.daemon.lookout import look_out
 from echod.doctor.case import Case, command, note, problem
 from echod.doctor.directories import check_directories

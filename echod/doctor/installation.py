@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from echod.contract import Check
+from echod.contract.doctor import Check
 from echod.doctor.case import Case, fine, note, problem
 from echod.service.choose import service_for
 from echod.service.errors import ServiceError

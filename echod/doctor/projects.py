@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from echod.contract import Check
+from echod.contract.doctor import Check
 from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by

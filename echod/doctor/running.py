@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from echod import config
-from echod.contract import Check
+from echod.contract.doctor import Check
 from echod.daemon.alive import observe
 from echod.daemon.heartbeat import State
 from echod.doctor.case import Case, command, fine, note, problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def kept_back(reader: Reader, notes: Notes) -> tuple[KeptBack, ...]:
 
 
 def _of_role(reader: Reader, role: Role) -> list[KeptBack]:
-    if not role.path.is_dir():
+    if not os.path.lexists(role.path):
         return []
     view = reader.peek(role)
     left = [findings for findings in view.findings if findings.digest in view.undone]

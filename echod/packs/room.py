@@ -29,8 +29,15 @@ class PackRoom:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a global store at all, of whatever kind."""
-        return os.path.lexists(global_store(self.home).root)
+        """Whether there is something in the global store's place, of whatever kind, or that cannot be told."""
+        root = global_store(self.home).root
+        try:
+            os.lstat(root)
+        except FileNotFoundError:
+            return root.parent.is_symlink()  # which is not followed
+        except OSError:
+            pass  # unknown is not absent
+        return True
 
     @property
     def memory(self) -> Role:

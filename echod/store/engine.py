@@ -131,11 +131,12 @@ class Engine(Reader):
         try:
             with told("recover", role.path):
                 release_left_behind(role, journal)
+                recovered = Recovery()
+                if any(r.state is RecordState.INTENT for r in journal.open_records()):
+                    with self._desk(role) as desk:
+                        recovered = recover_role(desk)
                 journal.list_undos()
-                if not any(r.state is RecordState.INTENT for r in journal.open_records()):
-                    return Recovery()
-                with self._desk(role) as desk:
-                    return recover_role(desk)
+                return recovered
         except (Busy, StoreFault) as error:
             log.warning("recovery_parked", role=str(role.path), reason=str(error))
             return Recovery(parked=(Parked(f"{role.store.key}/{role.name}", str(error)),))

@@ -159,7 +159,7 @@ class RoleJournal:
             append_line(self.root / "undoings", _undoing_line(_undoing(record)))
         self._closed.drop(record)
         if record.undoes and (listed := self._listed_undos()):
-            replace_lazily(self.root / _UNDOS, _lines(seq for seq in listed if seq != record.seq))
+            replace_file(self.root / _UNDOS, _lines(seq for seq in listed if seq != record.seq))
 
     def newest_state(self) -> KnownState | None:
         """The last of `states`, found without looking at all of them; None where there is none."""

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.store.faults import Refused, told
+from echod.logger import get_logger
+from echod.store.faults import Refused, StoreFault, told
 from echod.store.journal import Journal
 from echod.store.layout import Role, Store, store_at
 from echod.store.limits import EngineLimits
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from echod.store.rolelock import RoleLock
     from echod.store.session import RoleSession, RoleView
     from echod.store.undo import Preview
+
+log = get_logger(__name__)
 
 
 class Reader:
@@ -110,21 +113,30 @@ class Reader:
         return todo
 
     def notes(self, store: Store) -> Notes:
-        """What the journal has for a person to look at in a store."""
+        """What the journal has for a person to look at in a store.
+
+        What a role's journal cannot tell is left out: no job is done there either, and that is told by the jobs.
+
+        Raises:
+            StoreFault: the journal cannot be looked into.
+        """
         reviews: list[Review] = []
         questions: list[Question] = []
         gave_back: dict[Role, frozenset[str]] = {}
-        with told("read the journal in", self._journal.root):
-            for role in self._journal.roles(store):
-                journal = self._journal.of(role)
-                said = journal.for_people()
-                if REVIEWS in said:
-                    reviews += noted(journal.root)
-                if QUESTIONS in said and (questions_here := asked(journal.root)):
-                    consumed = journal.known_keys()
-                    questions += [question for question in questions_here if question.key in consumed]
-                if said - {REVIEWS, QUESTIONS} and (undone := journal.undone()):
-                    gave_back[role] = undone
+        for role in self.roles(store):
+            journal = self._journal.of(role)
+            try:
+                with told("read the journal in", journal.root):
+                    said = journal.for_people()
+                    if REVIEWS in said:
+                        reviews += noted(journal.root)
+                    if said - {REVIEWS, QUESTIONS} and (undone := journal.undone()):
+                        gave_back[role] = undone
+                    if QUESTIONS in said and (questions_here := asked(journal.root)):
+                        consumed = journal.known_keys()
+                        questions += [question for question in questions_here if question.key in consumed]
+            except StoreFault as error:
+                log.info("role_not_readable_now", role=str(role.path), reason=str(error))
         return Notes(
             tuple(sorted(reviews, key=lambda review: review.at)),
             tuple(sorted(questions, key=lambda question: question.at)),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from echod import __version__, paths
-from echod.contract import Check, CheckResult
+from echod.contract.doctor import Check, CheckResult
 from echod.daemon.mounts import read_mounts
 from echod.doctor import running
 from echod.doctor.case import Case

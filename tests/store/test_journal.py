@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.store import private
 from echod.store.faults import StoreFault
 from echod.store.images import ImageMissing, Images
 from echod.store.journal import KnownState, RoleJournal
@@ -29,6 +32,7 @@ from echod.store.records import (
     WriteRecord,
     decode,
 )
+from echod.store.reviews import Review, note
 from echod.store.steps import Step
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
@@ -325,6 +329,76 @@ def test_whether_something_was_given_back_is_known_without_the_commits_that_undo
 
     assert expected
     assert place.engine().notes(place.store).gave_back == expected
+
+
+def unreadable_list(journal: Path) -> None:
+    (listed,) = journal.rglob("undos")
+    listed.unlink()
+    listed.mkdir()
+
+
+def damaged_undo(journal: Path) -> None:
+    max(journal.rglob("records/*.json")).write_bytes(b"{")
+
+
+@pytest.mark.parametrize("happened", [damaged_undo, unreadable_list])
+def test_a_role_whose_journal_cannot_be_read_keeps_no_other_from_being_told(
+    place: Place, happened: Callable[[Path], None]
+) -> None:
+    review = Review("reverted", "reviewer", "An older state was put back.", ("First",), 1.0)
+    other = Role(place.store, "planner")
+    other.path.mkdir()
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    place.engine().undo(1, by=2)
+    happened(place.journal)
+    with place.engine().open_role(other):
+        pass
+    for tag in place.journal.rglob("tag"):
+        note(tag.parent, replace(review, role=tag.parent.name))
+
+    notes = place.engine().notes(place.store)
+
+    assert {told.role for told in notes.reviews} == {"planner", "reviewer"}
+    assert notes.gave_back == {}
+
+
+def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that a power cut leaves empty would say that nothing was ever given back."""
+    journal, synced = RoleJournal(tmp_path), set[int]()
+    for seq, undoes in ((1, ()), (2, (1,)), (3, ()), (4, (3,))):
+        record = replace(taking(seq), undoes=undoes, state=RecordState.CLOSED)
+        journal.save(record)
+        journal.close(record)
+    first, *_ = (record for record in journal.closed_records() if record.undoes)
+
+    def sync(fd: int) -> None:
+        synced.add(os.fstat(fd).st_ino)
+        os.fsync(fd)
+
+    monkeypatch.setattr(private, "sync", sync)
+    journal.remove_closed(first)
+
+    assert (tmp_path / "undos").read_text() == "4\n"
+    assert (tmp_path / "undos").stat().st_ino in synced
+
+
+def test_a_half_done_commit_is_finished_though_the_undos_before_it_cannot_be_listed(place: Place) -> None:
+    """A journal of an earlier version, in which a commit that is long over is damaged."""
+    interrupted(place)
+    (intent,) = place.journal.rglob("records/*.json")
+    (place.journal / intent.relative_to(place.journal).parts[0] / "reviewer/undos").unlink()
+    closed = intent.parent.parent / "closed"
+    closed.mkdir(exist_ok=True)
+    (closed / "00000000.json").write_bytes(b"{")
+
+    place.engine().recover([place.store])
+
+    assert entry("Third") in place.memory.read_bytes()
+    assert place.hidden() == []
 
 
 def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(place: Place) -> None:
