@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import pytest
 
 from echod.cli.app import app
@@ -94,6 +95,8 @@ def understood(words: list[str], *, whole: bool) -> str | None:
             return None if not whole or command.invoke_without_command else f"{name} alone says nothing"
         try:
             context = command.make_context(name, list(rest), parent=context)
+        except click.exceptions.Exit as ended:  # --help and --version answer at once
+            return None if ended.exit_code == 0 else str(ended)
         except Exception as error:
             if not whole and type(error).__name__ == "MissingParameter":
                 return None
