@@ -345,7 +345,7 @@ def damaged_undo(journal: Path) -> None:
 def test_a_role_whose_journal_cannot_be_read_keeps_no_other_from_being_told(
     place: Place, happened: Callable[[Path], None]
 ) -> None:
-    review = Review("reverted", "reviewer", "An older state was put back.", ("First",), 1.0)
+    review = Review(1.0, "reverted", "reviewer", "An older state was put back.", ("First",))
     other = Role(place.store, "planner")
     other.path.mkdir()
     place.findings("agent", entry("Third"))
@@ -398,7 +398,7 @@ def test_a_half_done_commit_is_finished_though_the_undos_before_it_cannot_be_lis
     place.engine().recover([place.store])
 
     assert entry("Third") in place.memory.read_bytes()
-    assert place.hidden() == []
+    assert decode(intent.read_bytes()).state is RecordState.APPLIED
 
 
 def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(place: Place) -> None:
