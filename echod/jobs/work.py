@@ -25,7 +25,7 @@ from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.faults import Busy, Refused
+from echod.store.faults import Busy, Refused, StoreFault
 from echod.store.layout import Role, Store
 from echod.store.plan import Gate
 from echod.store.session import RoleSession
@@ -120,7 +120,7 @@ class Worker:
 
     def settle(self, store: Store) -> bool:
         """Merge what other programs wrote into files that were replaced under them; False if the store must wait."""
-        if not self._engine.owes(store):  # nearly always; the gate is the dearer question
+        if not self._may_owe(store):  # nearly always; the gate is the dearer question
             return True
         terms = self._terms(store.project)
         if terms.paused or not terms.writes:
@@ -138,6 +138,12 @@ class Worker:
         self._entries.tidy(local_day(now))
         freed = self._engine.retain()
         log.info("tidied", jobs=jobs, journal_bytes=freed)
+
+    def _may_owe(self, store: Store) -> bool:
+        try:
+            return self._engine.owes(store)
+        except StoreFault:
+            return True  # the roles whose journal can tell are settled all the same
 
     def _verdict(self, store: Store) -> Verdict:
         return self._gatekeeper.ask(store.project, layout.stores_below(store.project), self._clock())

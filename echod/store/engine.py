@@ -97,14 +97,20 @@ class Engine(Reader):
         return tuple(self._undo(done, by, gate) for done in self._standing(job))
 
     def retain(self) -> int:
-        """Forget what is beyond its time, in every journal; how many bytes that freed. Daily."""
+        """Forget what is beyond its time, in every journal that can be read; how many bytes that freed. Daily."""
         with told("tidy up the journal in", self._journal.root):
             finish(self._journal.root)
-            return sum(
-                retain(self._journal.of(role), self._limits, self._clock)
-                for store in self._journal.stores()
-                for role in self.roles(store)
-            )
+            roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
+        return sum(map(self._retain, roles))
+
+    def _retain(self, role: Role) -> int:
+        journal = self._journal.of(role)
+        try:
+            with told("tidy up the journal in", journal.root):
+                return retain(journal, self._limits, self._clock)
+        except StoreFault as error:
+            log.warning("journal_not_tidied", role=str(role.path), reason=str(error))
+            return 0
 
     def _settle(self, role: Role) -> tuple[int, ...]:
         journal = self._journal.of(role)

@@ -67,8 +67,13 @@ class Reader:
             yield RoleSession(self._unlocked(ground), plain_memory)
 
     def owes(self, store: Store) -> bool:
-        """Whether commits of a store are still followed, so that `settle_debts` may have something to do."""
-        return any(self._journal.of(role).open_records() for role in self.roles(store))
+        """Whether commits of a store are still followed, so that `settle_debts` may have something to do.
+
+        Raises:
+            StoreFault: a role's journal cannot tell.
+        """
+        with told("read the journal in", self._journal.root):
+            return any(self._journal.of(role).open_records() for role in self._journal.roles(store))
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
         """Commits that are still known, newest first; of every store with a journal if none is named."""

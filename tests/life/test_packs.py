@@ -234,6 +234,20 @@ def test_without_a_service_the_status_looks_itself_and_exactly_the_limit_is_fres
     assert "packs-stale" not in codes(home)
 
 
+@pytest.mark.parametrize("in_its_place", ["a link to nowhere", "a file"])
+def test_a_global_store_that_cannot_be_looked_into_is_told_and_none_is_not(home: Home, in_its_place: str) -> None:
+    assert "packs-unreadable" not in codes(home)
+
+    above = home.root / "claude/echoes"
+    above.parent.mkdir(exist_ok=True)
+    if in_its_place == "a file":
+        above.write_text("")
+    else:
+        above.symlink_to(home.root / "nowhere")
+
+    assert "packs-unreadable" in codes(home)
+
+
 def test_a_project_may_say_when_packs_are_stale(home: Home, commons: Commons, tmp_path: Path) -> None:
     root = project(tmp_path / "p")
     (root / ".rune/talisman.yml").write_text("echoes:\n  global:\n    staleness_days: 30\n")

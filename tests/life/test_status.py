@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -16,7 +17,7 @@ from echod.paths import Paths
 from echod.state.database import Database
 from echod.state.job import JobKind, JobState, Need, ProcessIdentity
 from echod.state.queue import JobQueue
-from tests.support import Home, daemon, project, start, until
+from tests.support import Home, daemon, finding, project, start, until
 
 
 def warnings(home: Home, code: str) -> list[dict[str, Any]]:
@@ -155,14 +156,67 @@ def claimed(home: Home, root: Path, worker: ProcessIdentity, kind: JobKind = Job
         assert job.state is JobState.RUNNING
 
 
-def test_adding_a_store_that_cannot_be_listed_says_so(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+@pytest.fixture
+def as_a_user() -> tuple[str, ...]:
+    """Runs a command without the right to read everything."""
     before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
     if before and shutil.which("setpriv") is None:
         pytest.skip("setpriv is needed to give up the right to read everything")
+    return before
+
+
+def waits(root: Path) -> None:
+    """Leave findings that are long finished."""
+    findings = root / ".rune/echoes/reviewer/agent-findings.md"
+    findings.write_text(finding("Fresh"))
+    os.utime(findings, (time.time() - 3600, time.time() - 3600))
+
+
+def given_back(home: Home, root: Path) -> Path:
+    """Findings were folded in, and that was undone; the project's store."""
+    waits(root)
+    home.done("add", root)
+    home.done("run", "--once", root)
+    home.done("undo", "1", "--yes")
+    assert warnings(home, "findings-given-back")
+    return root / ".rune/echoes"
+
+
+def test_a_store_that_cannot_be_read_keeps_nothing_else_from_being_told_though_findings_wait_in_it(
+    home: Home, tmp_path: Path, as_a_user: tuple[str, ...]
+) -> None:
+    store = given_back(home, project(tmp_path / "p"))
+    home.done("add", project(tmp_path / "q"))
+    store.chmod(0)
+    try:
+        report = json.loads(home.echod("status", "--json", before=as_a_user).stdout)
+    finally:
+        store.chmod(0o700)
+
+    problems = {Path(told["path"]).parents[1].name: told["problem"] for told in report["stores"]}
+    assert "cannot be listed" in problems["p"]
+    assert problems["q"] is None
+
+
+def test_a_damaged_record_of_an_undo_keeps_nothing_else_from_being_told_and_done(home: Home, tmp_path: Path) -> None:
+    given_back(home, project(tmp_path / "p"))
+    other = project(tmp_path / "q")
+    home.done("add", other)
+    max((home.state / "journal").rglob("records/*.json")).write_bytes(b"{")
+
+    assert len(home.json("status")["stores"]) == 2
+    with daemon(home):
+        waits(other)
+        memory = other / ".rune/echoes/reviewer/MEMORY.md"
+        until(lambda: memory.exists() and "Fresh" in memory.read_text(), "the other project's findings to be folded in")
+        assert len(home.json("status")["stores"]) == 2
+
+
+def test_adding_a_store_that_cannot_be_listed_says_so(home: Home, tmp_path: Path, as_a_user: tuple[str, ...]) -> None:
+    root = project(tmp_path / "p")
     (root / ".rune/echoes").chmod(0o300)
     try:
-        result = home.echod("add", root, before=before)
+        result = home.echod("add", root, before=as_a_user)
     finally:
         (root / ".rune/echoes").chmod(0o700)
 

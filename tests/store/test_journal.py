@@ -364,6 +364,27 @@ def test_a_role_whose_journal_cannot_be_read_keeps_no_other_from_being_told(
     assert notes.gave_back == {}
 
 
+@pytest.mark.parametrize("below", ["records", "closed"])
+def test_a_role_with_a_damaged_record_keeps_no_other_from_being_tidied(place: Place, below: str) -> None:
+    """And nothing of its own goes: what is wanted of it cannot be known."""
+    for number, role in enumerate((place.role, Role(place.store, "planner")), 1):
+        role.path.mkdir(exist_ok=True)
+        (role.path / "agent-findings.md").write_bytes(entry("Third"))
+        with place.engine().open_role(role) as session:
+            session.commit(number, consolidation(session.read()))
+    (first,) = place.journal.rglob("reviewer/records/*.json")
+    (first.parent.parent / below).mkdir(exist_ok=True)
+    (first.parent.parent / below / first.name).write_bytes(b"{")
+    images = {path for path in place.journal.rglob("images/*") if path.parents[1].name == "reviewer"}
+    unwanted = next(place.journal.rglob("planner/images")) / ("0" * 64)
+    unwanted.write_bytes(b"unwanted")
+
+    assert place.engine().retain() >= len(b"unwanted")
+
+    assert not unwanted.exists()
+    assert {path for path in place.journal.rglob("images/*") if path.parents[1].name == "reviewer"} == images
+
+
 def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
