@@ -145,3 +145,17 @@ def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
     if not path.is_absolute():
         raise ConfigurationError(f"{name} must be an absolute path, not {value!r}; change it or unset it.")
     return path
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is UTF-8. Any other can be written neither into the database nor into a status."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def not_text(path: Path) -> str:
+    """What a person is told who names a path that is not UTF-8."""
+    return f"The path {str(path)!a} is not UTF-8, so echod cannot write it down. Rename it first."

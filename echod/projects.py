@@ -16,9 +16,13 @@ from typing import Final
 
 from echod.errors import ConfigurationError, UsageError
 from echod.line_file import LineFile
+from echod.logger import get_logger
+from echod.paths import is_text, not_text
 
 STORES: Final = (".rune/echoes", ".claude/echoes")
 _EVERYTHING: Final = "*"
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class Projects:
                 found.setdefault(seen or root, Project(root, missing=seen is None))
             elif line.strip() and not line.lstrip().startswith("#"):
                 where = f"{self._list.path}:{number}"
-                warnings.append(f"{where}: this is no absolute path; correct or remove the line.")
+                warnings.append(f"{where}: this is no absolute path in UTF-8; correct or remove the line.")
         return Listing(tuple(found.values()), tuple(warnings))
 
     def roots(self) -> tuple[Path, ...]:
@@ -173,6 +177,8 @@ def fault_of(pattern: str) -> str | None:
 def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
     """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
 
+    One whose path is not UTF-8 is passed over; that is in the log.
+
     Raises:
         ConfigurationError: a pattern is not absolute.
     """
@@ -183,7 +189,11 @@ def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
             if any(os.path.isdir(os.path.join(match, store)) for store in STORES):  # noqa: PTH112, PTH118
-                found[_resolved(Path(match))] = None
+                root = _resolved(Path(match))
+                if is_text(root):
+                    found[root] = None
+                else:
+                    log.warning("project_passed_over", path=ascii(str(root)), reason="its path is not UTF-8")
     return tuple(found)
 
 
@@ -206,7 +216,10 @@ def _root_in(line: str) -> Path | None:
     text = line.lstrip()
     if text.startswith("~"):
         text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
-    return _resolved(Path(text)) if text.startswith(os.sep) and "\0" not in text else None
+    if not text.startswith(os.sep) or "\0" in text:
+        return None
+    root = _resolved(Path(text))
+    return root if is_text(root) else None
 
 
 def _resolved(path: Path) -> Path:
@@ -234,3 +247,5 @@ def _directory(root: Path) -> tuple[int, int] | None:
 def _fit_for_a_line(root: Path) -> None:
     if any(character in str(root) for character in "\n\r\0"):
         raise UsageError(f"{str(root)!r} has a line break in its name; echod keeps one path a line. Rename it first.")
+    if not is_text(root):
+        raise UsageError(not_text(root))

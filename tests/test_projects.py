@@ -35,6 +35,17 @@ def make(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
+@pytest.fixture
+def latin(tmp_path: Path) -> Path:
+    """A directory whose name is not UTF-8."""
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/latin/caf\xe9"))
+    try:
+        root.mkdir(parents=True)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    return root
+
+
 def write(file: Path, text: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)
@@ -67,16 +78,34 @@ class TestList:
         assert projects.remove(root)
         assert projects.roots() == ()
 
-    def test_a_name_that_is_not_utf8_comes_back_as_it_was(self, projects: Projects, tmp_path: Path) -> None:
-        root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
-        try:
-            root.mkdir()
-        except OSError:
-            pytest.skip("this file system takes only UTF-8 names")
+    def test_a_name_that_is_not_utf8_is_refused_with_a_sentence(self, projects: Projects, latin: Path) -> None:
+        """Neither the database nor a status can hold it, so one such project would stop the work on all."""
+        for wanted in (projects.add, projects.pause):
+            with pytest.raises(UsageError, match=r"caf\\udce9' is not UTF-8"):
+                wanted(latin)
 
+        assert projects.roots() == ()
+
+    def test_a_line_that_is_not_utf8_is_reported_and_stays_as_it_was(
+        self, projects: Projects, file: Path, make: Callable[[str], Path], latin: Path
+    ) -> None:
+        file.parent.mkdir()
+        file.write_bytes(os.fsencode(latin) + b"\n")
+        root = make("a")
         projects.add(root)
 
-        assert projects.roots() == (root,)
+        listing = projects.listed()
+
+        assert [project.root for project in listing.projects] == [root]
+        assert listing.warnings == (f"{file}:1: this is no absolute path in UTF-8; correct or remove the line.",)
+        assert os.fsencode(latin) in file.read_bytes()
+
+    def test_globs_pass_over_what_is_not_utf8(self, tmp_path: Path, make: Callable[[str], Path], latin: Path) -> None:
+        root = make("a")
+        for one in (root, latin):
+            (one / ".rune/echoes").mkdir(parents=True)
+
+        assert expand([f"{root.parent}/*", f"{latin.parent}/*"]) == (root,)
 
     @pytest.mark.parametrize("name", ["line\nbreak", "carriage\rreturn"])
     def test_a_name_with_a_line_break_is_refused_with_a_sentence(
@@ -191,7 +220,7 @@ class TestByHand:
         listing = projects.listed()
 
         assert listing.projects == ()
-        assert listing.warnings == (f"{file}:3: this is no absolute path; correct or remove the line.",)
+        assert listing.warnings == (f"{file}:3: this is no absolute path in UTF-8; correct or remove the line.",)
 
     def test_a_link_to_ones_own_place_stays_a_link(
         self, projects: Projects, file: Path, make: Callable[[str], Path], tmp_path: Path

@@ -15,6 +15,7 @@ from echod import paths
 from echod.cli.progress import Progress
 from echod.errors import UsageError
 from echod.logger import configure_before_first_line
+from echod.paths import is_text, not_text
 from echod.settings import Settings, nothing_is_set
 from echod.store import layout
 
@@ -123,6 +124,8 @@ class Shell:
             raise UsageError(f"{start} does not exist.")
         for candidate in (start, *start.parents):
             if self.stores(candidate):
+                if not is_text(candidate):
+                    raise UsageError(not_text(candidate))
                 return candidate
         wanted = " or ".join(str(below) for below in layout.STORE_DIRS)
         raise UsageError(

@@ -97,6 +97,23 @@ def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.split()[0] == "echod"
 
 
+@pytest.mark.parametrize("words", ["add", "gate", "pause", "show", "consolidate", "reset --yes"])
+def test_a_project_whose_path_is_no_text_is_refused_and_keeps_no_other_from_being_looked_at(
+    home: Home, words: str
+) -> None:
+    root = Path(os.fsdecode(os.fsencode(home.root) + b"/caf\xe9"))
+    try:
+        (root / ".rune/echoes/reviewer").mkdir(parents=True)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+
+    refused = home.echod(*words.split(), root)
+
+    assert refused.returncode == 2
+    assert "is not UTF-8" in refused.stderr
+    assert home.json("status")["stores"] == []
+
+
 def test_an_interrupt_ends_a_command_quietly(home: Home) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STOPPED], env=home.environ, capture_output=True, text=True, timeout=60, check=False
