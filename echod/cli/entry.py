@@ -23,6 +23,7 @@ def main() -> NoReturn:
         be_a_hook()
     from echod.errors import EchodError, Exit
 
+    _print_what_there_is()
     try:
         _run(sys.argv[1:])
     except EchodError as error:
@@ -38,6 +39,27 @@ def main() -> NoReturn:
         _say(f"an unexpected {type(error).__name__}: this is a bug in echod. {_report(error)}")
         sys.exit(Exit.FAILED)
     sys.exit(Exit.OK)
+
+
+def _print_what_there_is() -> None:
+    """Titles and paths may hold what a terminal's encoding has no letter for; that is no reason to show nothing."""
+    import codecs
+    import io
+
+    # UTF-8 that passes on the odd byte of a path is what some locales set by themselves.
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and (out.encoding.lower(), out.errors) != ("utf-8", "surrogateescape"):
+        codecs.register_error("echod-escaped", _escaped)
+        out.reconfigure(errors="echod-escaped")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What cannot be printed, as JSON writes it, so that what scripts read stays JSON."""
+    import json
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def _run(words: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,35 @@ def test_a_project_whose_path_is_no_text_is_refused_and_keeps_no_other_from_bein
     assert refused.returncode == 2
     assert "is not UTF-8" in refused.stderr
     assert home.json("status")["stores"] == []
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_lacks_a_letter_is_shown_the_rest_and_a_script_all_of_it(home: Home, encoding: str) -> None:
+    memory = home.root / ".rune/echoes/reviewer/MEMORY.md"
+    memory.parent.mkdir(parents=True)
+    memory.write_text(
+        "# Memory\n\n## Inscribed \u2014 Z\u00f6lle \u2192 \U0001f600 (2026-11-01)\n\n- a fact\n", "utf-8"
+    )
+    home.done("add", home.root)
+
+    def printed(words: str, codes: frozenset[int] = frozenset({0})) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "echod", *words.split()],
+            env={**home.environ, "PYTHONIOENCODING": encoding},
+            cwd=home.root,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode in codes, done.stderr
+        # click takes a terminal that says ASCII for one that says nothing, and prints UTF-8.
+        return done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
+
+    for words in ("show reviewer", "prune --dry-run", "packs list"):
+        assert printed(words)
+    assert "reviewer" in printed("status", frozenset({3}))
+    shown = json.loads(printed("show reviewer --json"))
+    assert "Z\u00f6lle \u2192 \U0001f600" in json.dumps(shown, ensure_ascii=False)
 
 
 def test_an_interrupt_ends_a_command_quietly(home: Home) -> None:
