@@ -141,7 +141,7 @@ class Engine(Reader):
                 if any(r.state is RecordState.INTENT for r in journal.open_records()):
                     with self._desk(role) as desk:
                         recovered = recover_role(desk)
-                journal.list_undos()
+                journal.undoings.list_all()
                 return recovered
         except (Busy, StoreFault) as error:
             log.warning("recovery_parked", role=str(role.path), reason=str(error))

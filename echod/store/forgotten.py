@@ -35,7 +35,7 @@ def _forgotten(desk: Desk) -> set[Likeness]:
     events = [event for name in _files(desk) for event in _read(desk, name) if event.rule in _TELLING]
     if not events:
         return set()
-    undone = desk.journal.undone_jobs()
+    undone = desk.journal.undoings.jobs()
     last = {event.id: event.rule for event in events if event.job not in undone}
     return {
         likeness_of(parse_block(event.text))

@@ -27,23 +27,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from echod.paths import PRIVATE_DIR
 from echod.store.digests import digest
 from echod.store.images import Images
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.ledger import Ledger
-from echod.store.private import append_lazily, append_line, lines_of, replace_file, replace_lazily
+from echod.store.private import append_lazily, json_lines, replace_file, replace_lazily
 from echod.store.reviews import QUESTIONS, REVIEWS
 from echod.store.shelf import Shelf
+from echod.store.undoings import UNDONE, UNDOS, Undoing, Undoings, undoing_of
 
 if TYPE_CHECKING:
     from echod.store.records import Record
 
 _ROOT_ROLE = "+root"
-_UNDOS, _UNDONE = "undos", "undone"
-_FOR_PEOPLE = (REVIEWS, QUESTIONS, _UNDOS, _UNDONE)
+_FOR_PEOPLE = (REVIEWS, QUESTIONS, UNDOS, UNDONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,6 @@ class KnownState:
     image: str
     since: float
     head: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Undoing:
-    """What is wanted of a commit when it is asked what was undone: `gave_back` names findings files by digest."""
-
-    seq: int
-    job: int | None
-    undoes: tuple[int, ...]
-    gave_back: tuple[str, ...] = ()
 
 
 @dataclass
@@ -91,8 +81,13 @@ class RoleJournal:
         return Shelf(self.root / "records", lambda record: record)
 
     @cached_property
-    def _closed(self) -> Shelf[_Undoing]:
-        return Shelf(self.root / "closed", _undoing)
+    def _closed(self) -> Shelf[Undoing]:
+        return Shelf(self.root / "closed", undoing_of)
+
+    @cached_property
+    def undoings(self) -> Undoings:
+        """What was taken back in the role."""
+        return Undoings(self.root, self._open, self._closed)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -131,8 +126,7 @@ class RoleJournal:
 
     def save(self, record: Record) -> None:
         """Write an open record durably, replacing its earlier version."""
-        if record.undoes:
-            self._list_undo(record.seq)
+        self.undoings.list_before_it_is_written(record)
         self._open.put(record)
 
     def forget(self, record: Record) -> None:
@@ -152,14 +146,9 @@ class RoleJournal:
 
     def remove_closed(self, record: Record) -> None:
         """Forget a closed record for good, but not what it gave back, if that stays given back, nor what was undone."""
-        given_back = set(_given_back(record))
-        if given_back and (kept := self.undone() & given_back):
-            append_line(self.root / _UNDONE, "\n".join(sorted(kept)))
-        if record.undoes or any(record.seq in undoing.undoes for undoing in self._undoings()):
-            append_line(self.root / "undoings", _undoing_line(_undoing(record)))
+        self.undoings.keep(record)
         self._closed.drop(record)
-        if record.undoes and (listed := self._listed_undos()):
-            replace_file(self.root / _UNDOS, _lines(seq for seq in listed if seq != record.seq))
+        self.undoings.unlist(record)
 
     def newest_state(self) -> KnownState | None:
         """The last of `states`, found without looking at all of them; None where there is none."""
@@ -193,25 +182,6 @@ class RoleJournal:
         """The ledger as of now: findings already consumed and not given back, open commits included."""
         return self._ledger.keys(self.open_records())
 
-    def undone(self) -> frozenset[str]:
-        """Digests of findings files that an undo gave back; consolidating them again is for a person to ask.
-
-        A person asks by undoing the undo.
-        """
-        undoings = tuple(self._undos())
-        redone = {seq for undoing in undoings for seq in undoing.undoes}
-        given_back = {name for undoing in undoings if undoing.seq not in redone for name in undoing.gave_back}
-        return frozenset(given_back.union(lines_of(self.root / _UNDONE)))
-
-    def list_undos(self) -> None:
-        """Write down which commits undo one, if an earlier version did not; to be called before anything is committed.
-
-        Whoever looks at a hundred projects then reads those commits only, of all that are kept.
-        """
-        if self._listed_undos() is None:
-            found = (undoing.seq for undoing in self._undoings_kept() if undoing.undoes)
-            replace_file(self.root / _UNDOS, _lines(found))
-
     def for_people(self) -> frozenset[str]:
         """Those files that have something in them which a person may be told: to look in vain at each costs more."""
         try:
@@ -220,16 +190,7 @@ class RoleJournal:
         except FileNotFoundError:
             return frozenset()
         # Where it is not listed which commits undo one, the answer is in the commits.
-        return frozenset(name for name in _FOR_PEOPLE if found.get(name, name == _UNDOS))
-
-    def undone_jobs(self) -> frozenset[int]:
-        """Jobs that were taken back in this role and not done again, however long ago."""
-        undoings = sorted(self._undoings(), key=lambda undoing: undoing.seq, reverse=True)
-        undone: set[int] = set()
-        for undoing in undoings:  # an undo is later than what it takes back
-            if undoing.seq not in undone:
-                undone.update(undoing.undoes)
-        return frozenset(u.job for u in undoings if u.seq in undone and u.job is not None)
+        return frozenset(name for name in _FOR_PEOPLE if found.get(name, name == UNDOS))
 
     def begun(self) -> frozenset[str]:
         """Digests of findings files of which a part was taken up; all of them may be gone by now."""
@@ -287,42 +248,6 @@ class RoleJournal:
         """Every stage belongs to a commit that is written down, or is gone."""
         (self.root / "staging").unlink(missing_ok=True)
 
-    def _list_undo(self, seq: int) -> None:
-        self.list_undos()
-        if seq not in (self._listed_undos() or ()):
-            append_line(self.root / _UNDOS, str(seq))
-
-    def _listed_undos(self) -> tuple[int, ...] | None:
-        """Commits that may undo one, and every one that does; None where that is not written down."""
-        try:
-            text = (self.root / _UNDOS).read_text()
-        except FileNotFoundError:
-            return None
-        return tuple(int(line) for line in text.split() if line.isdecimal())
-
-    def _undos(self) -> Iterator[_Undoing]:
-        """Every commit that undoes one and is kept, and maybe others."""
-        listed = self._listed_undos()
-        if listed is None:
-            yield from self._undoings_kept()
-            return
-        for seq in listed:
-            # A commit that is being closed is in both places for a while; open first, so that it is found in one.
-            record = self._open.gist_of(seq)
-            undoing = self._closed.gist_of(seq) if record is None else _undoing(record)
-            if undoing is not None:
-                yield undoing
-
-    def _undoings_kept(self) -> Iterator[_Undoing]:
-        yield from map(_undoing, self.open_records())
-        yield from self._closed.gists()
-
-    def _undoings(self) -> Iterator[_Undoing]:
-        """What is known of every commit, and of those that are forgotten and have to do with an undo."""
-        yield from self._undoings_kept()
-        kept = _json_lines(self.root / "undoings")
-        yield from (_Undoing(line["seq"], line["job"], tuple(line["undoes"])) for line in kept)
-
     def _noted_states(self) -> tuple[KnownState, ...]:
         """The states of closed commits and of what others wrote; read anew where the file has changed."""
         try:
@@ -331,7 +256,7 @@ class RoleJournal:
             return ()
         version = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._noted is None or self._noted[0] != version:
-            read = (KnownState(s["image"], s["since"], s["head"]) for s in _json_lines(self.root / "states"))
+            read = (KnownState(s["image"], s["since"], s["head"]) for s in json_lines(self.root / "states"))
             self._noted = (version, tuple(read))
         return self._noted[1]
 
@@ -361,7 +286,7 @@ class Journal:
             made = journal.root.stat()
             tag = digest(f"{journal.root}:{made.st_ino}:{made.st_mtime_ns}".encode())[:6]
             replace_file(journal.root.parent / "project", role.store.key.encode())
-            journal.list_undos()
+            journal.undoings.list_all()
             replace_file(journal.root / "tag", tag.encode())
         return journal
 
@@ -388,25 +313,6 @@ class Journal:
         return self._stores[store.key]
 
 
-def _given_back(record: Record) -> Iterator[str]:
-    """Digests of the findings files that an undo gave back, or of which it took back a part."""
-    if record.undoes:
-        yield from (write.post for write in record.writes if write.path.endswith("-findings.md"))
-        yield from (part.image for part in record.withheld)
-
-
-def _undoing(record: Record) -> _Undoing:
-    return _Undoing(record.seq, record.job, record.undoes, tuple(_given_back(record)))
-
-
-def _lines(numbers: Iterable[int]) -> bytes:
-    return "".join(f"{number}\n" for number in numbers).encode()
-
-
-def _undoing_line(undoing: _Undoing) -> str:
-    return json.dumps({"seq": undoing.seq, "job": undoing.job, "undoes": undoing.undoes})
-
-
 def _states_of(record: Record) -> list[KnownState]:
     """The contents of the memory file before and after a commit that is done."""
     from echod.store.records import RecordState  # noqa: PLC0415  slow to load; most looks read no record
@@ -428,11 +334,3 @@ def _latest(states: Iterable[KnownState]) -> KnownState | None:
 
 def _state_line(state: KnownState) -> str:
     return json.dumps({"image": state.image, "since": state.since, "head": state.head})
-
-
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in lines_of(path):
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue  # a power cut tore the line; what it told is unknown to us, or was written once more

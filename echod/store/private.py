@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 from echod.store.fsops import sync, write_all
@@ -80,3 +82,12 @@ def lines_of(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         return
     yield from (line for line in text.split("\n") if line)
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects in a file, one a line."""
+    for line in lines_of(path):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # a power cut tore the line; what it told is unknown to us, or was written once more

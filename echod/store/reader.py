@@ -135,7 +135,7 @@ class Reader:
                     said = journal.for_people()
                     if REVIEWS in said:
                         reviews += noted(journal.root)
-                    if said - {REVIEWS, QUESTIONS} and (undone := journal.undone()):
+                    if said - {REVIEWS, QUESTIONS} and (undone := journal.undoings.given_back()):
                         gave_back[role] = undone
                     if QUESTIONS in said and (questions_here := asked(journal.root)):
                         consumed = journal.known_keys()

@@ -61,7 +61,7 @@ def view_of(desk: Desk, memory: Snapshot, still_seconds: float) -> RoleView:
     """Everything else of a role beside its memory file, without changing anything."""
     role = desk.ground.role
     busy: list[Unsettled] = []
-    known, undone = desk.journal.known_keys(), desk.journal.undone()
+    known, undone = desk.journal.known_keys(), desk.journal.undoings.given_back()
     findings: list[Snapshot] = []
     number = size = 0
     with told("list", role.path):

@@ -292,7 +292,7 @@ def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.Da
             as_time_goes_by(journal, record, data)
 
             expected = {100 + one for one in range(1, seq + 1) if undone(one)}
-            assert journal.undone_jobs() == RoleJournal(Path(root)).undone_jobs() == expected
+            assert journal.undoings.jobs() == RoleJournal(Path(root)).undoings.jobs() == expected
 
 
 @given(st.data())
@@ -310,11 +310,11 @@ def test_what_was_given_back_is_the_same_whether_undos_are_listed_or_looked_for(
             journal.save(record)
             as_time_goes_by(journal, record, data)
 
-            listed = journal.undone(), RoleJournal(Path(root)).undone()
+            listed = journal.undoings.given_back(), RoleJournal(Path(root)).undoings.given_back()
             (Path(root) / "undos").unlink(missing_ok=True)
-            looked_for = RoleJournal(Path(root)).undone()
-            journal.list_undos()
-            assert {*listed, looked_for} == {journal.undone()}
+            looked_for = RoleJournal(Path(root)).undoings.given_back()
+            journal.undoings.list_all()
+            assert {*listed, looked_for} == {journal.undoings.given_back()}
 
 
 def test_whether_something_was_given_back_is_known_without_the_commits_that_undo_nothing(place: Place) -> None:
