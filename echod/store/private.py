@@ -76,9 +76,9 @@ def sync_dir(path: Path) -> None:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a file that are not empty; none where there is no file."""
+    """The lines of a file that are not empty; none where there is no file. What a disk garbled costs its line only."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return
     yield from (line for line in text.split("\n") if line)

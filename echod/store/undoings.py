@@ -97,10 +97,10 @@ class Undoings:
     def _listed(self) -> tuple[int, ...] | None:
         """Commits that may undo one, and every one that does; None where that is not written down."""
         try:
-            text = (self._root / UNDOS).read_text()
+            data = (self._root / UNDOS).read_bytes()
         except FileNotFoundError:
             return None
-        return tuple(int(line) for line in text.split() if line.isdecimal())
+        return tuple(int(number) for number in data.split() if number.isdigit())
 
     def _undos(self) -> Iterator[Undoing]:
         """Every commit that undoes one and is kept, and maybe others."""

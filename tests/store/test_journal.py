@@ -422,6 +422,26 @@ def test_a_half_done_commit_is_finished_though_the_undos_before_it_cannot_be_lis
     assert decode(intent.read_bytes()).state is RecordState.APPLIED
 
 
+@pytest.mark.parametrize("name", ["undos", "undone", "undoings", "reviews", "questions", "ledger", "states", "own"])
+def test_what_a_disk_garbled_in_a_file_of_lines_costs_these_lines_only(place: Place, name: str) -> None:
+    place.findings("agent", entry("Third"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(1, consolidation(session.read()))
+    place.engine().undo(1, by=2)
+    expected = place.engine().notes(place.store).gave_back
+    (role,) = place.journal.glob("*/reviewer")
+    with (role / name).open("ab") as file:
+        file.write(b"\xff\xfe{\x80\n")
+
+    place.findings("other", entry("Fourth"))
+    with place.engine().open_role(place.role) as session:
+        session.commit(3, consolidation(session.read()))
+
+    assert entry("Fourth") in place.memory.read_bytes()
+    assert expected
+    assert set(expected[place.role]) <= place.engine().notes(place.store).gave_back[place.role]
+
+
 def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(place: Place) -> None:
     place.findings("agent", entry("Third"))
     with place.engine().open_role(place.role) as session:
