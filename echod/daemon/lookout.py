@@ -72,11 +72,12 @@ class Lookout:
         """What counts as work in a project."""
         from echod.jobs.needs import NeedRules  # noqa: PLC0415  a command that only looks asks for no work
 
+        asked = self.wishes.read(project).settings
         return NeedRules(
             quiet_seconds=self.settings.quiet_seconds,
-            consolidate=self.wishes.read(project).settings.consolidate,
+            consolidate=asked.consolidate,
             mode=self.settings.mode,
-            care=self.care(project),
+            care=self.care_for(asked),
         )
 
     def care(self, project: Path) -> Care:

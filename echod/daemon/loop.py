@@ -34,7 +34,7 @@ from echod.daemon.targets import Targets
 from echod.daemon.wake import WakeFile
 from echod.daemon.wiring import House
 from echod.errors import StateError
-from echod.jobs.needs import Look
+from echod.jobs.needs import Look, NeedRules
 from echod.jobs.outcome import Done
 from echod.jobs.reconcile import complete, take_in
 from echod.jobs.roster import Roster
@@ -289,7 +289,8 @@ class Loop:
         stores = [store for store in self._roster.stores if store.key in due]
         for store in stores:
             began = time.monotonic()
-            found = self._take_in(store, now)
+            rules = self._house.lookout.rules(store.project)
+            found = self._take_in(store, rules, now)
             if store.key not in self._half_seen and any(need.due <= now for need in found.needs):
                 # What agents left is folded in first: its memory is another one in a moment, and is looked at then.
                 self._half_seen.add(store.key)
@@ -298,7 +299,7 @@ class Loop:
                 crew.wake()
                 continue
             self._half_seen.discard(store.key)
-            self._complete(store, now, found)
+            self._complete(store, rules, now, found)
             took = time.monotonic() - began
             if took >= LONG_LOOK_SECONDS:
                 self._debounce.rest(store.key, monotonic + took * REST_FACTOR)
@@ -309,15 +310,14 @@ class Loop:
 
     def _reconcile(self, store: Store, now: float) -> None:
         self._half_seen.discard(store.key)
-        self._complete(store, now, self._take_in(store, now))
+        rules = self._house.lookout.rules(store.project)
+        self._complete(store, rules, now, self._take_in(store, rules, now))
 
-    def _take_in(self, store: Store, now: float) -> Look:
-        house = self._house
-        return take_in(store, house.lookout.rules(store.project), house.queue, now, house.inbox)
+    def _take_in(self, store: Store, rules: NeedRules, now: float) -> Look:
+        return take_in(store, rules, self._house.queue, now, self._house.inbox)
 
-    def _complete(self, store: Store, now: float, found: Look) -> None:
+    def _complete(self, store: Store, rules: NeedRules, now: float, found: Look) -> None:
         house = self._house
-        rules = house.lookout.rules(store.project)
         for trouble in complete(store, rules, house.queue, now, found, house.upkeep):
             log.warning("store_not_readable", place=trouble.place, reason=trouble.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is awaited

@@ -201,7 +201,7 @@ class RoleJournal:
         self._ledger.enter(record)
 
     def trim_ledger(self, keys: int) -> None:
-        """Keep the newest lines of the ledger only."""
+        """Bound the ledger: of so many findings the last that was done with each."""
         self._ledger.trim(keys)
 
     def own_writes(self) -> Mapping[str, int]:

@@ -85,9 +85,11 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects in a file, one a line."""
+    """The objects in a file, one a line; what a power cut tore, or is no object, is passed over."""
     for line in lines_of(path):
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
-            continue  # a power cut tore the line; what it told is unknown to us, or was written once more
+            continue  # what the line told is unknown to us, or was written once more
+        if isinstance(found, dict):
+            yield found

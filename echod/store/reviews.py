@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from echod.store.layout import Role
-from echod.store.private import append_line, lines_of
+from echod.store.private import append_line, json_lines
 
 REVIEWS, QUESTIONS = "reviews", "questions"
 """The files of a role's journal that these are in."""
@@ -109,10 +109,4 @@ def _identity(question: Question) -> tuple[str, ...]:
 def _lines(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The objects in a file, one a line, that have these fields and no others; what a power cut tore has not."""
     wanted = set(names)
-    for line in lines_of(path):
-        try:
-            raw = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(raw, dict) and raw.keys() == wanted:
-            yield raw
+    yield from (raw for raw in json_lines(path) if raw.keys() == wanted)
