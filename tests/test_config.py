@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from echod import config
 from echod.errors import ConfigurationError, Exit
 from echod.memory.policy import DEFAULT_POLICY
-from echod.settings import Settings
+from echod.settings import loader as config
+from echod.settings.values import Settings
 
 
 def load(tmp_path: Path, text: str, **environ: str) -> Settings:

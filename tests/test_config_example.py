@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from echod.config import SettingsModel
+from echod.settings.loader import SettingsModel
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
 

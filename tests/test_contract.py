@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from echod import contract, status_report
-from echod.status_report import (
+from echod import contract
+from echod.contract import status as status_report
+from echod.contract.status import (
     DaemonInfo,
     GateReason,
     GateReport,
@@ -76,8 +77,8 @@ def test_every_field_and_warning_code_is_documented() -> None:
     found = [kind for module in (status_report, *commands) for kind in vars(module).values()]
     kinds = [kind for kind in found if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    daemon = (ROOT / "echod/daemon").glob("*.py")
-    codes = {code for file in daemon for code in re.findall(r'Warn\(\s*"([a-z-]+)"', file.read_text())}
+    sources = (ROOT / "echod").rglob("*.py")
+    codes = {code for file in sources for code in re.findall(r'Warn\(\s*"([a-z-]+)"', file.read_text())}
 
     assert len(kinds) > 40
     assert [name for name in sorted(fields) if f"`{name}`" not in page and f"`{name}[]`" not in page] == []

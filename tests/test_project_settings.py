@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from echod.project_settings import DEEPEST, LARGEST_BYTES, ProjectSettings, ProjectSettingsReader, read_project_settings
+from echod.projects.settings import (
+    DEEPEST,
+    LARGEST_BYTES,
+    ProjectSettings,
+    ProjectSettingsReader,
+    read_project_settings,
+)
 
 NOTHING = ProjectSettings()
 AS_ROOT = os.geteuid() == 0
@@ -329,7 +335,7 @@ class TestReader:
         put("echoes: {consolidate: false}\n")
         reader = ProjectSettingsReader()
         first = reader.read(tmp_path)
-        monkeypatch.setattr("echod.project_settings.read_project_settings", None)
+        monkeypatch.setattr("echod.projects.settings.read_project_settings", None)
 
         assert reader.read(tmp_path) is first
 

@@ -12,7 +12,7 @@ import pytest
 
 from echod.errors import ConfigurationError, StateError, UsageError
 from echod.line_file import LineFile
-from echod.projects import Project, Projects, expand
+from echod.projects.registry import Project, Projects, expand
 
 
 @pytest.fixture
@@ -372,7 +372,7 @@ class TestFile:
     ) -> None:
         roots = [make(f"p{number}") for number in range(12)]
         program = (
-            "import sys; from pathlib import Path; from echod.projects import Projects; sys.stdin.readline()\n"
+            "import sys; from pathlib import Path; from echod.projects.registry import Projects; sys.stdin.readline()\n"
             "for root in sys.argv[2:]: Projects(Path(sys.argv[1])).add(Path(root))"
         )
         adders = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from echod import config
-from echod.settings import Settings, nothing_is_set
+from echod.settings import loader as config
+from echod.settings.values import Settings, nothing_is_set
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.worktrees import original
+from echod.projects.worktrees import original
 
 
 def git(*arguments: object, cwd: Path) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from echod.app.context import still_runs
+from echod.app.services import House
 from echod.cli.by_hand import HeldError, gate_of, held
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.lookout import still_runs
-from echod.daemon.service import me
-from echod.daemon.wiring import House
+from echod.daemon.main import me
 from echod.errors import EchodError
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
+from echod.runtime.locks import worker_lock
 from echod.state.job import Job, JobKind, Need
 from echod.store.layout import Role
 from echod.store.plan import Gate, open_gate

@@ -15,7 +15,7 @@ from echod.cli.text import short_path
 from echod.errors import EchodError, UsageError
 
 if TYPE_CHECKING:
-    from echod.jobs.gatekeeper import Gatekeeper
+    from echod.scheduler.gate import Gatekeeper
     from echod.store.layout import Store
     from echod.store.plan import Gate
 
@@ -118,7 +118,7 @@ def _ask_at_a_terminal() -> None:
 
 def gate_of(shell: Shell, gatekeeper: Gatekeeper, project: Path) -> Gate:
     """The gate for a person's command: a workflow that runs holds it, that something just ended does not."""
-    from echod.jobs.gatekeeper import in_words
+    from echod.scheduler.gate import in_words
     from echod.workflows.verdict import GateState
 
     def gate() -> str | None:

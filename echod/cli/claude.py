@@ -20,7 +20,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, duration, paragraph
 from echod.errors import Exit
 from echod.paths import claude_home
-from echod.state.observed import Heard
+from echod.state.hook_events import Heard
 
 MARKETPLACE = Path(__file__).parent.parent / "claude"
 PLUGIN = MARKETPLACE / "plugin"
@@ -118,7 +118,7 @@ def _interpreter(script: Path) -> str:
 
 def _heard_of(shell: Shell) -> tuple[Heard, ...]:
     from echod.state.database import Database
-    from echod.state.observed import ObservedLog
+    from echod.state.hook_events import ObservedLog
 
     database = Database.open_reading(shell.paths.database)
     if database is None:

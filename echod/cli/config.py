@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from echod import config
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, count, fitted, paragraph, short_path
-from echod.config import Origin, Source
 from echod.contract.config import ConfigReport, SettingInfo
-from echod.status_report import to_json
+from echod.contract.status import to_json
+from echod.settings import loader as config
+from echod.settings.loader import Origin, Source
 
 _KEY_WIDTH = 31
 _VALUE_WIDTH = 12

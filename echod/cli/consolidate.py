@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, carry_out, done
 from echod.cli.by_hand import may_write
 from echod.cli.shell import Shell
@@ -16,16 +18,14 @@ from echod.cli.text import paragraph, plain, short_path
 from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
 from echod.contract.consolidate import ConsolidationReport, PlannedFinding, PlannedFindings
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import House, furnish
+from echod.contract.status import to_json
 from echod.jobs.folding_in import Means, fold_in, foresee
-from echod.memory.consolidate import Consolidation
+from echod.memory.consolidation.plan import Consolidation
 from echod.memory.document import parse
 from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
 from echod.state.job import Job, JobKind
-from echod.status_report import to_json
 from echod.store.layout import MEMORY, Role
 from echod.store.plan import Gate
 from echod.store.session import RoleView

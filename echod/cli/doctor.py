@@ -15,9 +15,9 @@ from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
 from echod.contract.doctor import Check, CheckResult, DoctorReport
+from echod.contract.status import to_json
 from echod.errors import ConfigurationError, Exit
-from echod.settings import Settings
-from echod.status_report import to_json
+from echod.settings.values import Settings
 from echod.store import layout
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
@@ -25,9 +25,9 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
 
 def doctor(shell: Shell, path: Path | None, *, as_json: bool) -> NoReturn:
     """Print every check; exit with 1 if one found a problem."""
-    from echod.daemon.mounts import read_mounts
     from echod.doctor.case import Case
     from echod.doctor.examine import examine
+    from echod.runtime.disk import read_mounts
 
     case = Case(
         paths=shell.paths,

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import may_write
 from echod.cli.find import Found, in_memory
@@ -14,15 +16,13 @@ from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import House, furnish
-from echod.days import local_day
+from echod.clock import local_day
 from echod.errors import UsageError
-from echod.jobs import elevating
+from echod.jobs import elevate as elevating
 from echod.memory.packs.elevation import Elevated, Unfit, unfit
 from echod.memory.packs.names import DOMAINS
 from echod.memory.packs.provenance import field_of
-from echod.memory.suspicion import speaks_to_agents
+from echod.memory.prompt_injection import speaks_to_agents
 from echod.state.job import Job, JobKind
 from echod.store.create import make_global
 from echod.store.plan import Gate

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import look_out
+from echod.app.services import furnish
 from echod.cli.find import in_memory
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
+from echod.clock import local_day
 from echod.contract.explain import ExplainReport, RuleInfo, TermsInfo
-from echod.daemon.lookout import look_out
-from echod.daemon.wiring import furnish
-from echod.days import local_day
-from echod.jobs.facts import note_entries
+from echod.contract.status import to_json
+from echod.inspection.entry_facts import note_entries
 from echod.memory.policy import Explanation, explain
 from echod.memory.redact import redact
 from echod.state.entries import Reference
-from echod.status_report import to_json
 from echod.store.layout import Role
 
 

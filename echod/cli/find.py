@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import click
 
+from echod.app.context import Lookout
 from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import called, fitted, plain
-from echod.daemon.lookout import Lookout
 from echod.errors import UsageError
 from echod.jobs.archives import Kept, archived_entries
 from echod.memory.document import parse, parse_block

@@ -8,8 +8,8 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, short_path
+from echod.contract.status import GateReport, to_json
 from echod.daemon.paused import MARKER
-from echod.status_report import GateReport, to_json
 
 _WORDS = {
     "idle": "idle: its memory may be written now",
@@ -21,9 +21,9 @@ _RESTS = "idle: no workflow runs; but it is paused, so its memory is left alone"
 
 def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
     """Print the verdict. The exit code is 0 whatever it is."""
-    from echod.daemon.board import gate_report
-    from echod.daemon.lookout import look_out
+    from echod.app.context import look_out
     from echod.daemon.paused import pause_reasons
+    from echod.status.collect import gate_report
 
     project = shell.project(path)
     now = shell.now()

@@ -11,7 +11,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, short_path
 from echod.errors import EchodError, UsageError
 from echod.plain_file import read_plain
-from echod.project_settings import read_project_settings
+from echod.projects.settings import read_project_settings
 from echod.store import layout
 from echod.store.create import ROLES, create, missing
 from echod.store.layout import Store
@@ -42,7 +42,7 @@ def init(shell: Shell, path: Path | None, roles: str | None, layout_name: str | 
 
 
 def _project(shell: Shell, path: Path | None) -> Path:
-    from echod.worktrees import original
+    from echod.projects.worktrees import original
 
     project = layout.project_root(shell.cwd / (path or Path()).expanduser())
     if not project.is_dir():
@@ -113,7 +113,7 @@ def _replace(file: Path, text: str) -> None:
 
 def _register(shell: Shell, project: Path) -> None:
     from echod.cli.wake import wake_daemon
-    from echod.projects import Projects
+    from echod.projects.registry import Projects
 
     shell.paths.create()
     new = Projects(shell.paths.projects).add(project)

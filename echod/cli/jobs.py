@@ -9,8 +9,8 @@ import click
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
 from echod.contract.jobs import JobReport, JobsReport
+from echod.contract.status import to_json
 from echod.state.job import Job, JobState
-from echod.status_report import to_json
 
 _INTERRUPTED = "interrupted"
 
@@ -37,8 +37,8 @@ def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
 
 def retry_job(shell: Shell, number: int) -> None:
     """Queue a job again, and wake the service for it."""
+    from echod.app.services import furnish
     from echod.cli.wake import wake_daemon
-    from echod.daemon.wiring import furnish
 
     with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
         goes_on = house.queue.retry(number, shell.now())
@@ -68,7 +68,7 @@ def _interrupted(job: Job) -> bool:
     """Whether the process that did it is gone without a word, and no other has taken it back yet."""
     if job.state is not JobState.RUNNING or job.worker is None:
         return False
-    from echod.daemon.lookout import still_runs
+    from echod.app.context import still_runs
 
     return not still_runs(job.worker)
 

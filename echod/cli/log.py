@@ -12,13 +12,13 @@ from echod.cli.by_hand import stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
 from echod.contract.log import LogJob, LogReport
-from echod.status_report import to_json
+from echod.contract.status import to_json
 from echod.store.history import Done
 
 
 def show_log(shell: Shell, path: Path | None, limit: int, *, as_json: bool) -> None:
     """Print what was done, the newest first."""
-    from echod.daemon.lookout import look_out
+    from echod.app.context import look_out
 
     stores = stores_meant(shell, path)
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:

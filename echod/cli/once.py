@@ -12,21 +12,21 @@ from typing import NoReturn
 
 import click
 
+from echod.app.services import House, furnish
 from echod.cli.progress import Progress
 from echod.cli.shell import Shell
 from echod.cli.status import daemon_liveness
 from echod.cli.text import WIDTH, count, fitted, moment, paragraph
 from echod.cli.wake import wake_daemon
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.service import me
-from echod.daemon.wiring import House, furnish
+from echod.daemon.main import me
 from echod.errors import EchodError, Exit, UsageError
 from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Failed
-from echod.jobs.reconcile import reconcile
-from echod.jobs.roster import call
-from echod.jobs.work import Finished
 from echod.packs.manifests import agree
+from echod.projects.discovery import call
+from echod.runtime.locks import worker_lock
+from echod.scheduler.reconcile import reconcile
+from echod.scheduler.worker import Finished
 from echod.state.job import BY_HAND, PENDING, Job, JobState
 from echod.store.layout import Store, roles_of
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from difflib import ndiff
 from pathlib import Path
 
+from echod.app.context import look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Place, Wish, agree, may_write
 from echod.cli.find import Archived, Found, anywhere, archived_of, flag_of, in_memory
@@ -13,18 +15,18 @@ from echod.cli.pack_changes import patiently
 from echod.cli.shell import Shell
 from echod.cli.text import called, count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import look_out
-from echod.daemon.wiring import House, furnish
-from echod.days import local_day
-from echod.jobs import forgetting, raising, restoring
+from echod.clock import local_day
+from echod.jobs import forget as forgetting
+from echod.jobs import restore as restoring
+from echod.jobs import set_layer as raising
 from echod.jobs.archives import Kept
 from echod.jobs.outcome import Outcome
 from echod.memory.layers import Layer
 from echod.memory.policy import Rule
-from echod.memory.policy.by_hand import Impossible, raised, taken_out
 from echod.memory.policy.lines import entry_lines
+from echod.memory.policy.manual import Impossible, raised, taken_out
+from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact_entry
-from echod.memory.suspicion import speaks_to_agents
 from echod.state.job import Job, JobKind
 from echod.store.commons import commons_of
 from echod.store.layout import Role

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, Carried, NotDoneError, carry_out, done
 from echod.cli.by_hand import agree as ask
 from echod.cli.by_hand import may_write
@@ -18,12 +20,10 @@ from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import House, furnish
 from echod.errors import UsageError
-from echod.jobs import packing
+from echod.jobs import packs as packing
 from echod.jobs.outcome import Blocked, Outcome
-from echod.jobs.packing import Planned
+from echod.jobs.packs import Planned
 from echod.memory.packs.names import is_stack
 from echod.packs.check import PackState, state_of
 from echod.packs.installed import Installed
@@ -31,7 +31,7 @@ from echod.packs.manifests import agree
 from echod.packs.room import PackRoom
 from echod.state.job import Job, JobKind
 from echod.store.create import make_global
-from echod.store.faults import Busy
+from echod.store.errors import Busy
 from echod.store.layout import Role
 from echod.store.plan import Gate
 from echod.store.session import RoleSession

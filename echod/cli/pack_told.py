@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from echod.cli.text import paragraph, plain
-from echod.jobs.packing import Planned, pristine_name
-from echod.memory.packs.renewal import Renewed
+from echod.jobs.packs import Planned, pristine_name
+from echod.memory.packs.upgrade import Renewed
 from echod.packs.check import Offer, PackState
 
 _SHOWN_TITLES = 4

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import click
 
+from echod.app.context import look_out
 from echod.cli.by_hand import stores_meant
 from echod.cli.packs_text import listed, stands
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain
 from echod.contract.packs import PacksReport
-from echod.daemon.lookout import look_out
-from echod.daemon.packs import pack_info
+from echod.contract.status import to_json
 from echod.packs.inventory import Inventory, take_inventory
-from echod.status_report import to_json
+from echod.status.packs import pack_info
 
 
 def list_packs(shell: Shell, *, as_json: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from echod.cli.text import count, plain
+from echod.contract.status import PackInfo
 from echod.packs.check import Offer
-from echod.status_report import PackInfo
 
 
 def listed(info: PackInfo) -> Iterator[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from echod.app.context import Lookout
 from echod.cli.text import paragraph, plain
 from echod.cli.upkeep import Planned, planned
-from echod.daemon.lookout import Lookout
+from echod.contract.status import RoleInfo
 from echod.errors import EchodError
-from echod.jobs.care import only_on_request
 from echod.jobs.first_prune import takes_most
+from echod.projects.maintenance import only_on_request
 from echod.state.job import JobKind
-from echod.status_report import RoleInfo
 from echod.store.layout import Role
 
 

@@ -11,19 +11,19 @@ import click
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
 from echod.contract.projects import ProjectInfo, ProjectsReport
-from echod.projects import Projects, expand
-from echod.status_report import to_json
+from echod.contract.status import to_json
+from echod.projects.registry import Projects, expand
 
 
 def add(shell: Shell, path: Path) -> None:
     """Register a project, and say what is in it and what its first maintenance will do."""
+    from echod.app.context import look_out
     from echod.cli.preview import preview
     from echod.cli.status import daemon_liveness
     from echod.cli.status_text import findings_waiting
     from echod.cli.wake import wake_daemon
-    from echod.daemon.lookout import look_out
-    from echod.days import local_day
-    from echod.service.advice import how_to_start
+    from echod.clock import local_day
+    from echod.service.paths import how_to_start
     from echod.store import layout
     from echod.store.layout import Role
 
@@ -92,8 +92,8 @@ def pause(shell: Shell, path: Path | None) -> None:
 
 def resume(shell: Shell, path: Path | None) -> None:
     """End a pause, and let the daemon go on at once."""
+    from echod.app.services import furnish
     from echod.cli.wake import wake_daemon
-    from echod.daemon.wiring import furnish
 
     root = None if path is None else shell.project(path)
     if not _projects(shell).resume(root):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import furnish
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, may_write
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import furnish
-from echod.days import local_day
+from echod.clock import local_day
 from echod.errors import UsageError
-from echod.jobs import remembering
+from echod.jobs import remember as remembering
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.new_file import new_memory_file

@@ -6,17 +6,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from echod.app.forget_project import Kept, forget, kept, settle_up, stores_ever
+from echod.app.services import furnish
 from echod.cli.by_hand import agree
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lifetime import worker_lock
-from echod.daemon.service import me
-from echod.daemon.wiring import furnish
+from echod.daemon.main import me
 from echod.errors import UsageError
-from echod.jobs.leave import Kept, forget, kept, settle_up, stores_ever
-from echod.jobs.spool import Spool
-from echod.projects import Projects, expand
+from echod.inbox.spool import Spool
+from echod.projects.registry import Projects, expand
+from echod.runtime.locks import worker_lock
 from echod.state.database import Database
 
 _LOCK_SECONDS = 30.0

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from echod.app.context import look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree_by_typing, may_write
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import look_out
-from echod.daemon.wiring import House, furnish
-from echod.days import local_day
+from echod.clock import local_day
 from echod.errors import EchodError, UsageError
-from echod.jobs import resetting
+from echod.jobs import reset as resetting
 from echod.state.job import Job, JobKind
 from echod.store.layout import Role, Store, roles_of
 from echod.store.plan import Gate

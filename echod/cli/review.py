@@ -7,23 +7,23 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, NotDoneError, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract.review import ReviewItem, ReviewReport
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import House, furnish
+from echod.contract.status import to_json
 from echod.errors import UsageError
-from echod.jobs import answering
+from echod.inspection.review_items import FirstPrune, GivenBack, Item
+from echod.jobs import answer_review as answering
 from echod.jobs.folding_in import Means
 from echod.jobs.kept_back import kept_back
-from echod.jobs.review_items import FirstPrune, GivenBack, Item
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve
 from echod.state.answers import Answer
 from echod.state.job import Job, JobKind
-from echod.status_report import to_json
 from echod.store import layout
 from echod.store.layout import Store
 from echod.store.plan import Gate

@@ -10,22 +10,22 @@ from typing import NoReturn
 
 import click
 
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.contract.scrub import ScrubFile, ScrubPlace, ScrubReport
-from echod.daemon.wiring import House, furnish
+from echod.contract.status import to_json
 from echod.errors import EchodError, Exit
+from echod.inspection.secrets import Candidate, candidates, places_in
 from echod.jobs import scrub as job
-from echod.jobs.scan import Candidate, candidates, places_in
-from echod.memory.exposed import Place
+from echod.memory.exposed_secrets import Place
 from echod.state.job import Job, JobKind
-from echod.status_report import to_json
 from echod.store import layout
+from echod.store.git import tracking
 from echod.store.layout import Role, Store
 from echod.store.plan import Gate
-from echod.store.repository import tracking
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ import sys
 
 from echod import log
 from echod.cli.shell import Shell
-from echod.daemon.lifetime import AlreadyRunningError
 from echod.errors import ConfigurationError, StateError
 from echod.logger import get_logger
+from echod.runtime.locks import AlreadyRunningError
 from echod.service.places import LABEL
 
 
 def serve(shell: Shell) -> None:
     """Run until a signal comes. A second service is a friendly message and no error."""
-    from echod.daemon.service import run
+    from echod.daemon.main import run
 
     # A supervisor that loses its patience ends us with SIGABRT; then the log shows where each thread hung.
     faulthandler.enable()

@@ -16,7 +16,7 @@ from echod.cli.progress import Progress
 from echod.errors import UsageError
 from echod.logger import configure_before_first_line
 from echod.paths import is_text, not_text
-from echod.settings import Settings, nothing_is_set
+from echod.settings.values import Settings, nothing_is_set
 from echod.store import layout
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ class Shell:
         """
         if nothing_is_set(self.paths.config_file, self.environ):
             return Settings()
-        from echod import config
+        from echod.settings import loader as config
 
         return config.load(self.paths.config_file, self.environ)
 
     def _doubts(self) -> tuple[str, ...]:
         if nothing_is_set(self.paths.config_file, self.environ):
             return ()
-        from echod import config
+        from echod.settings import loader as config
 
         file = self.paths.config_file
         return (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid()))

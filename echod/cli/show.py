@@ -10,21 +10,21 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
 from echod.cli.by_hand import Commons, Place, stores_meant
 from echod.cli.find import Archived, Found, anywhere, archived_of, global_roles
 from echod.cli.shell import Shell
 from echod.cli.show_text import entry_screen, glance_screen, memory_screen, role_screen
 from echod.cli.upkeep import known_facts
-from echod.contract.show import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
-from echod.daemon.lookout import Lookout, look_out
-from echod.days import local_day
+from echod.clock import local_day
+from echod.contract.commands import ArchivedText, EntryHistory, JobTouch, ShownEntry, ShownRole, ShowReport
+from echod.contract.status import to_json
 from echod.errors import EchodError, UsageError
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import History
 from echod.memory.policy.lines import document_lines, entry_lines
-from echod.status_report import to_json
 from echod.store.commons import commons_of
 from echod.store.layout import Role, Store, findings_of, roles_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import shorten
 
 from echod.cli.text import WIDTH, called, count, fitted, moment, paragraph, plain
-from echod.contract.show import ArchivedText, ShownEntry, ShownRole, ShowReport
+from echod.contract.commands import ArchivedText, ShownEntry, ShownRole, ShowReport
 
 _BAR = 20
 _TICKS = re.compile(r"`{3,}")

@@ -10,12 +10,12 @@ from typing import NoReturn
 from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.status_text import render
+from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
 from echod.daemon.alive import observe
-from echod.daemon.heartbeat import Liveness, State, read
 from echod.daemon.holder import lock_state
 from echod.errors import Exit, StateError
 from echod.paths import Paths
-from echod.status_report import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
+from echod.runtime.heartbeat import Liveness, State, read
 
 _START_SECONDS = 3.0
 
@@ -58,9 +58,9 @@ def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None
 
 
 def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
-    from echod.daemon.board import Board
+    from echod.app.context import look_out
     from echod.daemon.counts import hand_on
-    from echod.daemon.lookout import look_out
+    from echod.status.collect import Board
 
     beat = live.heartbeat
     daemon = DaemonInfo(beat.pid, beat.version, now - beat.started_at) if beat is not None else None
@@ -90,7 +90,7 @@ def _with(report: StatusReport, health: Health, warning: Warn) -> StatusReport:
 
 def _speaking(shell: Shell, live: Liveness, now: float) -> Warn:
     """What is wrong with the daemon, as a warning."""
-    from echod.service.advice import how_to_help
+    from echod.service.paths import how_to_help
 
     since = live.heartbeat.beat_at if live.heartbeat is not None else now
     severity = Severity.WARNING if live.state is State.UPGRADED else Severity.ERROR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from echod.cli.text import WIDTH, count, duration, fitted, moment, paragraph, plain
-from echod.status_report import (
+from echod.contract.status import (
     FINDINGS_COUNTED,
     Health,
     HookInfo,

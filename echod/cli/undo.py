@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, carry_out
 from echod.cli.by_hand import agree, gate_of, held, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.daemon.lookout import look_out
-from echod.daemon.wiring import House, furnish
-from echod.days import local_day
+from echod.clock import local_day
 from echod.errors import UsageError
 from echod.jobs.pins import pin_what_came_back
 from echod.memory.model import Block

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import click
 
+from echod.app.context import Lookout, look_out
+from echod.app.services import House, furnish
 from echod.cli.asked import Asked, carry_out, done
 from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
+from echod.clock import local_day
 from echod.contract.plan import PlannedEntry, PlannedFile, PlanReport
-from echod.daemon.lookout import Lookout, look_out
-from echod.daemon.wiring import House, furnish
-from echod.days import local_day
+from echod.contract.status import to_json
 from echod.errors import UsageError
+from echod.inspection.entry_facts import facts_of
 from echod.jobs import compress, prune
-from echod.jobs.care import Care
-from echod.jobs.facts import facts_of
 from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Action, Facts, Rule
+from echod.projects.maintenance import Care
 from echod.state.job import Job, JobKind
-from echod.status_report import to_json
 from echod.store.layout import Role, Store, roles_of
 from echod.store.plan import Gate
 from echod.store.session import RoleView

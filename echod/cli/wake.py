@@ -6,7 +6,7 @@ import os
 import time
 
 from echod.cli.shell import Shell
-from echod.daemon.wake import wake
+from echod.runtime.wake import wake
 
 
 def wake_daemon(shell: Shell) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from echod.status_report import SCHEMA
+from echod.contract.status import SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

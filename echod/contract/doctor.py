@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from echod.status_report import SCHEMA
+from echod.contract.status import SCHEMA
 
 
 class CheckResult(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.status_report import SCHEMA
+from echod.contract.status import SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

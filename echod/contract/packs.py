@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.status_report import SCHEMA, PackInfo
+from echod.contract.status import SCHEMA, PackInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from echod.daemon.heartbeat import Liveness, liveness, read
 from echod.daemon.holder import lock_state
-from echod.daemon.process import look_up
 from echod.paths import Paths
+from echod.runtime.heartbeat import Liveness, liveness, read
+from echod.runtime.process import look_up
 
 
 def observe(paths: Paths, version: str, monotonic: float) -> Liveness:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from echod.daemon.leave import leave
-from echod.jobs.counted import Counted
+from echod.inspection.counts import Counted
 from echod.logger import get_logger
 
 log = get_logger(__name__)

@@ -15,33 +15,33 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from echod import __version__
-from echod.daemon.board import Board
+from echod.app.services import House
+from echod.contract.status import DaemonInfo, Severity, StatusReport, Warn, to_json
 from echod.daemon.clockjump import ClockJumps
 from echod.daemon.counts import hand_on
-from echod.daemon.crew import UNAVAILABLE_SECONDS, Crew
 from echod.daemon.debounce import Debounce
-from echod.daemon.exposure import Exposure
-from echod.daemon.heartbeat import BEAT_SECONDS, Heart, Heartbeat
 from echod.daemon.leave import leave
-from echod.daemon.lifetime import HeldLock
-from echod.daemon.mounts import kind_of, misses_remote_changes, read_mounts
 from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
 from echod.daemon.room import has_room
-from echod.daemon.schedule import Metronome
-from echod.daemon.summaries import Summaries
+from echod.daemon.secret_scan import Exposure
+from echod.daemon.session_summaries import Summaries
 from echod.daemon.targets import Targets
-from echod.daemon.wake import WakeFile
-from echod.daemon.wiring import House
+from echod.daemon.timers import Metronome
+from echod.daemon.worker_thread import UNAVAILABLE_SECONDS, Crew
 from echod.errors import StateError
-from echod.jobs.needs import Look, NeedRules
 from echod.jobs.outcome import Done
-from echod.jobs.reconcile import complete, take_in
-from echod.jobs.roster import Roster
-from echod.jobs.work import Finished
 from echod.logger import get_logger
-from echod.state.faults import DatabaseUnavailableError
-from echod.status_report import DaemonInfo, Severity, StatusReport, Warn, to_json
+from echod.projects.discovery import Roster
+from echod.runtime.disk import kind_of, misses_remote_changes, read_mounts
+from echod.runtime.heartbeat import BEAT_SECONDS, Heart, Heartbeat
+from echod.runtime.locks import HeldLock
+from echod.runtime.wake import WakeFile
+from echod.scheduler.needs import Look, NeedRules
+from echod.scheduler.reconcile import complete, take_in
+from echod.scheduler.worker import Finished
+from echod.state.errors import DatabaseUnavailableError
+from echod.status.collect import Board
 from echod.store.layout import Store
 from echod.workflows import marker_directories
 from echod.workflows.verdict import GateState

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from echod.contract.status import GateReason, Severity, Warn
 from echod.errors import StateError
-from echod.projects import Pauses, Projects
-from echod.status_report import GateReason, Severity, Warn
+from echod.projects.registry import Pauses, Projects
 
 MARKER = "paused"
 """Names a pause among the reasons of a gate; it is no workflow's marker and never holds the gate itself."""

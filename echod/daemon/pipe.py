@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.daemon.canary import Canary
+from echod.daemon.event_health import Canary
 from echod.daemon.targets import Dirt, Targets
-from echod.daemon.watch import Watcher
+from echod.daemon.watcher import Watcher
 
 SILENT = "file events do not arrive any more"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from echod.store.steps import Step
+from echod.store.commit.steps import Step
 
 
 class Progress:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from echod.contract.doctor import Check, CheckResult
 from echod.paths import Paths
-from echod.settings import Settings
+from echod.settings.values import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from echod.contract.doctor import Check
-from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.daemon.room import LEAST_FREE_BYTES, free_bytes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.errors import reason_of
+from echod.runtime.disk import kind_of, misses_remote_changes
 
 _OTHERS = 0o077
 _MIB = 1 << 20

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from echod.contract.doctor import Check
-from echod.daemon.mounts import kind_of, misses_remote_changes
 from echod.doctor.case import Case, command, fine, note, problem
 from echod.doctor.ignored import ignored_by
 from echod.errors import reason_of
@@ -20,7 +19,8 @@ from echod.memory.document import parse
 from echod.memory.limits import SIZE_LIMIT
 from echod.memory.model import Unreadable
 from echod.plain_file import read_plain
-from echod.project_settings import read_project_settings
+from echod.projects.settings import read_project_settings
+from echod.runtime.disk import kind_of, misses_remote_changes
 from echod.store import layout
 from echod.store.capabilities import Capabilities, probe
 from echod.store.layout import Role, Store

@@ -13,8 +13,8 @@ from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_
 from echod.memory.policy.archive import PRUNED, REMOVED
 from echod.memory.redact import redact_entry
 from echod.plain_file import read_plain
-from echod.store.changeset import Append
-from echod.store.faults import told
+from echod.store.changes import Append
+from echod.store.errors import told
 from echod.store.layout import Role
 from echod.store.snapshot import MAX_FILE_BYTES
 

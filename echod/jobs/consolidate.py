@@ -1,6 +1,6 @@
 """The consolidate job: fold the findings of a role into its memory file.
 
-What becomes of each finding is decided by `echod.memory.consolidate`; this module reads, asks, and commits.
+What becomes of each finding is decided by `echod.memory.consolidation.plan`; this module reads, asks, and commits.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
+from echod.inspection.entry_facts import note_entries
 from echod.jobs.archives import backup_of, pruned
-from echod.jobs.facts import note_entries
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.reading import Reading
-from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
 from echod.memory.document import parse
-from echod.memory.likeness import NOTHING
+from echod.memory.entry_matching import NOTHING
 from echod.memory.model import Document, Unreadable
-from echod.state.asked import About
 from echod.state.entries import EntryLog, Reference
+from echod.state.review_answers import About
 from echod.store import layout
-from echod.store.changeset import Append, Begin, ChangeSet, Consume, Write
+from echod.store.changes import Append, Begin, ChangeSet, Consume, Write
 from echod.store.findings_names import kept_at, set_aside_at
+from echod.store.journal.notices import CLAIM, SUPERSEDES, Question
 from echod.store.plan import Committed, Gate
-from echod.store.reviews import CLAIM, SUPERSEDES, Question
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 

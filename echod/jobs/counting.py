@@ -8,8 +8,8 @@ from echod.jobs.count import Count
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.standing import PROTECTED_LAYERS, stays_open
-from echod.memory.suspicion import may_speak_to_agents, speaks_to_agents
+from echod.memory.policy.scoring import PROTECTED_LAYERS, stays_open
+from echod.memory.prompt_injection import may_speak_to_agents, speaks_to_agents
 
 
 def count(name: str, data: bytes) -> Count:

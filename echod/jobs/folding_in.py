@@ -12,7 +12,7 @@ from datetime import date
 from echod.jobs import consolidate
 from echod.jobs.outcome import Done, Outcome
 from echod.jobs.reading import Reading
-from echod.memory.consolidate import Consolidation
+from echod.memory.consolidation.plan import Consolidation
 from echod.memory.model import Unreadable
 from echod.state.entries import EntryLog
 from echod.store.engine import Engine

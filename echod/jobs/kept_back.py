@@ -10,9 +10,9 @@ from pathlib import Path
 from echod.errors import EchodError
 from echod.logger import get_logger
 from echod.state.job import JobKind
+from echod.store.journal.notices import Notes
 from echod.store.layout import Role
 from echod.store.reader import Reader
-from echod.store.reviews import Notes
 
 log = get_logger(__name__)
 

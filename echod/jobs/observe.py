@@ -1,6 +1,6 @@
 """The observe job: append an entry for each completed task that hooks told of, all of a role in one commit.
 
-What becomes an entry is decided by `echod.memory.observe` and `echod.jobs.inbox`. An event leaves the spool only when
+What becomes an entry is decided by `memory.observations` and `inbox.inbox`. An event leaves the spool only when
 its entry is in the memory; wherever the process ends in between, no task is recorded twice.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from echod.jobs.inbox import Elsewhere, Inbox, Letter
+from echod.inbox.inbox import Elsewhere, Inbox, Letter
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.signals import leave_signal, signalled
-from echod.memory.observe import Unwritable, same_text, standing, with_observations
-from echod.state.observed import Known, ObservedLog, Seen
+from echod.memory.observations import Unwritable, same_text, standing, with_observations
+from echod.state.hook_events import Known, ObservedLog, Seen
 from echod.store import layout
-from echod.store.changeset import ChangeSet, Write
+from echod.store.changes import ChangeSet, Write
 from echod.store.plan import Committed, Gate
 from echod.store.session import RoleSession
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 
+from echod.inspection.entry_facts import note_entries
 from echod.jobs.documents import read_document
-from echod.jobs.facts import note_entries
 from echod.memory.alignment import content
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document

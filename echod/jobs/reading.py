@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from echod.memory.consolidate import FindingsFile
-from echod.memory.intake import Rejected, Taken, take_in
+from echod.memory.consolidation.intake import Rejected, Taken, take_in
+from echod.memory.consolidation.plan import FindingsFile
 from echod.store.digests import digest
 
 _Question = tuple[str, str, str, date, date]
@@ -28,7 +28,7 @@ class Reading:
         self._said = {_question(file, today): self.take_in(file, today) for file in files}
 
     def take_in(self, file: FindingsFile, today: date) -> Taken | Rejected:
-        """What `echod.memory.intake.take_in` says of a file, at once where it was read ahead."""
+        """What `echod.memory.consolidation.intake.take_in` says of a file, at once where it was read ahead."""
         said = self._said.get(_question(file, today))
         return take_in(file, today) if said is None else replace(said, file=file)
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from echod.jobs.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
-from echod.jobs.review_look import Glance, Seen, seen_stamp
-from echod.jobs.stamps import Remembered, Stamp
+from echod.files import Remembered, Stamp
+from echod.inspection.entries import Glance, Seen, seen_stamp
+from echod.inspection.review_items import Claim, Item, Kind, Replaced, SetAside, Suspicious, Told, item_id
 from echod.memory.doubt import Doubt
 from echod.memory.layers import Layer
 from echod.memory.limits import SIZE_LIMIT
@@ -18,8 +18,8 @@ from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.digests import digest
 from echod.store.findings_names import before_set_aside
+from echod.store.journal.notices import Question
 from echod.store.layout import Role
-from echod.store.reviews import Question
 
 _GIVEN_BY_A_PERSON = frozenset({Layer.ETCHED, Layer.NOTES})
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from echod.jobs.scan import Candidate
+from echod.inspection.secrets import Candidate
 from echod.memory.document import parse
-from echod.memory.exposed import find_places, strip
+from echod.memory.exposed_secrets import find_places, strip
 from echod.memory.model import Unreadable
-from echod.store.changeset import ChangeSet, Origin, Write
-from echod.store.faults import Busy
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.errors import Busy
 from echod.store.layout import MEMORY
 from echod.store.plan import Committed, Gate
 from echod.store.session import RoleSession

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from echod.memory import scan, values
+from echod.memory import markdown as scan
+from echod.memory import values
 from echod.memory.document import parse
 from echod.memory.findings import Finding
 from echod.memory.findings.titles import canonical_title

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from echod.memory.scan import Structure
+from echod.memory.markdown import Structure
 
 _START_MARKS, _END_MARKS = "<" * 7, ">" * 7
 _START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)

@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from weakref import WeakValueDictionary
 
-from echod.memory import forms, scan
+from echod.memory import forms
+from echod.memory import markdown as scan
 from echod.memory.commonmark import HEADING
 from echod.memory.conflict import conflict_line
 from echod.memory.limits import SIZE_LIMIT

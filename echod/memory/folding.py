@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from echod.memory.compose import compose_entry, form_for, newline_of, with_entries
+from echod.memory.consolidation.deduplicate import Reception
 from echod.memory.document import parse_block
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Unreadable
-from echod.memory.reception import Reception
 
 
 @dataclass(frozen=True, slots=True)

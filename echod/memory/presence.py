@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from echod.memory.alignment import key
 from echod.memory.document import parse_block
+from echod.memory.entry_matching import Likeness, Present
 from echod.memory.identity import entry_ids
-from echod.memory.likeness import Likeness, Present
 from echod.memory.model import Block, Document
 from echod.memory.redact import redact_entry
 

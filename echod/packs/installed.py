@@ -18,8 +18,8 @@ from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_man
 from echod.memory.packs.names import is_stack
 from echod.packs.places import MANIFEST_SUFFIX
 from echod.store.commons import MANIFESTS, global_store, packs_store
-from echod.store.faults import told
-from echod.store.fsops import Dir, open_dir
+from echod.store.errors import told
+from echod.store.fs import Dir, open_dir
 from echod.store.layout import MEMORY
 from echod.store.snapshot import MAX_FILE_BYTES
 

@@ -19,8 +19,8 @@ from echod.state.job import JobKind
 from echod.store.commons import packs_store
 from echod.store.create import made
 from echod.store.engine import Engine
-from echod.store.faults import Refused, told
-from echod.store.fsops import Dir, open_dir, prepare_file
+from echod.store.errors import Refused, told
+from echod.store.fs import Dir, open_dir, prepare_file
 from echod.store.history import Done
 from echod.store.layout import MEMORY, Role
 from echod.store.snapshot import MAX_FILE_BYTES

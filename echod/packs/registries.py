@@ -18,10 +18,10 @@ from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.packs.provenance import belongs_to
 from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
+from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact
-from echod.memory.suspicion import speaks_to_agents
 from echod.packs.places import REGISTRY, SHIPPED, list_in, origin_of, registry_at
-from echod.store.fsops import open_dir
+from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
 
 PACK_LIMIT = 1024 * 1024

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 
 from echod.daemon.alive import observe
-from echod.daemon.heartbeat import Liveness
 from echod.paths import Paths
+from echod.runtime.heartbeat import Liveness
 from echod.service.errors import ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.patience import Clock

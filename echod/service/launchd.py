@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from echod.daemon.heartbeat import Liveness, State
 from echod.errors import Exit
 from echod.paths import PRIVATE_DIR
+from echod.runtime.heartbeat import Liveness, State
+from echod.service.base import ManagedFile
 from echod.service.errors import ServiceError
-from echod.service.managed import ManagedFile
 from echod.service.patience import Clock, wait_for
 from echod.service.places import FILE, LABEL
 from echod.service.plist import render_plist

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from echod.daemon.heartbeat import Liveness
+from echod.runtime.heartbeat import Liveness
 
 WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.05

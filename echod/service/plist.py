@@ -6,8 +6,8 @@ import plistlib
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
+from echod.service.base import MARK
 from echod.service.errors import ServiceError
-from echod.service.managed import MARK
 from echod.service.recorded import Recorded
 
 PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"

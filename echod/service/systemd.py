@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from echod.daemon.heartbeat import Liveness, State
 from echod.errors import ConfigurationError, Exit
+from echod.runtime.heartbeat import Liveness, State
+from echod.service.base import ManagedFile
 from echod.service.errors import ServiceError
-from echod.service.managed import ManagedFile
 from echod.service.patience import Clock, wait_for
 from echod.service.places import UNIT
 from echod.service.recorded import Recorded

@@ -10,7 +10,7 @@ from typing import Final
 
 from echod.errors import StateError
 from echod.paths import PRIVATE_FILE
-from echod.state import faults
+from echod.state import errors as faults
 from echod.state.schema import MIGRATIONS, VERSION
 
 BUSY_SECONDS: Final = 5.0

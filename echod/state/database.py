@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from echod.errors import StateError, reason_of
 from echod.paths import PRIVATE_DIR
-from echod.state import faults
+from echod.state import errors as faults
 from echod.state.connection import brought_up_to_date, connect, migrate, prepare, rollback, version
 from echod.state.schema import VERSION
 
@@ -49,7 +49,7 @@ class Database:
         """Open for reading and writing; created (0600, in a 0700 directory) and migrated as needed.
 
         Raises:
-            DatabaseDamagedError: it is no database; `echod.state.rescue` can rebuild it.
+            DatabaseDamagedError: it is no database; `echod.state.repair` can rebuild it.
             DatabaseNewerError: a newer echod wrote it.
             DatabaseBusyError: someone else kept it locked.
             StateError: it cannot be created, opened or written.

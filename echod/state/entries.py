@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from echod.memory.layers import Layer
 from echod.state.answers import AnswerLog
-from echod.state.asked import AskedLog
 from echod.state.database import Database
+from echod.state.review_answers import AskedLog
 
 if TYPE_CHECKING:
-    from echod.memory.likeness import Present
+    from echod.memory.entry_matching import Present
     from echod.memory.policy.facts import Facts
 
 FORGOTTEN_DAYS = 180
@@ -103,7 +103,7 @@ class EntryLog:
             today: the local day.
             told: id before -> id now, for entries of which whoever changed the file knows it.
         """
-        from echod.state.carried import carried, move  # noqa: PLC0415  slow to load, for whoever only looks at pins
+        from echod.state.entry_ids import carried, move  # noqa: PLC0415  slow to load, for whoever only looks at pins
 
         entries = tuple(present)
         with self._database.reading() as link:
@@ -127,7 +127,7 @@ class EntryLog:
 
     def moves(self, store: str, role: str, present: Iterable[Present]) -> Mapping[str, str]:
         """Id at the last look -> id in the file as it is, of entries that got another one since. Arguments as above."""
-        from echod.state.carried import carried  # noqa: PLC0415
+        from echod.state.entry_ids import carried  # noqa: PLC0415
 
         with self._database.reading() as link:
             return carried(link, store, role, present).moves
@@ -295,7 +295,7 @@ class EntryLog:
             ids: only these entries are told of. None, and no `present`: all that are known.
         """
         from echod.memory.policy.facts import Facts, History  # noqa: PLC0415
-        from echod.state.carried import carried  # noqa: PLC0415
+        from echod.state.entry_ids import carried  # noqa: PLC0415
 
         entries = () if present is None else tuple(present)
         only = [entry.id for entry in entries] if present is not None else ids

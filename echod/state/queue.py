@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from echod.errors import StateError, UsageError
-from echod.state import rows
+from echod.state import job_rows as rows
 from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from echod.state import rows
+from echod.state import job_rows as rows
 from echod.state.database import Database
 from echod.state.job import BY_HAND, Job, JobKind, JobState
 

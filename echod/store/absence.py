@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from echod.store.desk import Desk
-from echod.store.heal import head_of
-from echod.store.journal import KnownState
+from echod.store.commit.context import Desk
+from echod.store.healing.heal import head_of
+from echod.store.journal.journal import KnownState
 from echod.store.layout import MEMORY
 from echod.store.plan import Plan
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from echod.store.fsops import Dir, read_all, sync, write_all
+from echod.store.fs import Dir, read_all, sync, write_all
 from echod.store.lease import Writers, read_lease
 from echod.store.snapshot import MAX_FILE_BYTES
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.fsops import Dir, open_dir
+from echod.store.fs import Dir, open_dir
 from echod.store.lease import Writers, read_lease
 from echod.store.renames import UnsupportedError, exchange
 

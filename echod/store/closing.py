@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from echod.logger import get_logger
-from echod.store.desk import Desk
-from echod.store.faults import told
-from echod.store.journal import KnownState, RoleJournal
+from echod.store.commit.context import Desk
+from echod.store.commit.steps import Step
+from echod.store.errors import told
+from echod.store.journal.journal import KnownState, RoleJournal
+from echod.store.journal.records import Record, RecordState
 from echod.store.late import followed_files, late_bytes
 from echod.store.layout import MEMORY
-from echod.store.records import Record, RecordState
-from echod.store.steps import Step
 
 log = get_logger(__name__)
 

@@ -8,7 +8,7 @@ from echod.memory.alignment import content
 from echod.memory.conservation import Broken, Change, missing_findings, redaction_of, violations
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
-from echod.store.faults import Refused
+from echod.store.errors import Refused
 from echod.store.plan import Plan, PlannedConsume, PlannedWrite
 
 Reader = Callable[[bytes], Document | Unreadable]

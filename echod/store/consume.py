@@ -6,8 +6,8 @@ late bytes, the second is simply a new file.
 
 from __future__ import annotations
 
-from echod.store.fsops import Dir
-from echod.store.records import ConsumeRecord
+from echod.store.fs import Dir
+from echod.store.journal.records import ConsumeRecord
 from echod.store.renames import move_new
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from echod.errors import UsageError
 from echod.memory.new_file import new_memory_file
 from echod.paths import PRIVATE_DIR
-from echod.store.faults import told
-from echod.store.fsops import Dir, make_dir, open_dir, prepare_file
+from echod.store.errors import told
+from echod.store.fs import Dir, make_dir, open_dir, prepare_file
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
 from echod.store.renames import move_new
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from echod.memory.alignment import Key
 from echod.memory.document import parse_block
-from echod.memory.likeness import Likeness
+from echod.memory.entry_matching import Likeness
 from echod.memory.model import Block
 from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive import REMOVED, ArchivedEntry
 from echod.memory.presence import likeness_of
-from echod.store.desk import Desk
+from echod.store.commit.context import Desk
 from echod.store.snapshot import MAX_FILE_BYTES
 
 _FILE = re.compile(rf"{REMOVED}-(\d{{4}})(?:-(\d+))?\.md")

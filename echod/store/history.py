@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from echod.memory.model import Document
-from echod.store.desk import Readings
-from echod.store.journal import Journal
+from echod.store.commit.context import Readings
+from echod.store.journal.journal import Journal
+from echod.store.journal.records import Record, RecordState
 from echod.store.layout import MEMORY, Role, Store
-from echod.store.records import Record, RecordState
 
 
 @dataclass(frozen=True, slots=True)

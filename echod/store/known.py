@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from echod.memory.lineage import Known
 from echod.memory.model import Document
-from echod.store.desk import Desk
-from echod.store.journal import KnownState
+from echod.store.commit.context import Desk
+from echod.store.journal.journal import KnownState
 
 _HOUR = 3600.0
 

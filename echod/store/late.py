@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from echod.store.desk import Desk
+from echod.store.commit.context import Desk
 from echod.store.digests import digest
-from echod.store.faults import told
-from echod.store.fsops import read_all
+from echod.store.errors import told
+from echod.store.fs import read_all
+from echod.store.journal.records import Record
 from echod.store.lease import Writers, read_lease
-from echod.store.records import Record
 from echod.store.snapshot import MAX_FILE_BYTES
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from echod.store.changeset import Begin
-from echod.store.records import Absorption
+from echod.store.changes import Begin
+from echod.store.journal.records import Absorption
 
 Gate = Callable[[], str | None]
 """Asked just before the point of no return: why the commit must wait, or None to go on."""

@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from echod.store.faults import told
-from echod.store.journal import Journal
+from echod.store.errors import told
+from echod.store.journal.journal import Journal
 from echod.store.layout import Role, Store
 
 _GOING = ".purged-"

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.logger import get_logger
-from echod.store.faults import Refused, StoreFault, told
-from echod.store.journal import Journal
+from echod.store.commit.steps import Tracer, untraced
+from echod.store.errors import Refused, StoreFault, told
+from echod.store.journal.journal import Journal
+from echod.store.journal.notices import QUESTIONS, REVIEWS, Notes, Question, Review, asked, noted
 from echod.store.layout import Role, Store, store_at
 from echod.store.limits import EngineLimits
-from echod.store.reviews import QUESTIONS, REVIEWS, Notes, Question, Review, asked, noted
-from echod.store.steps import Tracer, untraced
 
 if TYPE_CHECKING:
     from echod.store.capabilities import Probes
-    from echod.store.desk import Desk, Readings
-    from echod.store.ground import Ground
+    from echod.store.commit.context import Desk, Readings
     from echod.store.history import Done, Rewrite
-    from echod.store.records import Record
-    from echod.store.rolelock import RoleLock
+    from echod.store.journal.records import Record
+    from echod.store.role_directory import Ground
+    from echod.store.role_lock import RoleLock
     from echod.store.session import RoleSession, RoleView
     from echod.store.undo import Preview
 
@@ -60,7 +60,7 @@ class Reader:
         Raises:
             StoreFault: the role's directory cannot be opened.
         """
-        from echod.store.ground import stand_on  # noqa: PLC0415  slow to load, as is what follows
+        from echod.store.role_directory import stand_on  # noqa: PLC0415  slow to load, as is what follows
         from echod.store.session import RoleSession, plain_memory  # noqa: PLC0415
 
         with told("look into", role.path), stand_on(role) as ground:
@@ -167,7 +167,7 @@ class Reader:
             return self._journal.roles(store)
 
     def _preview(self, done: Done) -> Preview:
-        from echod.store.ground import stand_on  # noqa: PLC0415
+        from echod.store.role_directory import stand_on  # noqa: PLC0415
         from echod.store.undo import preview_record  # noqa: PLC0415
 
         with told("look into", done.role.path), stand_on(done.role) as ground:
@@ -180,19 +180,19 @@ class Reader:
 
     def _unlocked(self, ground: Ground) -> Desk:
         """What a look works with; nothing can be committed with it."""
-        from echod.store.rolelock import RoleLock  # noqa: PLC0415
+        from echod.store.role_lock import RoleLock  # noqa: PLC0415
 
         return self._at(ground, RoleLock(ground.role, None, self._clock()))
 
     def _at(self, ground: Ground, lock: RoleLock) -> Desk:
-        from echod.store.desk import Desk  # noqa: PLC0415
+        from echod.store.commit.context import Desk  # noqa: PLC0415
 
         journal = self._journal.of(ground.role)
         return Desk(ground, journal, self._limits, self._clock, self._trace, lock, self._readings, self._probes)
 
     @cached_property
     def _readings(self) -> Readings:
-        from echod.store.desk import Readings  # noqa: PLC0415
+        from echod.store.commit.context import Readings  # noqa: PLC0415
 
         return Readings()
 

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 
-from echod.store.fsops import Dir
+from echod.store.fs import Dir
 
 _UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _libc = ctypes.CDLL(None, use_errno=True)

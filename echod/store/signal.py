@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from echod.store.commons import DIRTY, commons_of
-from echod.store.fsops import Dir, make_dir, open_dir
+from echod.store.fs import Dir, make_dir, open_dir
 from echod.store.layout import Store
 
 _INDEX = ".search-index.db"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.store.digests import digest
-from echod.store.faults import Busy
-from echod.store.fsops import Dir, read_all
+from echod.store.errors import Busy
+from echod.store.fs import Dir, read_all
 from echod.store.lease import Writers, read_lease
 
 MAX_FILE_BYTES = 10 * 1024 * 1024

@@ -11,8 +11,8 @@ import os
 import stat
 
 from echod.logger import get_logger
-from echod.store.faults import Refused
-from echod.store.fsops import Dir, sync, write_all
+from echod.store.errors import Refused
+from echod.store.fs import Dir, sync, write_all
 
 log = get_logger(__name__)
 

@@ -18,18 +18,18 @@ from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
 from echod.store.absence import remember_absence
-from echod.store.absorb import follow
-from echod.store.changeset import Begin
-from echod.store.commit import commit
+from echod.store.changes import Begin
+from echod.store.commit.commit import commit
+from echod.store.commit.context import Desk
 from echod.store.conserve import hold
-from echod.store.desk import Desk
-from echod.store.faults import Busy, Refused
+from echod.store.errors import Busy, Refused
 from echod.store.findings_names import restored_name
-from echod.store.heal import head_of, healed_memory
+from echod.store.healing.archives import as_kept, leaving
+from echod.store.healing.heal import head_of, healed_memory
+from echod.store.healing.late_writes import follow
+from echod.store.journal.records import ConsumeRecord, Record, WriteRecord
 from echod.store.layout import AGENT_FINDINGS, MEMORY
 from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
-from echod.store.records import ConsumeRecord, Record, WriteRecord
-from echod.store.removed import as_kept, leaving
 from echod.store.snapshot import Snapshot
 
 _KEPT_FOLDERS = ("archive/", "quarantine/")

@@ -7,7 +7,7 @@ from echod.workflows.collect import observe
 from echod.workflows.gate import gate
 from echod.workflows.hints import marker_directories
 from echod.workflows.limits import GateLimits
-from echod.workflows.observations import DeclaredWorkflow, Observations
+from echod.workflows.model import DeclaredWorkflow, Observations
 from echod.workflows.processes import Life, Process, Processes, SystemProcesses
 from echod.workflows.seen import SeenState, SeenWorkflow, active_workflows
 from echod.workflows.verdict import GateState, Kind, Reason, Verdict, quiet_streak

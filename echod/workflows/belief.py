@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from echod.workflows.limits import GateLimits
-from echod.workflows.observations import Change, Claim, Editor, Marker, Observations
+from echod.workflows.model import Change, Claim, Editor, Marker, Observations
 from echod.workflows.processes import Life
 from echod.workflows.verdict import Kind, Reason
 

@@ -6,19 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.workflows import (
-    checkpoints,
-    git,
-    locks,
-    loops,
-    reading,
-    sessions,
-    signals,
-    state_files,
-    store_files,
-)
 from echod.workflows import declared as announced
-from echod.workflows.observations import DeclaredWorkflow, Observations
+from echod.workflows import files as reading
+from echod.workflows.markers import checkpoints, git, locks, loops, sessions, signals, state_files
+from echod.workflows.markers import edits as store_files
+from echod.workflows.model import DeclaredWorkflow, Observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from echod.workflows import fields
-from echod.workflows.observations import (
-    NOBODY,
-    START_SLACK_SECONDS,
-    Claim,
-    DeclaredWorkflow,
-    Marker,
-    Owner,
-)
+from echod.workflows.model import NOBODY, START_SLACK_SECONDS, Claim, DeclaredWorkflow, Marker, Owner
 from echod.workflows.processes import Life, Process
 from echod.workflows.verdict import Kind
 

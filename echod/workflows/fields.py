@@ -7,13 +7,13 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from echod.workflows.observations import NOBODY, Owner
+from echod.workflows.model import NOBODY, Owner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from echod.workflows.files import Found
     from echod.workflows.processes import Processes
-    from echod.workflows.reading import Found
 
 Fields = dict[str, object]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from echod.workflows.belief import quiet_reasons, reason_of
 from echod.workflows.limits import GateLimits
-from echod.workflows.observations import Observations
+from echod.workflows.model import Observations
 from echod.workflows.verdict import GateState, Kind, Reason, Verdict
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from echod.workflows import checkpoints, reading
+from echod.workflows import files as reading
+from echod.workflows.markers import checkpoints
 
 # The places where markers appear; each is watched by itself, not with what lies below it.
 _PLACES = (

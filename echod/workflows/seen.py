@@ -18,7 +18,7 @@ from echod.workflows.limits import GateLimits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from echod.workflows.observations import Marker, Observations
+    from echod.workflows.model import Marker, Observations
 
 _DEFAULTS = GateLimits()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from echod.workflows import reading
-from echod.workflows.observations import Claim, Marker
+from echod.workflows import files as reading
+from echod.workflows.model import Claim, Marker
 from echod.workflows.verdict import Kind
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.projects import Projects
+from echod.projects.registry import Projects
 from tests.bench.workspace import Workspace
 from tests.support import Daemon, Home, daemon, finding, project, until
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.daemon.wiring import House, furnish
+from echod.app.services import House, furnish
 from echod.jobs.outcome import Blocked, Done, Failed
-from echod.jobs.reconcile import reconcile
-from echod.jobs.work import Finished
 from echod.paths import Paths
-from echod.settings import Settings
+from echod.scheduler.reconcile import reconcile
+from echod.scheduler.worker import Finished
+from echod.settings.values import Settings
 from echod.state.job import PENDING
 from echod.store import layout
 from echod.store.layout import Store

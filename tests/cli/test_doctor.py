@@ -14,14 +14,14 @@ import pytest
 
 from echod import __version__, paths
 from echod.contract.doctor import Check, CheckResult
-from echod.daemon.mounts import read_mounts
-from echod.doctor import running
+from echod.doctor import machine as running
 from echod.doctor.case import Case
 from echod.doctor.examine import examine
 from echod.doctor.ignored import ignored_by
 from echod.memory.limits import SIZE_LIMIT
-from echod.projects import Projects
-from echod.settings import Settings
+from echod.projects.registry import Projects
+from echod.runtime.disk import read_mounts
+from echod.settings.values import Settings
 from echod.store.layout import stores_of
 from tests.support import Home, daemon, finding, project
 

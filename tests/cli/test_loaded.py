@@ -30,12 +30,12 @@ finally:
 
 
 PLANNING = (
-    "echod.daemon.wiring",
+    "echod.app.services",
     "echod.jobs.consolidate",
     "echod.jobs.counting",
     "echod.jobs.prune",
-    "echod.jobs.work",
-    "echod.memory.consolidate",
+    "echod.scheduler.worker",
+    "echod.memory.consolidation.plan",
     "echod.memory.findings",
     "echod.memory.knowledge",
     "echod.memory.policy.prune",
@@ -89,7 +89,7 @@ def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, t
 
     found = modules(home, "status")
 
-    assert "echod.daemon.board" in found
+    assert "echod.status.collect" in found
     assert found & set(PLANNING) == set()
     assert {name.partition(".")[0] for name in found} & {"click", "rich"} == set()
 

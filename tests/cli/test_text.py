@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from echod.cli import status_text, text
-from echod.status_report import (
+from echod.contract.status import (
     DaemonInfo,
     GateReport,
     Health,

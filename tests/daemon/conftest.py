@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from echod.daemon.sink import Sink
-from echod.daemon.watch import Watcher
+from echod.daemon.watcher import Watcher
 from tests.daemon.watching import Watching
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from echod.daemon.alive import observe
-from echod.daemon.heartbeat import Heart, Heartbeat, State
 from echod.daemon.holder import Holder
-from echod.daemon.lifetime import daemon_lock
-from echod.daemon.process import look_up
 from echod.paths import Paths
+from echod.runtime.heartbeat import Heart, Heartbeat, State
+from echod.runtime.locks import daemon_lock
+from echod.runtime.process import look_up
 
 
 @pytest.fixture

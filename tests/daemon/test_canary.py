@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from watchdog.events import FileSystemEvent
 
-from echod.daemon.canary import PATIENCE_SECONDS, PULSE_SECONDS, Canary
+from echod.daemon.event_health import PATIENCE_SECONDS, PULSE_SECONDS, Canary
 from echod.daemon.pipe import SILENT, EventPipe
 from echod.daemon.sink import Handler, Sink
 from echod.daemon.targets import Targets

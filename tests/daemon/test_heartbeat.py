@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.heartbeat import (
+from echod.daemon.holder import Holder, LockState
+from echod.runtime.heartbeat import (
     BEAT_SECONDS,
     FRESH_SECONDS,
     STALL_SECONDS,
@@ -17,8 +18,7 @@ from echod.daemon.heartbeat import (
     liveness,
     read,
 )
-from echod.daemon.holder import Holder, LockState
-from echod.daemon.process import Process
+from echod.runtime.process import Process
 
 NOW = 1000.0
 PROCESS = Process(42, "boot:7", suspended=False)

@@ -14,31 +14,32 @@ from typing import Any
 
 import pytest
 
-from echod import config, paths
+from echod import paths
+from echod.app.services import House, furnish
+from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
-from echod.daemon.canary import Canary
 from echod.daemon.clockjump import ClockJumps
-from echod.daemon.crew import Crew
-from echod.daemon.heartbeat import Heart, read
-from echod.daemon.lifetime import daemon_lock
+from echod.daemon.event_health import Canary
 from echod.daemon.loop import Identity, Loop
+from echod.daemon.main import me
 from echod.daemon.notify import Notifier
 from echod.daemon.pipe import EventPipe
-from echod.daemon.schedule import Metronome, Tick
-from echod.daemon.service import me
 from echod.daemon.sink import Sink
-from echod.daemon.wake import WakeFile
-from echod.daemon.watch import Watcher
-from echod.daemon.wiring import House, furnish
+from echod.daemon.timers import Metronome, Tick
+from echod.daemon.watcher import Watcher
+from echod.daemon.worker_thread import Crew
 from echod.errors import EchodError
-from echod.jobs.needs import Trouble
-from echod.jobs.reconcile import complete
-from echod.jobs.work import Finished
-from echod.projects import Projects
-from echod.state import faults
+from echod.projects.registry import Projects
+from echod.runtime.heartbeat import Heart, read
+from echod.runtime.locks import daemon_lock
+from echod.runtime.wake import WakeFile
+from echod.scheduler.needs import Trouble
+from echod.scheduler.reconcile import complete
+from echod.scheduler.worker import Finished
+from echod.settings import loader as config
+from echod.state import errors as faults
 from echod.state.job import JobState
 from echod.state.queue import JobQueue
-from echod.status_report import StatusReport, status_from_json
 from tests.support import Home, finding, project, until
 
 HOUR = 3_600.0

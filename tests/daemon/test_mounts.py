@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.mounts import kind_of, misses_remote_changes, read_mounts
+from echod.runtime.disk import kind_of, misses_remote_changes, read_mounts
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

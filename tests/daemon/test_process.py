@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from echod.daemon import process
-from echod.daemon.process import look_up
+from echod.runtime import process
+from echod.runtime.process import look_up
 from tests.daemon.watching import wait_until
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 import time_machine
 
-from echod.daemon.schedule import Metronome, Tick
+from echod.daemon.timers import Metronome, Tick
 from tests.daemon.watching import wait_until
 
 

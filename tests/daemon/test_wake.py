@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.wake import WakeFile, wake
+from echod.runtime.wake import WakeFile, wake
 from tests.daemon.watching import Watching
 
 

@@ -15,7 +15,7 @@ from watchdog.observers.api import BaseObserver
 
 from echod.daemon.sink import OVERFLOW, TOO_MANY, UNREBUILT, UNRECORDED, Handler, LossTap, Sink
 from echod.daemon.targets import Targets
-from echod.daemon.watch import DIED, Watcher
+from echod.daemon.watcher import DIED, Watcher
 from tests.daemon.watching import Watching, wait_until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify only exists on Linux")
@@ -580,7 +580,7 @@ import os, sys, threading, time, warnings
 from pathlib import Path
 from echod.daemon.sink import OVERFLOW, Sink
 from echod.daemon.targets import Targets
-from echod.daemon.watch import PARTIAL, Watcher
+from echod.daemon.watcher import PARTIAL, Watcher
 base = Path(sys.argv[1])
 sink = Sink(threading.Event())
 def until(condition):

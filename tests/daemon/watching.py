@@ -8,7 +8,7 @@ from pathlib import Path
 
 from echod.daemon.sink import Sink
 from echod.daemon.targets import Dirt, Targets
-from echod.daemon.watch import Watcher
+from echod.daemon.watcher import Watcher
 from tests.support import until
 
 

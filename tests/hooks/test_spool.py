@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.hooks import spool as written
-from echod.jobs.spool import REASONS, Spool
+from echod.inbox.spool import REASONS, Spool
 
 
 def put(directory: Path, event: str = "stop", data: bytes = b"{}", now_ns: int = 1, pid: int = 7) -> bool:

@@ -75,8 +75,8 @@ def test_a_name_as_long_as_the_file_system_allows_does_not_stop_the_others(targe
 
 
 def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
-    from echod.store.faults import Refused, StoreFault
-    from echod.store.ground import stand_on
+    from echod.store.errors import Refused, StoreFault
+    from echod.store.role_directory import stand_on
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
     (target.root / "tmp").mkdir()
@@ -90,8 +90,8 @@ def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
     ["../x.md", "reviewer/../x.md", "reviewer/../../x.md", "/etc/passwd", "other/x.md", "reviewer/.hidden", "x.md"],
 )
 def test_a_change_outside_of_its_role_is_refused(target: Target, path: str) -> None:
-    from echod.store.faults import Refused
-    from echod.store.ground import stand_on
+    from echod.store.errors import Refused
+    from echod.store.role_directory import stand_on
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
     before = inventory(target.root.parent)

@@ -23,7 +23,7 @@ BOUNDED = {
     "echod.memory.notes._LEAD": "looked for once, at the start",
     "echod.memory.commonmark.SETEXT": "looked for once a line, at its start",
     "echod.memory.commonmark.BREAK": "looked for once a line, at its start",
-    "echod.workflows.store_files._EMACS_TARGET": "the target of a link, which the kernel bounds",
+    "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
 """Expressions that see no long text, and why; what bounds it has its own test below or in its room."""
 
@@ -42,7 +42,7 @@ def test_the_expressions_are_found_and_the_bounded_ones_are_among_them() -> None
 
     assert len(names) > 200
     assert BOUNDED.keys() <= names
-    assert {"echod.memory.redact.shapes.SHAPES[0].rest", "echod.cli.paint._COLOURS[0][0]"} <= names
+    assert {"echod.memory.redact.patterns.SHAPES[0].rest", "echod.cli.paint._COLOURS[0][0]"} <= names
 
 
 @pytest.mark.parametrize("unit", ["_", "_\\", "a/", "/", ".", "~", ":1", "a.b", "Aa", "`/", "a.py:1,"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.config import untrusted_file
+from echod.settings.loader import untrusted_file
 from tests.hostile.conftest import Target
 from tests.support import daemon, finding, until
 

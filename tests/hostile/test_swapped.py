@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changeset import Append, ChangeSet, Consume, Write
+from echod.store.changes import Append, ChangeSet, Consume, Write
+from echod.store.commit.steps import Step
 from echod.store.engine import Engine
-from echod.store.faults import Busy, Refused, StoreFault
+from echod.store.errors import Busy, Refused, StoreFault
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleSession
-from echod.store.steps import Step
 from tests.hostile.conftest import SECRET_OUTSIDE, Target, inventory
 
 STEPS = (Step.BEGIN, Step.STAGED, Step.COMPARED, Step.INTENDED, Step.ARCHIVED, Step.EXCHANGED, Step.CLAIMED)

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from echod.hooks import spool as written
+from echod.inbox.inbox import Inbox, Rules
+from echod.inbox.spool import Spool
 from echod.jobs import observe
-from echod.jobs.inbox import Inbox, Rules
 from echod.jobs.outcome import Outcome
-from echod.jobs.spool import Spool
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
-from echod.settings import TEAMS
+from echod.settings.values import TEAMS
 from echod.state.database import Database
-from echod.state.observed import Heard, ObservedLog
+from echod.state.hook_events import Heard, ObservedLog
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits

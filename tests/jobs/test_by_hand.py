@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forgetting, prune, raising, remembering, resetting, restoring
+from echod.jobs import forget as forgetting
+from echod.jobs import prune
+from echod.jobs import remember as remembering
+from echod.jobs import reset as resetting
+from echod.jobs import restore as restoring
+from echod.jobs import set_layer as raising
 from echod.jobs.archives import Kept, archived_entries
 from echod.jobs.outcome import Blocked, Done, Outcome
 from echod.memory.document import parse

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Policy
 from echod.state.entries import Reference
-from echod.store.steps import Step
+from echod.store.commit.steps import Step
 from tests.jobs.site import Site, at_noon
 from tests.life.files import HEAD, TODAY
 from tests.support import in_child

@@ -10,11 +10,11 @@ import pytest
 
 from echod import plain_file
 from echod.cli.status_text import findings_waiting
+from echod.contract.status import FINDINGS_COUNTED, RoleInfo
 from echod.daemon.counts import hand_on, take_up
-from echod.jobs import counted
+from echod.inspection import counts as counted
+from echod.inspection.counts import Counted
 from echod.jobs.count import Count
-from echod.jobs.counted import Counted
-from echod.status_report import FINDINGS_COUNTED, RoleInfo
 from tests.life.files import HEAD, learning, protected
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forgetting, resetting
+from echod.jobs import forget as forgetting
+from echod.jobs import reset as resetting
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule
 from echod.store.plan import open_gate

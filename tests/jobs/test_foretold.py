@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from echod.app.context import look_out
+from echod.app.services import furnish
 from echod.cli.shell import Shell
 from echod.cli.upkeep import Planned, planned
-from echod.daemon.lookout import look_out
-from echod.daemon.wiring import furnish
-from echod.jobs.facts import note_entries
+from echod.inspection.entry_facts import note_entries
 from echod.jobs.outcome import Done
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.inbox import Elsewhere
-from echod.memory.observe import Drop
+from echod.inbox.inbox import Elsewhere
+from echod.memory.observations import Drop
 from tests.hooks.events import SESSION, rune_team, session_start, subagent, teammate
 from tests.jobs.conftest import Place
 

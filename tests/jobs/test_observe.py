@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.inbox import Elsewhere, Inbox
+from echod.inbox.inbox import Elsewhere, Inbox
 from echod.jobs.outcome import Blocked, Done
-from echod.state.observed import ObservedLog
-from echod.store.faults import Busy
+from echod.state.hook_events import ObservedLog
+from echod.store.errors import Busy
 from tests.hooks.events import rune_team, teammate
 from tests.jobs.conftest import Place
 from tests.support import in_child

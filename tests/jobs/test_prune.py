@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from echod.days import local_day
-from echod.jobs.counted import Counted
+from echod.clock import local_day
+from echod.files import stamp_of
+from echod.inspection.counts import Counted
+from echod.inspection.survey import Survey
 from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.outcome import Blocked, Deferred, Done
-from echod.jobs.stamps import stamp_of
-from echod.jobs.survey import Survey
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive
 from echod.state.queue import LONGEST_DEFERRAL_SECONDS
 from echod.store import layout
+from echod.store.commit.steps import Step
 from echod.store.layout import list_roles
 from echod.store.snapshot import MAX_FILE_BYTES
-from echod.store.steps import Step
 from tests.jobs.site import Site, at_noon
 from tests.life.files import HEAD, TODAY, learning, observation, protected
 from tests.support import in_child

@@ -15,31 +15,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.days import local_day
-from echod.jobs import answering, consolidate, prune
-from echod.jobs.care import Care
-from echod.jobs.counted import Counted
-from echod.jobs.facts import note_entries
+from echod.clock import local_day
+from echod.inspection.counts import Counted
+from echod.inspection.entry_facts import note_entries
+from echod.inspection.review import Review
+from echod.inspection.review_items import Item
+from echod.jobs import answer_review as answering
+from echod.jobs import consolidate, prune
 from echod.jobs.first_prune import HOLD_SECONDS
 from echod.jobs.folding_in import Means, fold_in, foresee
 from echod.jobs.kept_back import kept_back
 from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.jobs.reading import Reading
-from echod.jobs.review import Review
-from echod.jobs.review_items import Item
-from echod.memory.consolidate import Consolidation
+from echod.memory.consolidation.plan import Consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import Policy, read_archive
+from echod.projects.maintenance import Care
 from echod.state.answers import Answer
 from echod.state.database import Database
 from echod.state.entries import EntryLog
+from echod.store.commit.steps import Step, Tracer, untraced
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store, list_roles
 from echod.store.limits import EngineLimits
 from echod.store.plan import open_gate
-from echod.store.steps import Step, Tracer, untraced
 from tests.life.files import HEAD, TODAY, crowded, learning, protected
 
 POLICY = Policy(memory_line_limit=100)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.exposure import BUDGET_BYTES, CALM_SECONDS, LONGEST_SECONDS, STEP_SECONDS, Exposure
-from echod.jobs import scan
-from echod.jobs.scan import Scan, candidates
+from echod.daemon.secret_scan import BUDGET_BYTES, CALM_SECONDS, LONGEST_SECONDS, STEP_SECONDS, Exposure
+from echod.inspection import secrets as scan
+from echod.inspection.secrets import Scan, candidates
 from echod.store.layout import Role, Store
 from tests.support import project
 

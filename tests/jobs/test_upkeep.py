@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.care import Care
-from echod.jobs.needs import Look
-from echod.jobs.upkeep import Upkeep
 from echod.memory.policy import Policy
+from echod.projects.maintenance import Care
+from echod.scheduler.maintenance import Upkeep
+from echod.scheduler.needs import Look
 from echod.state.database import Database
 from echod.state.entries import EntryLog, Reference
 from echod.state.job import JobKind

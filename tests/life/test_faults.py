@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 
-from echod.daemon.canary import PATIENCE_SECONDS as CANARY_SECONDS
-from echod.daemon.canary import PULSE_SECONDS
-from echod.daemon.heartbeat import BEAT_SECONDS, FRESH_SECONDS, STALL_SECONDS
+from echod.daemon.event_health import PATIENCE_SECONDS as CANARY_SECONDS
+from echod.daemon.event_health import PULSE_SECONDS
 from echod.daemon.loop import BOARD_SECONDS
-from echod.daemon.wake import wake
+from echod.runtime.heartbeat import BEAT_SECONDS, FRESH_SECONDS, STALL_SECONDS
+from echod.runtime.wake import wake
 from tests.support import Daemon, Home, daemon, finding, project, start, until
 
 pytestmark = pytest.mark.timeout(300)
@@ -68,7 +68,7 @@ BaseObserver.dispatch_events = dispatch_events
 
 LOOP_HANGS = """
 import os, threading
-from echod.daemon.lookout import Lookout
+from echod.app.context import Lookout
 sound = Lookout.roster
 def roster(self):
     if (self.paths.state / "hang").exists():

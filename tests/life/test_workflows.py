@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.wiring import furnish
+from echod.app.services import furnish
 from echod.jobs.outcome import Deferred
-from echod.jobs.reconcile import reconcile
 from echod.paths import from_environment
-from echod.settings import Settings
+from echod.scheduler.reconcile import reconcile
+from echod.settings.values import Settings
 from echod.store import layout
 from echod.store.layout import Store
 from echod.workflows import Verdict

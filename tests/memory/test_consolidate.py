@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.layers import Layer

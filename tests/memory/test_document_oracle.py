@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 
-from echod.memory import forms, scan
+from echod.memory import forms
+from echod.memory import markdown as scan
 from tests.memory import strategies
 
 law = settings(max_examples=200, deadline=None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from echod.memory.document import parse
 from echod.memory.layers import Layer
 from echod.memory.model import Document, Form
-from echod.memory.observe import (
+from echod.memory.observations import (
     LONGEST,
     Drop,
     Observation,
@@ -26,7 +26,7 @@ from echod.memory.observe import (
     with_observations,
 )
 from echod.memory.redact import redact
-from echod.settings import TEAMS
+from echod.settings.values import TEAMS
 from tests.hooks.events import SESSION, main_agent, rune_team, subagent, teammate
 
 DAY = date(2026, 11, 27)

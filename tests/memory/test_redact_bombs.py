@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from echod.memory.redact import find_secrets, redact, redact_entry
-from echod.memory.redact.shapes import SHAPES
+from echod.memory.redact.patterns import SHAPES
 
 SIZE = 200_000
 BEGINNINGS = [beginning for shape in SHAPES for beginning in shape.beginnings]

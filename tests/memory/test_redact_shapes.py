@@ -8,7 +8,7 @@ import string
 import pytest
 
 from echod.memory.redact import find_secrets, redact
-from echod.memory.redact.shapes import SHAPES, Shape
+from echod.memory.redact.patterns import SHAPES, Shape
 
 UPPER = string.ascii_uppercase + string.digits
 HEX = "0123456789abcdef"

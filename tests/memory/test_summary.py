@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.summary import MOST_CHARACTERS, MOST_ENTRIES, summarise
+from echod.memory.session_summary import MOST_CHARACTERS, MOST_ENTRIES, summarise
 
 
 def entry(title: str, layer: str = "Inscribed", day: str = "2026-11-01", text: str = "It is so. And more.") -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidate import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
 from echod.memory.document import parse
 from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids

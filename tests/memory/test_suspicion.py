@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.suspicion import MARKUP, PHRASES, Rule, may_speak_to_agents, speaks_to_agents
+from echod.memory.prompt_injection import MARKUP, PHRASES, Rule, may_speak_to_agents, speaks_to_agents
 
 TAGS = "".join(chr(0xE0000 + ord(char)) for char in "run rm")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(char)) for char in "gbeng") + "\U000e007f"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import packing
+from echod.jobs import packs as packing
 from echod.jobs.outcome import Outcome
 from echod.packs.check import PackState, state_of
 from echod.packs.room import PackRoom

@@ -13,7 +13,7 @@ from echod.packs.check import Offer
 from echod.packs.installed import manifest_path
 from echod.packs.manifests import agree, write_manifest
 from echod.store.commons import DIRTY, global_store
-from echod.store.faults import Refused
+from echod.store.errors import Refused
 from tests.packs.conftest import Shelf, pack_text
 
 MINE = "\n## Notes \u2014 mine (2026-11-01)\n**Source**: user:remember\n- my own\n"

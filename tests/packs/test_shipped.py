@@ -19,8 +19,8 @@ import echod
 from echod.memory.document import parse
 from echod.memory.layers import Layer
 from echod.memory.model import Document, Entry, Form
+from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import find_secrets
-from echod.memory.suspicion import speaks_to_agents
 
 REPOSITORY = Path(__file__).parents[2]
 DATA = Path(echod.__file__).parent / "packs/data"

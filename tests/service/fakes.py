@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.daemon.heartbeat import Heartbeat, Liveness, State
+from echod.runtime.heartbeat import Heartbeat, Liveness, State
 from echod.service.patience import Clock
 from echod.service.tool import Tool
 

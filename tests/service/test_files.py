@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.service import share
+from echod.service.base import MARK, ManagedFile
 from echod.service.errors import ServiceError
-from echod.service.managed import MARK, ManagedFile
 from echod.service.plist import render_plist
 from echod.service.recorded import Recorded, record
 from echod.service.share import template

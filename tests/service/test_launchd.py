@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.heartbeat import Liveness, State
 from echod.errors import Exit
+from echod.runtime.heartbeat import Liveness, State
 from echod.service.errors import ForeignFileError, ServiceError
 from echod.service.launchd import TRIES, LaunchdService, exit_code
 from echod.service.places import FILE, LABEL

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.heartbeat import Liveness, State
 from echod.errors import ConfigurationError
+from echod.runtime.heartbeat import Liveness, State
 from echod.service.errors import ForeignFileError, ServiceError
 from echod.service.places import UNIT
 from echod.service.recorded import Recorded

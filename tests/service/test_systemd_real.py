@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.heartbeat import BEAT_SECONDS
+from echod.runtime.heartbeat import BEAT_SECONDS
 from tests.service.rig import Rig, manager, why_not
 from tests.support import finding, until
 

@@ -21,11 +21,11 @@ from echod.state import connection
 from echod.state.damaged import damaged_copies
 from echod.state.database import Database
 from echod.state.entries import EntryLog
-from echod.state.faults import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
+from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
+from echod.state.hook_events import ObservedLog
 from echod.state.job import JobKind, JobState
-from echod.state.observed import ObservedLog
 from echod.state.queue_view import QueueView
-from echod.state.rescue import open_checked
+from echod.state.repair import open_checked
 from echod.state.schema import MIGRATIONS, VERSION
 from tests.state.examples import NOW, need, queue_of
 
@@ -70,7 +70,7 @@ def at_once(number: int, path: Path, opening: str) -> list[str]:
     """Let that many processes run `opening` at the same moment, each then writes a row; what they print."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from echod.state.database import Database; from echod.state.rescue import open_checked\n"
+        "from echod.state.database import Database; from echod.state.repair import open_checked\n"
         "path = Path(sys.argv[1]); sys.stdin.readline()\n"
         f"{opening}\n"
         "with database.writing() as link:\n"

@@ -8,7 +8,7 @@ import pytest
 
 from echod.errors import StateError
 from echod.state.database import Database
-from echod.state.observed import KEPT_SECONDS, Known, ObservedLog, Seen
+from echod.state.hook_events import KEPT_SECONDS, Known, ObservedLog, Seen
 
 
 @pytest.fixture

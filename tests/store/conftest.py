@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changeset import Append, ChangeSet, Consume, Write
+from echod.store.changes import Append, ChangeSet, Consume, Write
+from echod.store.commit.steps import Step, Tracer, untraced
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
-from echod.store.steps import Step, Tracer, untraced
 
 HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
 

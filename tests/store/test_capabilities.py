@@ -11,12 +11,12 @@ import pytest
 
 from echod.store import lease, renames
 from echod.store.capabilities import Capabilities, probe
-from echod.store.commit import Overtaken
-from echod.store.faults import Busy
-from echod.store.fsops import Dir
+from echod.store.commit.commit import Overtaken
+from echod.store.commit.steps import Step
+from echod.store.errors import Busy
+from echod.store.fs import Dir
 from echod.store.lease import Writers
 from echod.store.renames import UnsupportedError
-from echod.store.steps import Step
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
 

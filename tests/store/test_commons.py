@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changeset import ChangeSet, Consume, Origin, Write
+from echod.store.changes import ChangeSet, Consume, Origin, Write
 from echod.store.commons import DIRTY, LOCK, global_role, global_store, packs_store
 from echod.store.create import make_global
 from echod.store.engine import Engine
-from echod.store.faults import Busy, StoreFault
+from echod.store.errors import Busy, StoreFault
 from echod.store.layout import Role, store_at
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleSession

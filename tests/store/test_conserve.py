@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from echod.store.changeset import Append, ChangeSet, Consume, Origin, Write
-from echod.store.commit import Committed
-from echod.store.faults import Refused
+from echod.store.changes import Append, ChangeSet, Consume, Origin, Write
+from echod.store.commit.commit import Committed
+from echod.store.errors import Refused
 from tests.store.conftest import HEADER, Place, entry
 
 FIRST, SECOND = entry("First"), entry("Second")

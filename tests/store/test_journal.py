@@ -15,14 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.store import private
-from echod.store.faults import StoreFault
-from echod.store.images import ImageMissing, Images
-from echod.store.journal import KnownState, RoleJournal
-from echod.store.layout import Role
-from echod.store.ledger import Ledger
-from echod.store.private import append_line
-from echod.store.records import (
+from echod.store.commit.steps import Step
+from echod.store.errors import StoreFault
+from echod.store.journal import files as private
+from echod.store.journal.blobs import ImageMissing, Images
+from echod.store.journal.files import append_line
+from echod.store.journal.journal import KnownState, RoleJournal
+from echod.store.journal.ledger import Ledger
+from echod.store.journal.notices import Review, note
+from echod.store.journal.records import (
     Absorption,
     AppendRecord,
     ConsumeRecord,
@@ -32,8 +33,7 @@ from echod.store.records import (
     WriteRecord,
     decode,
 )
-from echod.store.reviews import Review, note
-from echod.store.steps import Step
+from echod.store.layout import Role
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
 

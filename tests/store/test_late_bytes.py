@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.commit import Committed
-from echod.store.steps import Step
+from echod.store.commit.commit import Committed
+from echod.store.commit.steps import Step
 from tests.store.conftest import HEADER, Place, consolidation, entry
 
 BOTH = HEADER + entry("First") + entry("Second")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.faults import Busy
+from echod.store.errors import Busy
 from tests.store.conftest import HEADER, Place, consolidation, entry
 
 BOTH = HEADER + entry("First") + entry("Second")

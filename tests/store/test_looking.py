@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.store.faults import Refused
+from echod.store.errors import Refused
 from tests.store.conftest import HEADER, Place, consolidation, entry
 
 

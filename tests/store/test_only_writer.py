@@ -16,8 +16,7 @@ OWN_FILES_ONLY = {
     "cli": "the service unit, the list of projects and the user's own settings",
     "daemon": "locks, heartbeat, canary and snapshot in the runtime directory",
     "hooks": "the spool",
-    "jobs/inbox.py": "the spool",
-    "jobs/spool.py": "the spool",
+    "inbox": "the spool",
     "line_file.py": "lists of our own, one line each",
     "service": "the service unit",
     "packs": "the global store's doc packs",
@@ -25,7 +24,9 @@ OWN_FILES_ONLY = {
     "workflows/declared.py": "workflows declared by `echod workflow begin`",
     "log.py": "the log file",
     "paths.py": "echod's own directories",
-    "config.py": "settings",
+    "settings/loader.py": "settings",
+    "app/forget_project.py": "what echod stores about a project, when it is removed",
+    "runtime": "locks, heartbeat and wake file in the runtime directory",
 }
 """Where files of our own are written; every name was looked at by hand. Everything else only reads."""
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from echod.store import rolelock
-from echod.store.faults import Busy
-from echod.store.journal import RoleJournal
+from echod.store import role_lock as rolelock
+from echod.store.errors import Busy
+from echod.store.journal.journal import RoleJournal
 from tests.store.conftest import Place
 from tests.support import in_child
 

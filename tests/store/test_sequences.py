@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.store.changeset import Append, ChangeSet, Write
-from echod.store.commit import Committed
+from echod.store.changes import Append, ChangeSet, Write
+from echod.store.commit.commit import Committed
 from echod.store.limits import EngineLimits
 from tests.store.conftest import HEADER, Place, consolidation, entry
 

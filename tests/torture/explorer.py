@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.steps import Step
+from echod.store.commit.steps import Step
 from tests.torture.entries import census, entry, is_whole, named, version_of
 from tests.torture.service import Arena, in_child, turn
 from tests.torture.writers import Action, Schedule, Writer, waits_for_lease

@@ -17,7 +17,7 @@ from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.faults import Busy
+from echod.store.errors import Busy
 from echod.store.plan import open_gate
 from echod.store.session import RoleSession
 from tests.torture.entries import HEADER, entry, is_whole, named, version_of

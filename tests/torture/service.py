@@ -11,15 +11,15 @@ from pathlib import Path, PurePosixPath
 
 from echod.errors import EchodError
 from echod.memory.model import Document
-from echod.store.changeset import Append, ChangeSet, Consume, Write
-from echod.store.commit import Committed
+from echod.store.changes import Append, ChangeSet, Consume, Write
+from echod.store.commit.commit import Committed
+from echod.store.commit.steps import Tracer, untraced
 from echod.store.digests import digest
 from echod.store.engine import Engine
-from echod.store.faults import Busy
+from echod.store.errors import Busy
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
-from echod.store.steps import Tracer, untraced
 from tests.torture.entries import HEADER, named, read_as, version_of
 
 PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from echod.workflows import GateState, Kind, Life, Process, SystemProcesses, reading, state_files
+from echod.workflows import GateState, Kind, Life, Process, SystemProcesses
+from echod.workflows import files as reading
+from echod.workflows.markers import state_files
 from tests.workflows.scene import LIVE
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_unknown_and_not_absent(scene: Scene, monk
             raise PermissionError(13, "Permission denied")
         return open_file(name, flags)
 
-    monkeypatch.setattr("echod.workflows.reading.os.open", refuse)
+    monkeypatch.setattr("echod.workflows.files.os.open", refuse)
 
     assert scene.verdict().state is GateState.ACTIVE
     assert scene.verdict(later=2).state is GateState.IDLE
@@ -151,7 +153,7 @@ def test_a_directory_that_cannot_be_listed_is_unknown_for_a_bounded_time(
             raise PermissionError(13, "Permission denied")
         return scandir(directory)
 
-    monkeypatch.setattr("echod.workflows.reading.os.scandir", refuse)
+    monkeypatch.setattr("echod.workflows.files.os.scandir", refuse)
 
     now, later = scene.verdict(), scene.verdict(later=2)
 
@@ -198,7 +200,7 @@ def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, m
     def fail(descriptor: int, count: int) -> bytes:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("echod.workflows.reading.os.read", fail)
+    monkeypatch.setattr("echod.workflows.files.os.read", fail)
 
     assert scene.verdict().state is GateState.ACTIVE
 

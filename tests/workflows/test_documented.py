@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from echod.workflows import GateLimits, fields, loops
-from echod.workflows.checkpoints import ROOTS
-from echod.workflows.git import OPERATIONS
+from echod.workflows import GateLimits, fields
+from echod.workflows.markers import loops
+from echod.workflows.markers.checkpoints import ROOTS
+from echod.workflows.markers.git import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
 LIMITS = GateLimits()

@@ -4,9 +4,10 @@ import time
 
 import pytest
 
-from echod.workflows import fields, loops, state_files
+from echod.workflows import fields
 from echod.workflows.belief import at, to_the_second
-from echod.workflows.observations import Claim
+from echod.workflows.markers import loops, state_files
+from echod.workflows.model import Claim
 
 NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echod.workflows import GateLimits, GateState, Kind, Life, Observations, Process, active_workflows, gate
-from echod.workflows.observations import Change, Claim, Editor, Marker, Owner
+from echod.workflows.model import Change, Claim, Editor, Marker, Owner
 
 if TYPE_CHECKING:
     from tests.workflows.scene import Scene

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.workflows import reading
+from echod.workflows import files as reading
 
 
 @pytest.mark.parametrize("small", [0, 1 << 30], ids=["asked for each name", "listed"])

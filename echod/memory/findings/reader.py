@@ -15,10 +15,10 @@ from datetime import date, timedelta
 from operator import itemgetter
 
 from echod.memory.document import parse
-from echod.memory.findings.gleaning import Gleaned, glean, own_text
+from echod.memory.findings.fields import Gleaned, glean, own_text
 from echod.memory.findings.sections import Section, is_empty_place, split
-from echod.memory.findings.spellings import read_confidence, read_date, read_layer, read_optional
 from echod.memory.findings.stated import Fields, Said
+from echod.memory.findings.text import read_confidence, read_date, read_layer, read_optional
 from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
 from echod.memory.findings.unfolding import unfolded
 from echod.memory.findings.wrapping import front_matter, unwrapped

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from echod.memory.findings.chatter import is_chatter
 from echod.memory.findings.outline import BOLD_LEVEL, Heading, Place, headings, is_rule, places
-from echod.memory.findings.spellings import TELLING, find_date, read_field, read_optional
+from echod.memory.findings.text import TELLING, find_date, read_field, read_optional
 from echod.memory.findings.titles import Title, read_title
 
 _EMPTY = Title("")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from echod.memory.findings.spellings import Reading, read_confidence, read_date, read_layer
+from echod.memory.findings.text import Reading, read_confidence, read_date, read_layer
 
 T = TypeVar("T")
 Fields = Sequence[tuple[str, str]]

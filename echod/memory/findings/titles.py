@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
-from echod.memory.findings.spellings import FoundDate, find_date, find_dates, plain
+from echod.memory.findings.text import FoundDate, find_date, find_dates, plain
 from echod.memory.forms import read_heading
 from echod.memory.layers import Layer
 

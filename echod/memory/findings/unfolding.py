@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from echod.memory.findings.outline import Place, headings, indent_of, is_rule, list_offset, places
-from echod.memory.findings.spellings import TELLING, read_field
+from echod.memory.findings.text import TELLING, read_field
 from echod.memory.findings.titles import read_title
 
 _ITEM_HEADING = "######"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from echod.memory.findings.chatter import is_chatter
 from echod.memory.findings.outline import closes, fence_of, read_atx
-from echod.memory.findings.spellings import plain, read_field
+from echod.memory.findings.text import plain, read_field
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
 _TAG = re.compile(r"<([a-z][a-z_-]*)>")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.identity import normalise_title
-from echod.memory.knowledge.learnings import learnings
 from echod.memory.knowledge.references import references_of
 from echod.memory.knowledge.sentences import plain, shortened, statement
+from echod.memory.knowledge.text import learnings
 from echod.memory.layers import Layer
 from echod.memory.model import Block, Entry, Form
 from echod.memory.similarity import bare_title, files_in

@@ -29,8 +29,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from echod.memory.numbers import DEFAULT_POLICY, Policy
 from echod.memory.policy.facts import Facts, History
+from echod.memory.policy.model import DEFAULT_POLICY, Policy
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
 

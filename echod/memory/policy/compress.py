@@ -12,13 +12,13 @@ from datetime import date
 from echod.memory.document import parse
 from echod.memory.knowledge import Source, compress
 from echod.memory.model import Document
-from echod.memory.numbers import Policy
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
+from echod.memory.policy.candidates import may_be_told
 from echod.memory.policy.facts import Facts
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.pressure import may_be_told
+from echod.memory.policy.model import Policy
 from echod.memory.policy.rules import Rule
-from echod.memory.policy.standing import standings
+from echod.memory.policy.scoring import standings
 
 KNOWLEDGE = "knowledge.md"
 _CHARACTERS_OF_A_TOKEN = 4

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from echod.memory import scan
+from echod.memory import markdown as scan
 from echod.memory.document import parse_block
-from echod.memory.knowledge.learnings import learnings
 from echod.memory.knowledge.sentences import first_sentence
+from echod.memory.knowledge.text import learnings
 from echod.memory.model import Block, Entry
 from echod.memory.policy.lines import entry_lines
 from echod.memory.redact import redact

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from echod.memory.model import Block, Document
-from echod.memory.numbers import Policy
+from echod.memory.policy.candidates import Leaving, noise_budget
 from echod.memory.policy.condense import condensed
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.pressure import Leaving, noise_budget
+from echod.memory.policy.model import Policy
 from echod.memory.policy.rules import Action
-from echod.memory.policy.standing import NOISE_LAYERS, Standing
+from echod.memory.policy.scoring import NOISE_LAYERS, Standing
 
 
 class Desk:

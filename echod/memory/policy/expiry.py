@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from echod.memory.layers import Layer
-from echod.memory.numbers import Policy
+from echod.memory.policy.model import Policy
 from echod.memory.policy.score import Terms, recency, score_of
-from echod.memory.policy.standing import Standing
+from echod.memory.policy.scoring import Standing
 
 
 @dataclass(frozen=True, slots=True)

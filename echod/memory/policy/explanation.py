@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from echod.memory.consolidation.deduplicate import as_target
 from echod.memory.layers import Layer
 from echod.memory.model import Document
-from echod.memory.numbers import Policy
+from echod.memory.policy.candidates import Leaving, inscribed_queue, long_queue, noise_queue
 from echod.memory.policy.expiry import age_of, expires_on
 from echod.memory.policy.facts import Facts
-from echod.memory.policy.pressure import Leaving, inscribed_queue, long_queue, noise_queue
+from echod.memory.policy.model import Policy
 from echod.memory.policy.promote import is_due
 from echod.memory.policy.prune import PrunePlan, plan_prune
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
-from echod.memory.policy.standing import Standing, standings
-from echod.memory.reception import as_target
+from echod.memory.policy.scoring import Standing, standings
 
 
 @dataclass(frozen=True, slots=True)

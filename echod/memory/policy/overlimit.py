@@ -6,9 +6,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from echod.memory.model import Document
-from echod.memory.numbers import Policy
 from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.standing import Standing
+from echod.memory.policy.model import Policy
+from echod.memory.policy.scoring import Standing
 
 
 @dataclass(frozen=True, slots=True)

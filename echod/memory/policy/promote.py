@@ -12,11 +12,11 @@ from datetime import date
 from echod.memory.edit import with_layer
 from echod.memory.layers import Layer
 from echod.memory.model import Document
-from echod.memory.numbers import Policy
 from echod.memory.policy.facts import Facts
+from echod.memory.policy.model import Policy
 from echod.memory.policy.rereading import reads_as_written
-from echod.memory.policy.standing import Standing, standings
-from echod.memory.suspicion import speaks_to_agents
+from echod.memory.policy.scoring import Standing, standings
+from echod.memory.prompt_injection import speaks_to_agents
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,8 @@ from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
 from echod.memory.layers import Layer
 from echod.memory.model import Document
-from echod.memory.numbers import Policy
 from echod.memory.policy.archive import ArchivedEntry, archive_name, archived_entry
-from echod.memory.policy.desk import Desk
-from echod.memory.policy.expiry import expired_at_any_size, expired_over_limit
-from echod.memory.policy.facts import Facts
-from echod.memory.policy.lines import document_lines
-from echod.memory.policy.overlimit import OverLimit, over_limit
-from echod.memory.policy.pressure import (
+from echod.memory.policy.candidates import (
     Leaving,
     inscribed_allowance,
     inscribed_queue,
@@ -35,10 +29,16 @@ from echod.memory.policy.pressure import (
     may_be_told,
     noise_queue,
 )
+from echod.memory.policy.desk import Desk
+from echod.memory.policy.expiry import expired_at_any_size, expired_over_limit
+from echod.memory.policy.facts import Facts
+from echod.memory.policy.lines import document_lines
+from echod.memory.policy.model import Policy
+from echod.memory.policy.overlimit import OverLimit, over_limit
 from echod.memory.policy.rereading import reads_as_written
 from echod.memory.policy.rules import Action, Rule
 from echod.memory.policy.score import Terms
-from echod.memory.policy.standing import Standing, standings
+from echod.memory.policy.scoring import Standing, standings
 
 _TOLD = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""

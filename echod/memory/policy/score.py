@@ -13,8 +13,8 @@ from datetime import date, timedelta
 
 from echod.memory.layers import Layer
 from echod.memory.model import Entry
-from echod.memory.numbers import Policy
 from echod.memory.policy.facts import History
+from echod.memory.policy.model import Policy
 
 EARLIEST = date(2000, 1, 1)
 """No agent wrote anything before; an older date is an accident and counts as missing."""

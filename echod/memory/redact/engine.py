@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from echod.memory.redact.headers import find_header_credentials
 from echod.memory.redact.named import find_named
+from echod.memory.redact.patterns import find_shapes
 from echod.memory.redact.private_keys import find_private_keys
-from echod.memory.redact.shapes import find_shapes
+from echod.memory.redact.spans import look_at
 from echod.memory.redact.urls import find_url_credentials
 from echod.memory.redact.values import Redaction, Secret, replace
-from echod.memory.redact.view import look_at
 
 _FAMILIES = (find_private_keys, find_shapes, find_url_credentials, find_header_credentials, find_named)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from echod.memory.redact.innocent import is_code, is_description, is_mixed, is_placeholder, is_word, looks_random
+from echod.memory.redact.plausibility import is_code, is_description, is_mixed, is_placeholder, is_word, looks_random
 from echod.memory.redact.scan import first_of_overlapping, lowered, places
 from echod.memory.redact.values import Secret
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from echod.memory.redact.innocent import is_placeholder, looks_random
+from echod.memory.redact.plausibility import is_placeholder, looks_random
 from echod.memory.redact.scan import places
 from echod.memory.redact.values import Secret
 

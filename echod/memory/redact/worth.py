@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from echod.memory.redact.innocent import (
+from echod.memory.redact.names import Claim
+from echod.memory.redact.plausibility import (
     is_address,
     is_code,
     is_description,
@@ -20,7 +21,6 @@ from echod.memory.redact.innocent import (
     without_numbers,
     without_uuids,
 )
-from echod.memory.redact.names import Claim
 
 
 class Setting(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from echod.memory.disguise import unfold
+from echod.memory.obfuscation import unfold
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
 _UNSPACED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
-from echod.memory.consolidate import Consolidation, consolidate
+from echod.memory.consolidation.plan import Consolidation, consolidate
 from echod.memory.similarity import Learning, compare_sketches, sketch
 from tests.bench.figures import Figures, Row, below, row
 from tests.bench.made import DAY, findings, words

@@ -7,7 +7,7 @@ from datetime import date
 from functools import partial
 from statistics import median
 
-from echod.memory.consolidate import Consolidation, consolidate
+from echod.memory.consolidation.plan import Consolidation, consolidate
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Facts, Policy, plan_compress, plan_prune

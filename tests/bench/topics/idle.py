@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from echod.daemon.wake import wake
+from echod.runtime.wake import wake
 from tests.bench.figures import Bar, Figures, Row, Sign, below, row
 from tests.bench.household import ROLES, Use, at_rest, give_a_past, household, settled
 from tests.bench.workspace import Workspace

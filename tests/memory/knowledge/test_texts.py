@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.knowledge.learnings import learnings
 from echod.memory.knowledge.references import in_body, in_evidence
 from echod.memory.knowledge.sentences import first_sentence, plain, shortened, statement
+from echod.memory.knowledge.text import learnings
 from tests.memory import strategies
 
 

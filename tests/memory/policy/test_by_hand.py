@@ -14,8 +14,8 @@ from echod.memory.layers import Layer
 from echod.memory.model import Document
 from echod.memory.policy import Rule, archive_text, read_archive
 from echod.memory.policy.archive import archived_entry
-from echod.memory.policy.by_hand import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out
 from echod.memory.policy.condense import condensed
+from echod.memory.policy.manual import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out
 from echod.memory.policy.reset import plan_reset
 from echod.memory.redact import redact_entry
 

@@ -16,10 +16,10 @@ from echod.memory.identity import entry_ids
 from echod.memory.knowledge.topics import ALIKE
 from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, Action, Facts, History, Policy, Rule, plan_prune
-from echod.memory.policy.pressure import noise_budget
+from echod.memory.policy.candidates import noise_budget
 from echod.memory.policy.score import EARLIEST
-from echod.memory.policy.standing import DEFAULT_CONFIDENCE
-from echod.settings import Settings
+from echod.memory.policy.scoring import DEFAULT_CONFIDENCE
+from echod.settings.values import Settings
 from tests.memory.policy.samples import alive
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lifecycle.md").read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Plans how findings are added to a memory: read, match, supersede, compose."""

@@ -1,0 +1,234 @@
+"""Tells whether an entry reads like an instruction to agents instead of a learning.
+
+Such an entry is flagged for a person and never raised automatically; it is neither changed nor removed, for this is a
+judgement about words and will be wrong at times. English only. To add a phrase, add a rule to the table, and to the
+tests an example of it and of an innocent neighbour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from echod.memory.obfuscation import hides_text, unfold
+
+HIDDEN_TEXT = "hidden text"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a pattern makes an entry look like, in a few words for the person.
+
+    One of `words` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what
+    their patterns do, and nearly every text has none of them.
+    """
+
+    says: str
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _rule(says: str, words: str, *parts: str) -> Rule:
+    return Rule(says, tuple(words.split("|")), re.compile("".join(parts)))
+
+
+_NOT = r"\b(?:do not|don't|never|must not|no need to)"
+_READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
+_PERSON = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
+_SOME = r"(?: \w{1,20}){0,2}"
+
+# Matched against the text in lower case, blanks collapsed, emphasis and quotes gone. Every repetition is bounded.
+PHRASES = (
+    _rule(
+        "overrides instructions",
+        "instruction|prompt|directive|guardrail|system message",
+        r"\b(?:ignore|disregard|forget|override|bypass|discard|stop following|(?:do not|don't) (?:follow|obey))",
+        r" (?:all |any |every |each |of |the |these |those |your |my |our |and ){0,4}",
+        r"(?:previous|prior|above|earlier|preceding|existing|foregoing|original|initial|system|safety|other|your)",
+        r"(?: and \w{1,20})?(?: [\w-]{1,20}){0,2} (?:instructions?|prompts?|directives?|guardrails|system messages?)\b",
+    ),
+    _rule(
+        "overrides instructions",
+        "ignore |disregard |forget ",
+        r"\b(?:ignore|disregard|forget) (?:all |any )?(?:of )?(?:your|the above|everything (?:above|before|you))",
+        rf"{_SOME} (?:rules|guidelines|instructions?|training|context|told|constraints|restrictions)\b",
+    ),
+    _rule(
+        "overrides instructions",
+        "everything above|everything before this|everything so far",
+        r"\b(?:ignore|disregard|forget) everything (?:above|before this|so far)\b",
+    ),
+    _rule("overrides instructions", "your new ", r"\byour new (?:system )?(?:instructions|directives|orders)\b"),
+    _rule(
+        "overrides instructions",
+        "instructions: |directives: |orders: ",
+        r"\bnew (?:system )?(?:instructions|directives|orders): ",
+    ),
+    _rule(
+        "assigns a role",
+        "you are now ",
+        r"\byou are now (?:an? |the |in |my |our )?(?:\w{1,20} ){0,2}(?:ai|assistant|agent|model|bot|hacker|expert",
+        r"|admin(?:istrator)?|root|dan|jailbroken|unrestricted|developer mode|persona)\b",
+    ),
+    _rule("assigns a role", "from now on", r"\bfrom now on,? you (?:are|will|must|shall|should|may)\b"),
+    _rule(
+        "assigns a role",
+        "as if you |unrestricted|uncensored|jailbroken|evil|root",
+        r"\b(?:act|behave|respond) as (?:if you (?:are|were|have)",
+        r"|an? (?:unrestricted|uncensored|jailbroken|evil|root))\b",
+    ),
+    _rule("assigns a role", "pretend ", r"\bpretend (?:that )?(?:to be|you(?: are|'re)) "),
+    _rule(
+        "assigns a role",
+        "do anything now|dan mode|developer mode|jailbreak mode",
+        r"\b(?:do anything now|dan mode|developer mode (?:is )?(?:enabled|on)|jailbreak mode)\b",
+    ),
+    _rule(
+        "asks for the system prompt",
+        "system prompt|hidden prompt|initial prompt|system message|initial instructions",
+        r"\b(?:reveal|print|repeat|output|leak|dump|show me|tell me|display|disclose|copy|recite)\b.{0,30}",
+        r"\b(?:system prompt|hidden prompt|initial prompt|system message|initial instructions)\b",
+    ),
+    _rule(
+        "asks for the system prompt",
+        "your system prompt|your initial instructions|your hidden instructions",
+        r"\byour (?:system prompt|initial instructions|hidden instructions)\b",
+    ),
+    _rule(
+        "asks for secrecy",
+        "do not|don't|never|must not|no need to",
+        rf"{_NOT} (?:tell|inform|alert|let) (?:the |your |any )?{_PERSON}",
+        r"(?: (?:about|of|that|know|see|notice|this|anything)\b|[.!]| ?$)",
+    ),
+    _rule(
+        "asks for secrecy",
+        "do not|don't|never|must not|no need to",
+        rf"{_NOT} (?:mention|reveal|disclose|report|admit|show) (?:this|these|it|any of this)",
+        rf"{_SOME} to (?:the |your )?{_PERSON}\b",
+    ),
+    _rule(
+        "asks for secrecy",
+        "without telling|without informing|without asking|without notifying|without alerting|without the knowledge",
+        r"\bwithout (?:telling|informing|asking|notifying|alerting|the knowledge of)",
+        r" (?:the |your |any )?(?:user|human|operator|owner)\b",
+    ),
+    _rule(
+        "asks for secrecy",
+        "hide |conceal |keep ",
+        rf"\b(?:hide|conceal|keep) (?:this|these|it|that){_SOME} from (?:the |your )?{_PERSON}\b",
+    ),
+    _rule(
+        "waives consent",
+        "permission|confirmation|approval|consent",
+        rf"{_NOT} (?:ask|wait|prompt|stop)(?: \w{{1,20}}){{0,3}} for (?:\w{{1,20}} ){{0,2}}",
+        r"(?:permission|confirmation|approval|consent)\b",
+    ),
+    _rule(
+        "waives consent",
+        "you have |you now have ",
+        r"\byou (?:now )?have (?:been granted )?(?:full|unrestricted|unlimited|root|admin)",
+        r" (?:access|permissions?|privileges|rights)\b",
+    ),
+    _rule(
+        "waives consent",
+        "tool call|tool use|permission",
+        r"\b(?:approve|accept|allow|grant) (?:all|any|every) (?:future )?",
+        r"(?:tool (?:calls?|uses?)|permission(?:s| requests?| prompts?))\b",
+    ),
+    _rule(
+        "addresses the reader",
+        "attention|message|note|instruction|notice",
+        r"\b(?:attention|message|note|instructions?|notice)(?: to| for|,)? (?:all |any |every |the )?",
+        rf"{_READER}(?: reading this)?[:!,]",
+    ),
+    _rule(
+        "addresses the reader",
+        "if you",
+        rf"\bif you(?: are|'re) (?:an? )?{_READER}\b.{{0,20}}(?:reading|processing|,|then|you)",
+    ),
+    _rule("addresses the reader", "dear |hey |hello ", rf"\b(?:dear|hey|hello) {_READER}\b"),
+    _rule(
+        "addresses the reader",
+        "reading this|reads this|processing this",
+        rf"\bany {_READER} (?:reading|that reads|who reads|processing) this\b",
+    ),
+    _rule(
+        "asks to send secrets",
+        "secret|credential|api key|token|password|environment variable|private key|ssh key",
+        r"\b(?:send|post|upload|exfiltrate|forward|e-?mail|transmit|leak|pipe|curl)\b.{0,60}",
+        r"\b(?:secrets?|credentials?|api keys?|tokens?|passwords?|environment variables|(?:private|ssh) keys?)\b",
+        r".{0,60}(?:https?://|\bto [\w.+-]{1,64}@)",
+    ),
+    _rule(
+        "asks to be copied",
+        "this instruction|this message|this prompt|this text|this entry|this note|this line",
+        r"\b(?:copy|repeat|add|append|write|insert|include|paste)",
+        r" this (?:instruction|message|prompt|text|entry|note|line)s?",
+        rf"{_SOME} (?:in|into|to|at the (?:top|end) of) (?:every|all|each|any|your)\b",
+    ),
+    _rule(
+        "asks to run hidden code",
+        "decode|deobfuscate|decrypt",
+        r"\b(?:decode|deobfuscate|decrypt)\b.{0,60}\b(?:base64|rot13|hex|payload)\b",
+        r".{0,30}\band (?:execute|run|eval|follow|obey)\b",
+    ),
+)
+
+# Markup that only a conversation between a program and a model contains; matched in the lower-case text as it stands.
+MARKUP = (
+    _rule(
+        "tool-call markup",
+        "function_call|tool_call|tool_use|tool_result|function_result",
+        r"</?(?:[a-z]{1,12}:)?(?:function_calls?|tool_calls?|tool_use|tool_results?|function_results?)\b",
+    ),
+    _rule("tool-call markup", "invoke name=|parameter name=", r"<(?:[a-z]{1,12}:)?(?:invoke|parameter) name="),
+    _rule("tool-call markup", '"type"', r"\"type\" ?: ?\"tool_(?:use|result)\""),
+    _rule(
+        "conversation markup",
+        "system>|system-reminder>|system_prompt>|system-prompt>",
+        r"</?system(?:-reminder|_prompt|-prompt)?>",
+    ),
+    _rule(
+        "conversation markup", "<|", r"<\|(?:im_start|im_end|system|assistant|user|endoftext|eot_id|start_header_id)\|>"
+    ),
+    _rule("conversation markup", "inst]|sys>", r"\[/?inst\]|<</?sys>>"),
+    _rule("conversation markup", "human: ", r"(?:^|\n)human: .{0,200}\n{1,3}assistant:"),
+)
+
+_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
+_PHRASE_WORDS = frozenset(word for rule in PHRASES for word in rule.words)
+_MARKUP_WORDS = frozenset(word for rule in MARKUP for word in rule.words)
+
+
+def speaks_to_agents(text: str) -> str | None:
+    """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
+    if hides_text(text):
+        return HIDDEN_TEXT
+    plain = _plain(text)
+    return _first(MARKUP, _MARKUP_WORDS, plain) or _first(PHRASES, _PHRASE_WORDS, _words_of(plain))
+
+
+def may_speak_to_agents(text: str) -> bool:
+    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
+    plain = _plain(text)
+    words = _words_of(plain)
+    return (
+        hides_text(text) or any(word in plain for word in _MARKUP_WORDS) or any(word in words for word in _PHRASE_WORDS)
+    )
+
+
+def _plain(text: str) -> str:
+    return unfold(text)[0].lower().replace("\u2019", "'")
+
+
+def _words_of(plain: str) -> str:
+    return " ".join(_EMPHASIS.sub(" ", plain).split())
+
+
+def _first(rules: Sequence[Rule], words: frozenset[str], text: str) -> str | None:
+    """What the first rule says whose pattern matches."""
+    found = {word for word in words if word in text}
+    if not found:
+        return None
+    return next((rule.says for rule in rules if not found.isdisjoint(rule.words) and rule.pattern.search(text)), None)

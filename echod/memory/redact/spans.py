@@ -1,0 +1,74 @@
+"""What the rules look at: the text with tricks undone and with what is already redacted walled off.
+
+Offsets in a view can be led back to the original, so that a span always names exact characters of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from echod.memory.obfuscation import unfold
+from echod.memory.redact.values import Secret
+
+WALL = "\uffff"
+"""Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
+
+_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+# What editors and word processors put where a rule expects the plain sign; one character each.
+_TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
+_ESCAPED_BREAK = re.compile(r"\\[nrt]")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Text for the rules; `origin[i]` is where character `i` stands in the original, None where they agree."""
+
+    text: str
+    origin: Sequence[int] | None
+
+    def behind_walls(self, spans: Iterable[Secret]) -> View:
+        """This view with the given spans walled off, lengths unchanged."""
+        pieces: list[str] = []
+        done = 0
+        for span in sorted(spans, key=lambda span: span.start):
+            pieces += (self.text[done : span.start], WALL * (span.end - span.start))
+            done = span.end
+        pieces.append(self.text[done:])
+        return replace(self, text="".join(pieces))
+
+    def lines_of(self, spans: Iterable[Secret]) -> View:
+        """Only the lines in which the given spans stand: nothing has changed for the rules in any other."""
+        pieces: list[str] = []
+        origin: list[int] = []
+        done = 0
+        for span in sorted(spans, key=lambda span: span.start):
+            start = max(done, self.text.rfind("\n", done, span.start) + 1)
+            if span.end <= done:
+                continue
+            end = self.text.find("\n", span.end)
+            done = len(self.text) if end < 0 else end + 1
+            pieces.append(self.text[start:done])
+            origin.extend(range(start, done) if self.origin is None else self.origin[start:done])
+        return View("".join(pieces), origin)
+
+    def in_original(self, span: Secret) -> Secret:
+        """The same secret with offsets in the original."""
+        if self.origin is None:
+            return span
+        return Secret(span.kind, self.origin[span.start], self.origin[span.end - 1] + 1)
+
+
+def look_at(text: str) -> View:
+    """The view of a text: tricks undone, markers of earlier redactions walled off."""
+    folded, origin = unfold(text)
+    if not folded.isascii():
+        for sign, plain in _TYPOGRAPHY.items():  # mostly there is none, which is seen fast
+            folded = folded.replace(sign, plain)
+    if "[REDACTED:" in folded:
+        folded = _MARKER.sub(lambda match: WALL * len(match[0]), folded)
+    if "\\" in folded:
+        # Memory that went through tab-separated hooks holds a literal \n where a line ended.
+        folded = _ESCAPED_BREAK.sub("  ", folded)
+    return View(folded, origin)

@@ -1,0 +1,1 @@
+"""The user's settings: their values and defaults, and the loader that checks the file and the environment."""

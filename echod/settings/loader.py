@@ -1,0 +1,520 @@
+"""Settings: a TOML file, then `ECHOD_*` variables, variables winning. Read once, checked, and passed on as a value.
+
+The values with their defaults are in `echod.settings.values`; here is what each means and what it may be.
+Unknown keys are errors that name file and line; unknown variables are warnings. `ECHOD_STATE_DIR`,
+`ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG` belong to `echod.paths`, since they decide where this file is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from echod import settings_file
+from echod.errors import ConfigurationError
+from echod.memory.policy.model import Policy
+from echod.projects.registry import fault_of
+from echod.settings.values import (
+    PATH_VARIABLES,
+    PREFIX,
+    GateSettings,
+    HookSettings,
+    LogLevel,
+    Mode,
+    ObserveSettings,
+    PackSettings,
+    Settings,
+)
+from echod.settings_file import SettingsFile
+
+_DEFAULTS = Settings()
+_TABLES = frozenset({"gate", "observe", "hooks", "packs", "policy"})
+_ROUNDING = 1e-9
+_NEAR = 0.8
+"""How alike names must be to take one for the other misspelt: a letter or two of a usual name."""
+
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Minutes = Annotated[float, Field(gt=0, le=1_440, allow_inf_nan=False)]
+
+
+class GateModel(BaseModel):
+    """What the gate looks at beyond the workflow plugins' own markers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sessions: bool = Field(
+        default=_DEFAULTS.gate.sessions,
+        description="A live Claude Code session that says it is busy in a project holds its gate.",
+    )
+
+
+class ObserveModel(BaseModel):
+    """Which completed tasks become observations."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    teams: tuple[str, ...] = Field(
+        default=_DEFAULTS.observe.teams,
+        description='Patterns of the teams whose completed tasks are remembered; "" for sessions without a team.',
+    )
+
+
+class HookModel(BaseModel):
+    """What the hooks of agents may do beyond reporting."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    register_projects: bool = Field(
+        default=_DEFAULTS.hooks.register_projects,
+        description="A session that starts in a project with a memory registers the project, as `echod add` does.",
+    )
+    session_summary: bool = Field(
+        default=_DEFAULTS.hooks.session_summary,
+        description="A session that starts is told the project's ten most valuable entries, 1,200 characters at most.",
+    )
+
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Days = Annotated[int, Field(ge=1, le=3_650)]
+
+
+class PolicyModel(BaseModel):
+    """The numbers by which entries are kept, condensed, promoted and archived; docs/lifecycle.md tells how."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    importance_weight: Share = Field(
+        default=_DEFAULTS.policy.importance_weight,
+        description="Weight of the layer in an entry's score; this and the next two add up to 1.",
+    )
+    relevance_weight: Share = Field(
+        default=_DEFAULTS.policy.relevance_weight,
+        description="Weight of the share of recent workflows that referenced the entry.",
+    )
+    recency_weight: Share = Field(
+        default=_DEFAULTS.policy.recency_weight, description="Weight of how lately the entry was verified."
+    )
+    importance_etched: Share = Field(
+        default=_DEFAULTS.policy.importance_etched, description="How much an etched entry counts, 0 to 1."
+    )
+    importance_notes: Share = Field(default=_DEFAULTS.policy.importance_notes, description="How much a note counts.")
+    importance_inscribed: Share = Field(
+        default=_DEFAULTS.policy.importance_inscribed, description="How much an inscribed entry counts."
+    )
+    importance_observations: Share = Field(
+        default=_DEFAULTS.policy.importance_observations, description="How much an observation counts."
+    )
+    importance_traced: Share = Field(
+        default=_DEFAULTS.policy.importance_traced, description="How much a traced entry counts."
+    )
+    relevance_days: Days = Field(
+        default=_DEFAULTS.policy.relevance_days, description="Days for which workflows and their references count."
+    )
+    inscribed_days: Days = Field(
+        default=_DEFAULTS.policy.inscribed_days,
+        description="Days without a reference after which an inscribed entry is old.",
+    )
+    observations_days: Days = Field(
+        default=_DEFAULTS.policy.observations_days,
+        description="Days without a reference after which an observation is archived.",
+    )
+    traced_days: Days = Field(
+        default=_DEFAULTS.policy.traced_days, description="Days without a reference after which a traced entry is old."
+    )
+    inscribed_score: Share = Field(
+        default=_DEFAULTS.policy.inscribed_score,
+        description="An old inscribed entry expires with a score below this, if its file is too long.",
+    )
+    traced_score: Share = Field(default=_DEFAULTS.policy.traced_score, description="The same for an old traced entry.")
+    noise_share: Share = Field(
+        default=_DEFAULTS.policy.noise_share,
+        description="Share of the line limit that observations and traced entries may take together.",
+    )
+    traced_keep_share: Share = Field(
+        default=_DEFAULTS.policy.traced_keep_share,
+        description="Of the traced entries in a file that is too long, the best share stays.",
+    )
+    traced_compress_share: Share = Field(
+        default=_DEFAULTS.policy.traced_compress_share,
+        description="The next share goes into knowledge.md; the rest is archived.",
+    )
+    condense_over_lines: int = Field(
+        default=_DEFAULTS.policy.condense_over_lines,
+        ge=5,
+        le=1_000,
+        description="Inscribed entries with more lines may be condensed.",
+    )
+    daily_inscribed_share: Share = Field(
+        default=_DEFAULTS.policy.daily_inscribed_share,
+        description="Share of a file's inscribed entries that may be archived for room in one day.",
+    )
+    promote_references: int = Field(
+        default=_DEFAULTS.policy.promote_references,
+        ge=2,
+        le=1_000,
+        description="An observation with so many references becomes inscribed.",
+    )
+    pin_days: Days = Field(
+        default=_DEFAULTS.policy.pin_days, description="How long an entry that a person brought back is left alone."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _ROUNDING:
+            raise ValueError("importance_weight, relevance_weight and recency_weight must add up to 1")
+        if self.traced_keep_share + self.traced_compress_share > 1 + _ROUNDING:
+            raise ValueError("traced_keep_share and traced_compress_share must not be more than 1 together")
+        return self
+
+
+class PackModel(BaseModel):
+    """Where doc packs come from besides those that ship, and when they are old; docs/packs.md tells more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    registries: tuple[str, ...] = Field(
+        default=_DEFAULTS.packs.registries,
+        description="Directories with a registry.json and doc packs of your own; later ones override earlier ones.",
+    )
+    staleness_days: Days = Field(
+        default=_DEFAULTS.packs.staleness_days,
+        description="Days after which an installed doc pack is stale, unless a project says otherwise.",
+    )
+
+    @field_validator("registries")
+    @classmethod
+    def _check_registries(cls, places: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [fault for place in places if (fault := fault_of(place)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return places
+
+
+class SettingsModel(BaseSettings):
+    """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        nested_model_default_partial_update=True,
+    )
+
+    projects: tuple[str, ...] = Field(
+        default=_DEFAULTS.projects,
+        description="Globs of project directories to maintain besides those added with `echod add`.",
+    )
+    mode: Mode = Field(
+        default=_DEFAULTS.mode, description='"report" plans and shows everything and writes nothing to a store.'
+    )
+    quiet_seconds: Seconds = Field(
+        default=_DEFAULTS.quiet_seconds,
+        description="How long files must be still, and a workflow be over, before echod writes.",
+    )
+    debounce_seconds: Seconds = Field(
+        default=_DEFAULTS.debounce_seconds, description="How long a store must be still before it is looked at."
+    )
+    debounce_max_seconds: Seconds = Field(
+        default=_DEFAULTS.debounce_max_seconds,
+        description="A store that is never still is looked at after this long all the same; "
+        "one that takes long to look at gets a rest.",
+    )
+    reconcile_minutes: Minutes = Field(
+        default=_DEFAULTS.reconcile_minutes,
+        description="Every store is compared with the disk this often, whatever events said.",
+    )
+    memory_line_limit: int = Field(
+        default=_DEFAULTS.memory_line_limit,
+        ge=100,
+        le=100_000,
+        description="Lines of a MEMORY.md above which entries have to go. A project may ask for more, never for less.",
+    )
+    knowledge_line_limit: int = Field(
+        default=_DEFAULTS.knowledge_line_limit,
+        ge=100,
+        le=100_000,
+        description="Lines of a knowledge.md above which it is compressed.",
+    )
+    max_attempts: int = Field(
+        default=_DEFAULTS.max_attempts,
+        ge=1,
+        le=100,
+        description="A job that failed this often rests until its input changes.",
+    )
+    log_level: LogLevel = Field(
+        default=_DEFAULTS.log_level, description="The least important log lines that are written."
+    )
+    gate: GateModel = Field(default_factory=GateModel)
+    observe: ObserveModel = Field(default_factory=ObserveModel)
+    hooks: HookModel = Field(default_factory=HookModel)
+    packs: PackModel = Field(default_factory=PackModel)
+    policy: PolicyModel = Field(default_factory=PolicyModel)
+
+    @field_validator("projects")
+    @classmethod
+    def _check_projects(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [fault for pattern in patterns if (fault := fault_of(pattern)) is not None]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return patterns
+
+    def values(self) -> Settings:
+        """What was checked, as the plain values that everything works with."""
+        own = {name: getattr(self, name) for name in type(self).model_fields.keys() - _TABLES}
+        return Settings(
+            gate=GateSettings(**dict(self.gate)),
+            observe=ObserveSettings(**dict(self.observe)),
+            hooks=HookSettings(**dict(self.hooks)),
+            packs=PackSettings(**dict(self.packs)),
+            policy=Policy(
+                memory_line_limit=self.memory_line_limit,
+                knowledge_line_limit=self.knowledge_line_limit,
+                **dict(self.policy),
+            ),
+            **own,
+        )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` passes: it has read file and variables; nothing else is a source."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+class _Variables(EnvSettingsSource):
+    """pydantic's reading of variables, from a mapping that was passed in; those that name no setting set nothing."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(SettingsModel)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        known = _known_variables()
+        return {name.lower(): value for name, value in self._environ.items() if name in known}
+
+
+def load(file: Path, environ: Mapping[str, str]) -> Settings:
+    """Settings from `file` (defaults where it does not exist) and the process environment.
+
+    A file that was named by `ECHOD_CONFIG` must exist.
+
+    Raises:
+        ConfigurationError: something is wrong; the sentence names every key, with file and line.
+    """
+    return _checked(_read(file, environ), _variables(environ), environ).values()
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> SettingsFile:
+    return settings_file.read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+
+
+def _checked(read: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> SettingsModel:
+    try:
+        return SettingsModel(**_merged(read.values, variables))
+    except ValidationError as error:
+        raise ConfigurationError("\n".join(_explain(dict(e), read, environ) for e in error.errors())) from error
+
+
+class Source(StrEnum):
+    """Where the value of a setting comes from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    VARIABLE = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A setting as it is in force, and why.
+
+    Attributes:
+        key: its name, with its table: `gate.sessions`.
+        value: as JSON has it.
+        default: what it would be if nobody said anything.
+        source: who said it.
+        place: `file:line`, or the variable's name; None for a default.
+    """
+
+    key: str
+    value: Any
+    default: Any
+    source: Source
+    place: str | None
+
+
+def origins(file: Path, environ: Mapping[str, str]) -> tuple[Origin, ...]:
+    """Every setting with its value and where that comes from, in the order of `config.example.toml`.
+
+    Raises:
+        ConfigurationError: as `load` does.
+    """
+    read, variables = _read(file, environ), _variables(environ)
+    settings = _checked(read, variables, environ).model_dump(mode="json")
+    defaults = SettingsModel().model_dump(mode="json")
+    found = []
+    for keys in _every_setting():
+        source, place = Source.DEFAULT, None
+        if _holds(variables, keys):
+            source, place = Source.VARIABLE, _variable_of(keys, environ)
+        elif _holds(read.values, keys):
+            source, place = Source.FILE, read.place_of(keys)
+        found.append(Origin(".".join(keys), _at(settings, keys), _at(defaults, keys), source, place))
+    return tuple(found)
+
+
+def _holds(values: Any, keys: tuple[str, ...]) -> bool:
+    for key in keys:
+        if not isinstance(values, Mapping) or key not in values:
+            return False
+        values = values[key]
+    return True
+
+
+def _at(values: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        values = values[key]
+    return values
+
+
+def _variables(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """What the variables set, nested as the settings are."""
+    try:
+        return _Variables(environ)()
+    except SettingsError as error:
+        field = re.search(r'field "(\w+)"', str(error))
+        name = PREFIX + field[1].upper() if field else f"One of the {PREFIX}* variables"
+        raise ConfigurationError(f"{name} is not JSON; a list is written like '[\"~/src/*\"]'.") from error
+
+
+def _merged(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables over the file; a nested variable changes only its own key."""
+    merged = dict(file)
+    for name, value in variables.items():
+        below = merged.get(name)
+        merged[name] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
+    known = _known_variables() | PATH_VARIABLES
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    return tuple(f"{name} is not a setting of echod{_meant_variable(name) or '.'}" for name in unknown)
+
+
+def _known_variables() -> frozenset[str]:
+    """One for each setting, and one for each table as JSON."""
+    return frozenset(PREFIX + "__".join(keys[:depth]).upper() for keys in _every_setting() for depth in (1, 2))
+
+
+def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
+    """Warnings, a sentence each, for a settings file that others can change or swap: it decides what echod does.
+
+    Args:
+        file: the settings file; one that is missing or cannot be looked at is `load`'s to judge.
+        uid: the user who runs echod.
+    """
+    try:
+        status = file.stat()
+        place = file.parent.stat()
+    except OSError:
+        return ()
+    found = []
+    if status.st_uid not in (uid, 0):
+        found.append(f"{file} belongs to another user, who decides with it what echod does here; chown it.")
+    if status.st_mode & stat.S_IWOTH:
+        found.append(f"{file} can be changed by everybody on this machine; say: chmod o-w {file}")
+    if place.st_uid not in (uid, 0):
+        found.append(f"{file.parent} belongs to another user, who can put another {file.name} there; chown it.")
+    # In a directory like /tmp nobody but its owner can rename a file.
+    if place.st_mode & stat.S_IWOTH and not place.st_mode & stat.S_ISVTX:
+        found.append(f"{file} can be replaced by everybody on this machine; say: chmod o-w {file.parent}")
+    return tuple(found)
+
+
+def _explain(error: Mapping[str, Any], file: SettingsFile, environ: Mapping[str, str]) -> str:
+    keys = tuple(str(part) for part in error["loc"])
+    dotted = ".".join(keys)
+    where = _variable_of(keys, environ) or file.place_of(keys)
+    if error["type"] == "extra_forbidden":
+        return f"{where}: there is no setting {dotted}{_meant(keys) or '.'}"
+    message = str(error["msg"]).replace("valid tuple", "list").removeprefix("Value error, ")
+    return f"{where}: {dotted}: {message[:1].lower()}{message[1:]}."
+
+
+def _variable_of(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    """The variable that says something about `keys`: one of its own, or one for its whole table."""
+    names = (PREFIX + "__".join(keys[:2]).upper(), PREFIX + keys[0].upper())
+    return next((name for name in names if name in environ), None)
+
+
+def _every_setting() -> Iterator[tuple[str, ...]]:
+    """The path of each setting, in the order in which they are declared."""
+    for name, field in SettingsModel.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from ((name, inner) for inner in model.model_fields)
+        else:
+            yield (name,)
+
+
+def _meant(keys: tuple[str, ...]) -> str:
+    """What a key that does not exist was probably meant to be; "" where nothing is near."""
+    setting = _nearest_setting(keys)
+    if setting is not None:
+        # What stands below a [table] belongs to it, so a key of no table has to stand above all of them.
+        above = ", above the first [table]" if len(setting) == 1 and len(keys) > 1 else ""
+        return f"; did you mean {'.'.join(setting)}{above}?"
+    table = _nearest(keys[0], _TABLES - {keys[0]}) if len(keys) == 1 else None
+    return f"; did you mean [{table}]?" if table else ""
+
+
+def _meant_variable(name: str) -> str:
+    """The same for a variable."""
+    keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
+    setting = _nearest_setting(keys)
+    if setting is not None:
+        return f"; did you mean {PREFIX}{'__'.join(setting).upper()}?"
+    if len(keys) > 1:
+        return ""
+    known = {other.removeprefix(PREFIX).lower(): other for other in _known_variables() | PATH_VARIABLES}
+    near = _nearest(keys[0], known)
+    return f"; did you mean {known[near]}?" if near else ""
+
+
+def _nearest_setting(keys: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The setting of the same name elsewhere, or of nearly the same: one of the same table before all others.
+
+    Names alone are compared: that two stand in one table makes them no more alike.
+    """
+    every = [setting for setting in _every_setting() if setting != keys]
+    own = {setting[-1]: setting for setting in every if setting[:-1] == keys[:-1]}
+    others = {setting[-1]: setting for setting in every if setting[:-1] != keys[:-1]}
+    if keys[-1] in others:
+        return others[keys[-1]]
+    for names in (own, others):
+        if (near := _nearest(keys[-1], names)) is not None:
+            return names[near]
+    return None
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=_NEAR)), None)

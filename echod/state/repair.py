@@ -1,0 +1,111 @@
+"""Opening the database for whoever works on it: checked first, and if damaged, moved aside and rebuilt empty.
+
+The queue can be rebuilt because it holds no memory: what there is to do is read from the disk again, and the journal
+of commits does not depend on it. What is lost is history: finished jobs, workflows seen, the dead jobs' memo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from echod.errors import StateError
+from echod.state import errors as faults
+from echod.state.damaged import SUFFIXES, damaged_copies
+from echod.state.database import Database
+
+_LOCK_SECONDS: Final = 10.0
+_KEPT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A damaged database was replaced by an empty one at `at` (Unix seconds); the old one is now `moved_to`."""
+
+    at: float
+    moved_to: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A database that passed its check, and what had to be done for that."""
+
+    database: Database
+    rebuilt: Rebuilt | None
+
+
+def open_checked(path: Path, clock: Callable[[], float]) -> Opened:
+    """Open the database, check every page, and rebuild it if it is damaged. For the daemon and `run --once`.
+
+    Raises:
+        StateError: it cannot be used for another reason than damage; nothing was moved.
+    """
+    try:
+        return Opened(_open_sound(path), None)
+    except faults.DatabaseDamagedError:
+        return _rebuild(path, clock)
+
+
+def _open_sound(path: Path) -> Database:
+    database = Database.open(path)
+    try:
+        check(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def check(database: Database) -> None:
+    """Look at every page, those of an open daemon's database too.
+
+    Raises:
+        DatabaseDamagedError: pages contradict each other.
+        StateError: it cannot be read.
+    """
+    with database.reading() as link:
+        verdict = [str(row[0]) for row in link.execute("PRAGMA quick_check(5)")]
+    if verdict != ["ok"]:
+        raise faults.damaged(database.path) from sqlite3.DatabaseError("; ".join(verdict))
+
+
+def _rebuild(path: Path, clock: Callable[[], float]) -> Opened:
+    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and hardly ever needed
+
+    try:
+        # Of two processes that find the damage, the second must not move the first one's new database aside.
+        with FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
+            try:
+                return Opened(_open_sound(path), None)
+            except faults.DatabaseDamagedError as error:
+                now = clock()
+                rebuilt = Rebuilt(now, _move_aside(path, now), str(error.__cause__ or error))
+                return Opened(_open_sound(path), rebuilt)
+    except Timeout as error:
+        raise faults.busy(path) from error
+    except OSError as error:
+        raise StateError(
+            f"The state database {path} is damaged and cannot be moved aside: {error.strerror}; move it away by hand."
+        ) from error
+
+
+def _move_aside(path: Path, now: float) -> Path:
+    stem = f"{path.name}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
+    target, number = path.with_name(stem), 1
+    while target.exists():
+        number += 1
+        target = path.with_name(f"{stem}-{number}")
+    # The database first: should we die here, SQLite removes a log that it finds without one.
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
+    for old in damaged_copies(path)[:-_KEPT]:
+        for suffix in SUFFIXES:
+            old.with_name(old.name + suffix).unlink(missing_ok=True)
+    return target

@@ -1,0 +1,1 @@
+"""Collects the status report that `echod status` prints."""

@@ -1,0 +1,1 @@
+"""Applies a change set: stage, record the intent, exchange, archive, consume."""

@@ -1,0 +1,125 @@
+"""Doing what a record intends; also the redo of recovery, so every step looks first whether it was done.
+
+archive, exchange, note absorptions, claim findings, mark as applied
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from echod.logger import get_logger
+from echod.store import archive, consume
+from echod.store.commit import file_steps as publish
+from echod.store.commit.context import Desk
+from echod.store.commit.prepare import drop_stages
+from echod.store.commit.steps import Step
+from echod.store.errors import fault
+from echod.store.journal.records import Absorption, Record, RecordState, WriteRecord
+from echod.store.layout import MEMORY
+from echod.store.signal import mark_dirty
+from echod.store.stage import write_stage
+
+log = get_logger(__name__)
+
+
+def apply(desk: Desk, record: Record) -> Record:
+    """Do, or finish, what a record intends. Idempotent.
+
+    Raises:
+        StoreFault: the file system failed; if nothing visible had changed yet, the record was taken back.
+    """
+    try:
+        record = _apply(desk, record)
+    except OSError as error:
+        _give_up_or_park(desk, record, error)
+    done = replace(record, state=RecordState.APPLIED)
+    desk.journal.save(done)
+    # Nobody asks for those in archives, which get new files for ever.
+    archives = desk.ground.path_of("archive/")
+    own = (write for write in done.writes if write.mtime_ns and not write.path.startswith(archives))
+    desk.journal.note_own({write.path: write.mtime_ns for write in own})
+    if done.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in done.consumes):
+        mark_dirty(desk.ground.role.store)
+    desk.trace(Step.APPLIED)
+    return done
+
+
+def _apply(desk: Desk, record: Record) -> Record:
+    _archive(desk, record)
+    desk.trace(Step.ARCHIVED)
+    for write in record.writes:
+        record = record.with_write(_publish(desk, record, write))
+    for absorbed in record.absorbs:
+        note_absorption(desk, absorbed)
+    for claimed in record.consumes:
+        directory, name = desk.ground.place(claimed.path)
+        consume.claim(directory, name, claimed)
+        desk.trace(Step.CLAIMED)
+    if record.consumes:
+        desk.ground.home.sync()
+        desk.trace(Step.CLAIMS_SYNCED)
+    return record
+
+
+def _archive(desk: Desk, record: Record) -> None:
+    directories = {}
+    for added in record.appends:
+        directory, name = desk.ground.place(added.path)
+        archive.append(directory, name, desk.journal.images.get(added.image), added.offset)
+        directories[directory.fd] = directory
+    for directory in directories.values():
+        directory.sync()
+
+
+def _publish(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
+    directory, name = desk.ground.place(write.path)
+    if publish.publish(directory, name, write, desk.trace) is publish.Published.STAGE_LOST:
+        write = _restage(desk, record, write)
+    found = directory.stat(name)
+    ours = found is not None and found.st_ino == write.inode
+    return replace(write, mtime_ns=found.st_mtime_ns if found is not None and ours else 0)
+
+
+def _restage(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
+    """Someone tidied our stage away. If the target is still the old one, stage again; else lineage decides later."""
+    directory, name = desk.ground.place(write.path)
+    before = None if write.pre is None else desk.journal.images.get(write.pre)
+    if desk.read(write.path).data != before:
+        return write
+    inode = write_stage(directory, write.stage, desk.journal.images.get(write.post), name)
+    directory.sync()
+    write = replace(write, inode=inode)
+    desk.journal.save(record.with_write(write))
+    publish.publish(directory, name, write, desk.trace)
+    return write
+
+
+def note_absorption(desk: Desk, absorbed: Absorption) -> None:
+    """Write into the older record what of its displaced or claimed file is merged now."""
+    for older in desk.journal.open_records():
+        if older.seq != absorbed.seq:
+            continue
+        for write in older.writes:
+            if write.stage == absorbed.file:
+                desk.journal.save(older.with_write(replace(write, absorbed=absorbed.digest)))
+        for claimed in older.consumes:
+            if claimed.claim == absorbed.file:
+                desk.journal.save(older.with_consume(replace(claimed, absorbed=absorbed.digest)))
+        desk.trace(Step.ABSORPTION_NOTED)
+
+
+def _give_up_or_park(desk: Desk, record: Record, error: OSError) -> None:
+    """After a failing call: take everything back while nothing is visible, else leave the record to recovery."""
+    path = desk.ground.role.path
+    begun = any(not publish.unpublished(*desk.ground.place(w.path), w) for w in record.writes)
+    begun = begun or any(desk.ground.home.inode(c.claim) is not None for c in record.consumes)
+    if begun:
+        log.warning("commit_parked", role=str(path), seq=record.seq, error=repr(error))
+        raise fault("finish a change in", path, error) from error
+    for added in record.appends:
+        directory, name = desk.ground.place(added.path)
+        archive.take_back(directory, name, desk.journal.images.get(added.image), added.offset)
+    drop_stages(desk, record)
+    desk.journal.forget(record)
+    log.warning("commit_taken_back", role=str(path), seq=record.seq, error=repr(error))
+    raise fault("change", path, error) from error

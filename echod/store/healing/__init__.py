@@ -1,0 +1,1 @@
+"""Restores entries that another program overwrote, and merges writes that arrive after a commit."""

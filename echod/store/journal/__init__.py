@@ -1,0 +1,1 @@
+"""The durable record of every commit: intents, results, blobs, the ledger and the undo index."""

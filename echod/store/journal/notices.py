@@ -1,0 +1,112 @@
+"""What a person should look at: it is noted in the journal, and the work goes on; nothing waits for the answer.
+
+What the engine did itself is a `Review`. What a job was told and may not do is a `Question`: it is noted before the
+job's commit, and counts only once the ledger says that the commit was done. So no kill can lose it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from echod.store.journal.files import append_line, json_lines
+from echod.store.layout import Role
+
+REVIEWS, QUESTIONS = "reviews", "questions"
+"""The files of a role's journal that these are in."""
+
+CLAIM, SUPERSEDES = "claim", "supersedes"
+"""The kinds of questions: a finding claims a layer that only a person gives; what it replaces is in doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One thing to look at.
+
+    Attributes:
+        at: Unix seconds.
+        kind: `reverted`, `doubtful`, `reapplied-often`, `git`, `unmergeable` or `forgotten`.
+        role: the role's name.
+        text: a sentence: what happened, what echod did, where the text is.
+        titles: headings of the blocks it is about.
+    """
+
+    at: float
+    kind: str
+    role: str
+    text: str
+    titles: tuple[str, ...] = ()
+
+
+def note(root: Path, review: Review) -> None:
+    """Add a review item to a role's journal."""
+    append_line(root / REVIEWS, json.dumps(asdict(review)))
+
+
+def noted(root: Path) -> tuple[Review, ...]:
+    """The review items of a role's journal, oldest first."""
+    return tuple(Review(**{**raw, "titles": tuple(raw["titles"])}) for raw in _lines(root / REVIEWS, Review.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a finding asks for and only a person may do.
+
+    Attributes:
+        at: Unix seconds.
+        kind: `CLAIM` or `SUPERSEDES`.
+        role: the role's name.
+        key: the finding's, in the ledger.
+        entry: the id of the entry that holds what the finding says.
+        wanted: the layer, or the normalised title of what gives way.
+        doubt: why nothing gave way; empty for a claim.
+    """
+
+    at: float
+    kind: str
+    role: str
+    key: str
+    entry: str
+    wanted: str
+    doubt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a store's journal has for a person.
+
+    Attributes:
+        reviews: what the engine did itself, oldest first.
+        questions: what findings that were folded in ask for, oldest first.
+        gave_back: by role, digests of findings files that undos gave back, and that are not folded in again unasked.
+    """
+
+    reviews: tuple[Review, ...]
+    questions: tuple[Question, ...]
+    gave_back: Mapping[Role, frozenset[str]]
+
+
+def ask(root: Path, questions: Iterable[Question]) -> None:
+    """Add questions to a role's journal, durably, unless they are there."""
+    known = {_identity(question) for question in asked(root)}
+    new = [question for question in questions if _identity(question) not in known]
+    if new:
+        append_line(root / QUESTIONS, "\n".join(json.dumps(asdict(question)) for question in new))
+
+
+def asked(root: Path) -> tuple[Question, ...]:
+    """The questions of a role's journal, oldest first, also those of findings that were never folded in."""
+    return tuple(Question(**raw) for raw in _lines(root / QUESTIONS, Question.__slots__))
+
+
+def _identity(question: Question) -> tuple[str, ...]:
+    return question.kind, question.key, question.entry, question.wanted, question.doubt
+
+
+def _lines(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The objects in a file, one a line, that have these fields and no others; what a power cut tore has not."""
+    wanted = set(names)
+    yield from (raw for raw in json_lines(path) if raw.keys() == wanted)
