@@ -1,123 +1,86 @@
-"""Logs: structlog through the standard library, so that watchdog's and APScheduler's lines look like ours.
+"""The logger of a module: structlog's, which is loaded and set up with the first line.
 
-To a terminal for people, as JSON for files and journals. A line is a constant snake_case event with fields; never
-the text of a memory, and tracebacks carry no local variables.
+A command that only looks seldom writes a line, and loading structlog would take longer than looking. What lines look
+like and where they go is told in `echod.log_setup`.
 """
 
 from __future__ import annotations
 
-import io
-import logging
-import logging.handlers
-import os
-from collections.abc import Callable, Mapping, MutableMapping
-from io import TextIOWrapper
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import structlog
-from structlog.tracebacks import ExceptionDictTransformer
-
-from echod.logger import is_configured
-
-_CHATTY = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
-_LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
-_SYSLOG = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
 
 
-def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: Path | None = None) -> None:
-    """Send every log line of the process to `stream`, or to a rotating `file` (5 x 1 MB) where nobody collects it.
+class _SetUp:
+    """What is to be done before the first line; one for the process, as the standard library's log is."""
 
-    Args:
-        level: the least level that is written: debug, info, warning or error.
-        stream: usually standard error; a terminal gets colours, all else JSON.
-        environ: `JOURNAL_STREAM` tells whether systemd's journal reads the stream, `NO_COLOR` is honoured.
-        file: where to write instead (launchd does not rotate what it collects).
-    """
-    is_configured()
-    shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    handler: logging.Handler = logging.StreamHandler(stream) if file is None else _LogFile(file)
-    for_people = file is None and stream.isatty()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
-            processors=_render(for_people=for_people, journal=_is_journal(stream, environ), environ=environ),
-        )
-    )
-    root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
-        old.close()
-    root.addHandler(handler)
-    root.setLevel(level.upper())
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
+    def __init__(self) -> None:
+        self._todo: Callable[[], None] | None = None
+
+    def later(self, configure: Callable[[], None]) -> None:
+        self._todo = configure
+
+    def now(self) -> None:
+        todo = self._todo
+        self.is_done()
+        if todo is not None:
+            todo()
+
+    def is_done(self) -> None:
+        self._todo = None
 
 
-class _LogFile(logging.handlers.RotatingFileHandler):
-    """A private file that is created with its first line, so that a command that logs nothing creates nothing."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file, maxBytes=_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
-        """Drop a line that cannot be written: where the disk is full or the home read-only, work goes on all the same.
-
-        The library would print a traceback for each line, between the sentences that a person needs.
-        """
-
-    def _open(self) -> TextIOWrapper:
-        Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        return TextIOWrapper(io.FileIO(descriptor, "a"), encoding=self.encoding, write_through=True)
+_SET_UP = _SetUp()
 
 
-def _render(*, for_people: bool, journal: bool, environ: Mapping[str, str]) -> list[structlog.types.Processor]:
-    strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    if for_people:
-        colors = not environ.get("NO_COLOR")
-        plain = structlog.dev.plain_traceback
-        return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
-    tracebacks = ExceptionDictTransformer(show_locals=False, max_frames=20)
-    json = structlog.processors.JSONRenderer(ensure_ascii=False)
-    return [
-        strip,
-        structlog.processors.ExceptionRenderer(tracebacks),
-        _with_priority(json) if journal else json,
-    ]
+class Logger:
+    """Writes lines: a constant snake_case event with fields, never the text of a memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, **fields: object) -> None:
+        """What only helps to find a fault in echod."""
+        self._lines.debug(event, **fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """What happened."""
+        self._lines.info(event, **fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """What a person may have to look at."""
+        self._lines.warning(event, **fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """What did not work."""
+        self._lines.error(event, **fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """What did not work, with the traceback of the exception that is being handled."""
+        self._lines.exception(event, **fields)
+
+    @cached_property
+    def _lines(self) -> BoundLogger:
+        _SET_UP.now()
+        import structlog  # noqa: PLC0415  slow to load
+
+        lines: BoundLogger = structlog.get_logger(self._name)
+        return lines
 
 
-def _with_priority(
-    render: Callable[[Any, str, MutableMapping[str, Any]], str | bytes],
-) -> Callable[[Any, str, MutableMapping[str, Any]], str]:
-    """Prefix the line with `<N>`, which journald takes for its priority (sd-daemon(3))."""
-
-    def rendered(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
-        priority = _SYSLOG.get(str(event.get("level")), 6)
-        line = render(logger, name, event)
-        return f"<{priority}>{line.decode() if isinstance(line, bytes) else line}"
-
-    return rendered
+def get_logger(name: str) -> Logger:
+    """The logger of the module of that name."""
+    return Logger(name)
 
 
-def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether systemd's journal reads `stream`: it names device and inode in `JOURNAL_STREAM` (systemd.exec(5))."""
-    try:
-        status = os.fstat(stream.fileno())
-    except (OSError, ValueError):
-        return False
-    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+def configure_before_first_line(configure: Callable[[], None]) -> None:
+    """Have the log set up when a line is written, and never if none is. A later call replaces an earlier one."""
+    _SET_UP.later(configure)
+
+
+def is_configured() -> None:
+    """The log is set up: what was to be done before the first line is not done any more."""
+    _SET_UP.is_done()

@@ -7,18 +7,18 @@ import pytest
 
 from echod.errors import ConfigurationError, Exit
 from echod.memory.policy import DEFAULT_POLICY
-from echod.settings import loader as config
+from echod.settings import loader
 from echod.settings.values import Settings
 
 
 def load(tmp_path: Path, text: str, **environ: str) -> Settings:
     file = tmp_path / "config.toml"
     file.write_text(text)
-    return config.load(file, environ)
+    return loader.load(file, environ)
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    settings = config.load(tmp_path / "absent.toml", {})
+    settings = loader.load(tmp_path / "absent.toml", {})
 
     assert settings.quiet_seconds == 30
     assert settings.mode == "maintain"
@@ -94,7 +94,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
     absent = tmp_path / "absent.toml"
 
     with pytest.raises(ConfigurationError, match="does not exist"):
-        config.load(absent, {"ECHOD_CONFIG": str(absent)})
+        loader.load(absent, {"ECHOD_CONFIG": str(absent)})
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path, ma
     make(file)
 
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        config.load(file, {})
+        loader.load(file, {})
 
 
 def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
@@ -118,7 +118,7 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
         "HOME": "/",
     }
 
-    warnings = config.unknown_variables(environ)
+    warnings = loader.unknown_variables(environ)
 
     assert [w.split()[0] for w in warnings] == ["ECHOD_GATE__NOPE", "ECHOD_QUIET_SECNDS"]
     assert "did you mean ECHOD_QUIET_SECONDS" in warnings[1]
@@ -138,7 +138,7 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
     ],
 )
 def test_a_variable_is_taken_for_another_only_where_their_names_are_near(name: str, hint: str) -> None:
-    assert config.unknown_variables({name: "1"}) == (f"{name} is not a setting of echod{hint}",)
+    assert loader.unknown_variables({name: "1"}) == (f"{name} is not a setting of echod{hint}",)
 
 
 class TestPolicy:
@@ -151,8 +151,8 @@ class TestPolicy:
         said = dataclasses.asdict(DEFAULT_POLICY)
         limits = {name: said.pop(name) for name in ("memory_line_limit", "knowledge_line_limit")}
 
-        assert said.keys() == config.PolicyModel.model_fields.keys()
-        assert limits.keys() <= config.SettingsModel.model_fields.keys()
+        assert said.keys() == loader.PolicyModel.model_fields.keys()
+        assert limits.keys() <= loader.SettingsModel.model_fields.keys()
 
     def test_a_number_arrives_where_it_counts(self, tmp_path: Path) -> None:
         settings = load(tmp_path, "[policy]\nobservations_days = 7", ECHOD_POLICY__NOISE_SHARE="0.5")

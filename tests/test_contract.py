@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod import contract
-from echod.contract import status as status_report
+from echod.contract import status
 from echod.contract.status import (
     DaemonInfo,
     GateReason,
@@ -74,7 +74,7 @@ def test_newer_fields_are_ignored() -> None:
 def test_every_field_and_warning_code_is_documented() -> None:
     page = (ROOT / "docs/json.md").read_text()
     commands = [import_module(f"echod.contract.{module.name}") for module in pkgutil.iter_modules(contract.__path__)]
-    found = [kind for module in (status_report, *commands) for kind in vars(module).values()]
+    found = [kind for module in (status, *commands) for kind in vars(module).values()]
     kinds = [kind for kind in found if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     sources = (ROOT / "echod").rglob("*.py")

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from echod.plain_file import open_plain, read_plain
+from echod.files import open_plain, read_plain
 from tests.hostile.test_files import KINDS, sparse
 
 

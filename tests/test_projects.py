@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from echod.errors import ConfigurationError, StateError, UsageError
-from echod.line_file import LineFile
-from echod.projects.registry import Project, Projects, expand
+from echod.projects.registry import LineFile, Project, Projects, expand
 
 
 @pytest.fixture
@@ -328,7 +327,7 @@ class TestFile:
         def full(_: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("echod.line_file.os.fsync", full)
+        monkeypatch.setattr("echod.projects.registry.os.fsync", full)
         with pytest.raises(StateError, match="no space left"):
             projects.add(b)
         monkeypatch.undo()
@@ -351,7 +350,7 @@ class TestFile:
     def test_a_lock_that_is_held_for_long_is_a_sentence_not_a_hang(self, tmp_path: Path) -> None:
         holder = LineFile(tmp_path / "file")
         program = (
-            "import sys; from pathlib import Path; from echod.line_file import LineFile; from echod.errors import StateError\n"
+            "import sys; from pathlib import Path; from echod.projects.registry import LineFile; from echod.errors import StateError\n"
             "try:\n"
             "    with LineFile(Path(sys.argv[1]), lock_seconds=0.1).changing(): pass\n"
             "except StateError as error: print(error)"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from echod.settings import loader as config
+from echod.settings import loader
 from echod.settings.values import Settings, nothing_is_set
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:
-    assert config.load(tmp_path / "none.toml", {}) == Settings()
+    assert loader.load(tmp_path / "none.toml", {}) == Settings()
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.daemon.counts import take_up
 from echod.inbox.spool import Spool
-from echod.inspection.counts import Counted
+from echod.inspection.counts import Counted, take_up
 from echod.inspection.review import Review
 from echod.inspection.survey import Survey
-from echod.packs.room import PackRoom
+from echod.packs.installed import PackRoom
 from echod.paths import Paths, claude_home
-from echod.projects import registry as project_list
+from echod.projects import registry
 from echod.projects.discovery import Roster, call
 from echod.projects.maintenance import Care
 from echod.projects.registry import Projects
@@ -26,13 +25,12 @@ from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.state.hook_events import ObservedLog
 from echod.state.job import ProcessIdentity
-from echod.state.queue_view import QueueView
+from echod.state.job_rows import QueueView
 from echod.state.workflow_log import WorkflowLog
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
 from echod.store.reader import Reader
-from echod.workflows.limits import GateLimits
-from echod.workflows.processes import SystemProcesses
+from echod.workflows.model import GateLimits, SystemProcesses
 
 if TYPE_CHECKING:
     from echod.scheduler.needs import NeedRules
@@ -66,7 +64,7 @@ class Lookout:
 
     def roster(self) -> Roster:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
-        return call((*self.projects.roots(), *project_list.expand(self.settings.projects)))
+        return call((*self.projects.roots(), *registry.expand(self.settings.projects)))
 
     def rules(self, project: Path) -> NeedRules:
         """What counts as work in a project."""

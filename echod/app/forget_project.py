@@ -11,10 +11,10 @@ from typing import Final
 from echod.errors import EchodError
 from echod.inbox.spool import Spool
 from echod.projects.worktrees import original
-from echod.state import purge as rows
+from echod.state import repair
 from echod.state.database import Database
-from echod.store import purge as journals
 from echod.store.engine import Engine
+from echod.store.journal import retention
 from echod.store.layout import STORE_DIRS, Store
 from echod.store.limits import EngineLimits
 
@@ -57,8 +57,8 @@ def kept(project: Path, journal: Path, database: Database | None, spool: Spool, 
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
     return Kept(
         changes=len(engine.history(stores)),
-        journal_bytes=sum(journals.journal_bytes(journal, store) for store in stores),
-        rows=0 if database is None else rows.count(database, str(project), [store.key for store in stores]),
+        journal_bytes=sum(retention.journal_bytes(journal, store) for store in stores),
+        rows=0 if database is None else repair.count(database, str(project), [store.key for store in stores]),
         events=_events(spool, project),
     )
 
@@ -85,8 +85,8 @@ def forget(project: Path, journal: Path, database: Database, spool: Spool) -> No
     """
     stores = stores_ever(project)
     for store in stores:
-        journals.forget(journal, store)
-    rows.forget(database, str(project), [store.key for store in stores])
+        retention.forget(journal, store)
+    repair.forget(database, str(project), [store.key for store in stores])
     database.release_space()
     spool.take(_events(spool, project))
 

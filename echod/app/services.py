@@ -1,4 +1,7 @@
-"""The composition root: what works on memories is built here and nowhere else; `lookout` has what only looks."""
+"""The composition root: what works on memories is built here and nowhere else; `lookout` has what only looks.
+
+When did the work last go on? Told by the steps of commits, asked by the heartbeat: a long job is not a stuck one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from pathlib import Path
 import psutil
 
 from echod.app.context import Lookout, make_lookout, still_runs
-from echod.daemon.progress import Progress
 from echod.inbox.inbox import Inbox, Rules
 from echod.jobs.observe import Desk
 from echod.paths import Paths, claude_home
@@ -23,13 +25,32 @@ from echod.settings.values import Settings
 from echod.state.entries import EntryLog
 from echod.state.hook_events import ObservedLog
 from echod.state.job import ProcessIdentity
+from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
 from echod.state.repair import Opened, open_checked
 from echod.state.workflow_log import WorkflowLog
+from echod.store.commit.steps import Step
 from echod.store.engine import Engine
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
+
+
+class Progress:
+    """The moment of the last step, on the clock that was given. Told and asked by different threads."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._at = monotonic()
+
+    def __call__(self, step: Step, /) -> None:
+        """A commit passes `step` now (`store.steps.Tracer`)."""
+        del step
+        self._at = self._monotonic()
+
+    @property
+    def at(self) -> float:
+        """Monotonic seconds of the last step; of the beginning before the first."""
+        return self._at
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from echod.cli.shell import Shell
 from echod.cli.text import paragraph
 from echod.daemon.main import me
 from echod.errors import EchodError
-from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
+from echod.jobs.base import Blocked, Deferred, Done, Failed, Outcome
 from echod.runtime.locks import worker_lock
 from echod.state.job import Job, JobKind, Need
+from echod.store.changes import Gate, open_gate
 from echod.store.layout import Role
-from echod.store.plan import Gate, open_gate
 
 _LOCK_SECONDS = 30.0
 

@@ -10,12 +10,12 @@ from echod.app.context import look_out
 from echod.cli.packs import look
 from echod.cli.shell import Shell
 from echod.cli.text import count, fitted, paragraph, plain
-from echod.contract.audit import AuditedEntry, AuditedPack, AuditReport
+from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
 from echod.contract.status import to_json
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
-from echod.memory.packs.provenance import FromProject, belongs_to, domain_of, domains_in, provenance
+from echod.memory.packs.elevation import FromProject, belongs_to, domain_of, domains_in, provenance
 from echod.packs.check import PackState
 from echod.store.layout import Role
 

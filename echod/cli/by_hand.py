@@ -16,8 +16,8 @@ from echod.errors import EchodError, UsageError
 
 if TYPE_CHECKING:
     from echod.scheduler.gate import Gatekeeper
+    from echod.store.changes import Gate
     from echod.store.layout import Store
-    from echod.store.plan import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _ask_at_a_terminal() -> None:
 def gate_of(shell: Shell, gatekeeper: Gatekeeper, project: Path) -> Gate:
     """The gate for a person's command: a workflow that runs holds it, that something just ended does not."""
     from echod.scheduler.gate import in_words
-    from echod.workflows.verdict import GateState
+    from echod.workflows.model import GateState
 
     def gate() -> str | None:
         verdict = gatekeeper.ask(project, shell.stores(project), shell.now())

@@ -10,9 +10,9 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, count, fitted, paragraph, short_path
-from echod.contract.config import ConfigReport, SettingInfo
+from echod.contract.commands import ConfigReport, SettingInfo
 from echod.contract.status import to_json
-from echod.settings import loader as config
+from echod.settings import loader
 from echod.settings.loader import Origin, Source
 
 _KEY_WIDTH = 31
@@ -55,7 +55,7 @@ def check(shell: Shell) -> None:
 
 def _in_force(shell: Shell) -> tuple[Origin, ...]:
     _ = shell.settings  # says what is doubtful, too
-    return config.origins(shell.paths.config_file, shell.environ)
+    return loader.origins(shell.paths.config_file, shell.environ)
 
 
 def _report(shell: Shell, found: Sequence[Origin]) -> ConfigReport:

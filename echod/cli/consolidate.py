@@ -17,17 +17,17 @@ from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain, short_path
 from echod.cli.upkeep import day_of, only_when_dry, roles_meant
 from echod.cli.wake import wake_daemon
-from echod.contract.consolidate import ConsolidationReport, PlannedFinding, PlannedFindings
+from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindings
 from echod.contract.status import to_json
-from echod.jobs.folding_in import Means, fold_in, foresee
+from echod.jobs.consolidate import Means, fold_in, foresee
 from echod.memory.consolidation.plan import Consolidation
+from echod.memory.consolidation.supersede import Doubt
 from echod.memory.document import parse
-from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.layout import MEMORY, Role
-from echod.store.plan import Gate
 from echod.store.session import RoleView
 
 _DOUBTS = {

@@ -14,7 +14,7 @@ import click
 from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
-from echod.contract.doctor import Check, CheckResult, DoctorReport
+from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.contract.status import to_json
 from echod.errors import ConfigurationError, Exit
 from echod.settings.values import Settings

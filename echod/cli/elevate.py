@@ -19,13 +19,12 @@ from echod.cli.wake import wake_daemon
 from echod.clock import local_day
 from echod.errors import UsageError
 from echod.jobs import elevate as elevating
-from echod.memory.packs.elevation import Elevated, Unfit, unfit
-from echod.memory.packs.names import DOMAINS
-from echod.memory.packs.provenance import field_of
+from echod.memory.packs.elevation import Elevated, Unfit, field_of, unfit
+from echod.memory.packs.manifest import DOMAINS
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.create import make_global
-from echod.store.plan import Gate
 
 _MANY = 50
 """With more entries than this the global memory costs every agent of every project more than it gives."""

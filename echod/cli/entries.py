@@ -16,7 +16,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.upkeep import day_of, known_facts
 from echod.clock import local_day
-from echod.contract.explain import ExplainReport, RuleInfo, TermsInfo
+from echod.contract.commands import ExplainReport, RuleInfo, TermsInfo
 from echod.contract.status import to_json
 from echod.inspection.entry_facts import note_entries
 from echod.memory.policy import Explanation, explain

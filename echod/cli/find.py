@@ -22,8 +22,7 @@ from echod.jobs.archives import Kept, archived_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
 from echod.memory.model import Block, Document
-from echod.store.commons import commons_of
-from echod.store.layout import Role, Store, roles_of
+from echod.store.layout import Role, Store, commons_of, roles_of
 
 _MOST_CANDIDATES = 20
 

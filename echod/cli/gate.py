@@ -9,7 +9,7 @@ import click
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, short_path
 from echod.contract.status import GateReport, to_json
-from echod.daemon.paused import MARKER
+from echod.status.collect import MARKER
 
 _WORDS = {
     "idle": "idle: its memory may be written now",
@@ -22,8 +22,7 @@ _RESTS = "idle: no workflow runs; but it is paused, so its memory is left alone"
 def show_gate(shell: Shell, path: Path, *, as_json: bool) -> None:
     """Print the verdict. The exit code is 0 whatever it is."""
     from echod.app.context import look_out
-    from echod.daemon.paused import pause_reasons
-    from echod.status.collect import gate_report
+    from echod.status.collect import gate_report, pause_reasons
 
     project = shell.project(path)
     now = shell.now()

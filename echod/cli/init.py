@@ -10,7 +10,7 @@ import click
 from echod.cli.shell import Shell
 from echod.cli.text import count, short_path
 from echod.errors import EchodError, UsageError
-from echod.plain_file import read_plain
+from echod.files import read_plain
 from echod.projects.settings import read_project_settings
 from echod.store import layout
 from echod.store.create import ROLES, create, missing

@@ -8,7 +8,7 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import WIDTH, fitted, moment, paragraph
-from echod.contract.jobs import JobReport, JobsReport
+from echod.contract.commands import JobReport, JobsReport
 from echod.contract.status import to_json
 from echod.state.job import Job, JobState
 
@@ -18,7 +18,7 @@ _INTERRUPTED = "interrupted"
 def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
     """Print the newest jobs, the newest first."""
     from echod.state.database import Database
-    from echod.state.queue_view import QueueView
+    from echod.state.job_rows import QueueView
 
     database = Database.open_reading(shell.paths.database)
     if database is None:

@@ -11,9 +11,9 @@ import click
 from echod.cli.by_hand import stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import moment, paragraph, plain, short_path
-from echod.contract.log import LogJob, LogReport
+from echod.contract.commands import LogJob, LogReport
 from echod.contract.status import to_json
-from echod.store.history import Done
+from echod.store.reader import Done
 
 
 def show_log(shell: Shell, path: Path | None, limit: int, *, as_json: bool) -> None:

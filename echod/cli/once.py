@@ -20,8 +20,8 @@ from echod.cli.text import WIDTH, count, fitted, moment, paragraph
 from echod.cli.wake import wake_daemon
 from echod.daemon.main import me
 from echod.errors import EchodError, Exit, UsageError
-from echod.jobs.kept_back import kept_back
-from echod.jobs.outcome import Blocked, Deferred, Done, Failed
+from echod.inspection.review import kept_back
+from echod.jobs.base import Blocked, Deferred, Done, Failed
 from echod.packs.manifests import agree
 from echod.projects.discovery import call
 from echod.runtime.locks import worker_lock

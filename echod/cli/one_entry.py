@@ -18,19 +18,18 @@ from echod.cli.wake import wake_daemon
 from echod.clock import local_day
 from echod.jobs import forget as forgetting
 from echod.jobs import restore as restoring
-from echod.jobs import set_layer as raising
+from echod.jobs import set_layer
 from echod.jobs.archives import Kept
-from echod.jobs.outcome import Outcome
-from echod.memory.layers import Layer
+from echod.jobs.base import Outcome
+from echod.memory.model import Layer
 from echod.memory.policy import Rule
-from echod.memory.policy.lines import entry_lines
 from echod.memory.policy.manual import Impossible, raised, taken_out
+from echod.memory.policy.scoring import entry_lines
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact_entry
 from echod.state.job import Job, JobKind
-from echod.store.commons import commons_of
-from echod.store.layout import Role
-from echod.store.plan import Gate
+from echod.store.changes import Gate
+from echod.store.layout import Role, commons_of
 from echod.store.session import RoleSession
 
 _OWN = (Layer.ETCHED, Layer.NOTES)
@@ -64,7 +63,7 @@ def raise_entry(shell: Shell, entry: str, layer: Layer, path: Path | None, wish:
         _doubts(found, before, layer)
 
     def run(_: House, session: RoleSession, job: Job, gate: Gate) -> Outcome:
-        return raising.run(job.id, session, found.id, layer, gate, shell.now)
+        return set_layer.run(job.id, session, found.id, layer, gate, shell.now)
 
     _carry_out(shell, JobKind.RAISE, found.role, run, wish)
 

@@ -21,19 +21,18 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.errors import UsageError
-from echod.jobs import packs as packing
-from echod.jobs.outcome import Blocked, Outcome
+from echod.jobs import packs
+from echod.jobs.base import Blocked, Outcome
 from echod.jobs.packs import Planned
-from echod.memory.packs.names import is_stack
+from echod.memory.packs.manifest import is_stack
 from echod.packs.check import PackState, state_of
-from echod.packs.installed import Installed
+from echod.packs.installed import Installed, PackRoom
 from echod.packs.manifests import agree
-from echod.packs.room import PackRoom
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.create import make_global
 from echod.store.errors import Busy
 from echod.store.layout import Role
-from echod.store.plan import Gate
 from echod.store.session import RoleSession
 
 Said = TypeVar("Said")
@@ -113,7 +112,7 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
         ask(f"Remove the doc pack {stack}{version}{edited.rstrip(',')}? Its text is archived.")
 
     def work(room: PackRoom, job: Job, session: RoleSession, gate: Gate) -> Outcome:
-        return packing.take(job.id, session, room.installed().pack(stack).raw, gate, shell.now)
+        return packs.take(job.id, session, room.installed().pack(stack).raw, gate, shell.now)
 
     carried = _carry_out(shell, stack, "a person removes it", work)
     shell.say(f"Removed the doc pack {stack}. Its text is in its archive:")
@@ -124,7 +123,7 @@ def remove(shell: Shell, stack: str, *, dry_run: bool, yes: bool) -> None:
 def _bring(shell: Shell, state: PackState, days: int, *, dry_run: bool, installs: bool) -> None:
     """Install or update; says what was done, and what a person's edits became. After `days` days a pack is stale."""
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        planned = _planned(lookout, state, packing.moment(shell.now))
+        planned = _planned(lookout, state, packs.moment(shell.now))
     if isinstance(planned, Blocked):
         raise NotDoneError(f"{planned.reason[:1].upper()}{planned.reason[1:].rstrip('.')}. Nothing was changed.")
     before = state.installed
@@ -136,8 +135,8 @@ def _bring(shell: Shell, state: PackState, days: int, *, dry_run: bool, installs
 
     def work(room: PackRoom, job: Job, session: RoleSession, gate: Gate) -> Outcome:
         # What is installed may have changed until the role was ours; the registries were read a moment ago.
-        now = state_of(room.installed().pack(state.stack), state.pack, packing.moment(shell.now), days)
-        return packing.put(job.id, session, now, gate, shell.now)
+        now = state_of(room.installed().pack(state.stack), state.pack, packs.moment(shell.now), days)
+        return packs.put(job.id, session, now, gate, shell.now)
 
     carried = _carry_out(shell, state.stack, "a person installs it" if installs else "a person updates it", work)
     shell.say("\n".join(told(state, planned, dry_run=False, installs=installs)))
@@ -148,9 +147,9 @@ def _bring(shell: Shell, state: PackState, days: int, *, dry_run: bool, installs
 def _planned(lookout: Lookout, state: PackState, now: datetime) -> Planned | Blocked:
     role = lookout.packs.role(state.stack)
     if state.installed.memory is None:
-        return packing.plan_for(state, None, None, now)
+        return packs.plan_for(state, None, None, now)
     with lookout.reader.only_look(role) as session:
-        return packing.plan_for(state, session.read().memory.data, packing.base_in(session, state), now)
+        return packs.plan_for(state, session.read().memory.data, packs.base_in(session, state), now)
 
 
 def _carry_out(shell: Shell, stack: str, reason: str, work: _Work) -> Carried:
@@ -197,7 +196,7 @@ def _state(shell: Shell, stack: str) -> tuple[PackState, int]:
     if not is_stack(stack):
         raise UsageError(f"{plain(stack)!r} is no name of a doc pack: a letter, then 1 to 63 letters, digits, - and _.")
     inventory, days = look(shell)
-    nothing = state_of(Installed(stack), None, packing.moment(shell.now), days)
+    nothing = state_of(Installed(stack), None, packs.moment(shell.now), days)
     return next((state for state in inventory.packs if state.stack == stack), nothing), days
 
 

@@ -11,9 +11,9 @@ from echod.cli.by_hand import stores_meant
 from echod.cli.packs_text import listed, stands
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, plain
-from echod.contract.packs import PacksReport
+from echod.contract.commands import PacksReport
 from echod.contract.status import to_json
-from echod.packs.inventory import Inventory, take_inventory
+from echod.packs.check import Inventory, take_inventory
 from echod.status.packs import pack_info
 
 

@@ -10,7 +10,7 @@ from echod.cli.text import paragraph, plain
 from echod.cli.upkeep import Planned, planned
 from echod.contract.status import RoleInfo
 from echod.errors import EchodError
-from echod.jobs.first_prune import takes_most
+from echod.inspection.review_items import takes_most
 from echod.projects.maintenance import only_on_request
 from echod.state.job import JobKind
 from echod.store.layout import Role

@@ -10,7 +10,7 @@ import click
 
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, short_path
-from echod.contract.projects import ProjectInfo, ProjectsReport
+from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import to_json
 from echod.projects.registry import Projects, expand
 

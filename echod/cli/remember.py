@@ -17,13 +17,12 @@ from echod.cli.wake import wake_daemon
 from echod.clock import local_day
 from echod.errors import UsageError
 from echod.jobs import remember as remembering
-from echod.memory.document import parse
+from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
-from echod.memory.new_file import new_memory_file
 from echod.memory.notes import Note, Unwritable, note_of, with_note
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.layout import Role
-from echod.store.plan import Gate
 
 _MOST_CHARACTERS = 20_000
 _FROM_INPUT = "-"

@@ -17,8 +17,8 @@ from echod.clock import local_day
 from echod.errors import EchodError, UsageError
 from echod.jobs import reset as resetting
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.layout import Role, Store, roles_of
-from echod.store.plan import Gate
 
 
 @dataclass(frozen=True, slots=True)

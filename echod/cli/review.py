@@ -14,19 +14,19 @@ from echod.cli.by_hand import Wish, agree, may_write, stores_meant
 from echod.cli.shell import Shell
 from echod.cli.text import count, moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract.review import ReviewItem, ReviewReport
+from echod.contract.commands import ReviewItem, ReviewReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
+from echod.inspection.review import kept_back
 from echod.inspection.review_items import FirstPrune, GivenBack, Item
-from echod.jobs import answer_review as answering
-from echod.jobs.folding_in import Means
-from echod.jobs.kept_back import kept_back
+from echod.jobs import answer_review
+from echod.jobs.consolidate import Means
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve
-from echod.state.answers import Answer
 from echod.state.job import Job, JobKind
+from echod.state.review_answers import Answer
 from echod.store import layout
+from echod.store.changes import Gate
 from echod.store.layout import Store
-from echod.store.plan import Gate
 
 
 def show_review(shell: Shell, path: Path | None, *, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def answer_items(shell: Shell, ids: Sequence[str], answer: Answer, path: Path | 
     """
     with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
         items = _named(_items(lookout, _near_and_far(shell, lookout, path), shell.now()), ids)
-    asks = not wish.yes and any(answering.changes_files(item, answer) for item in items)
+    asks = not wish.yes and any(answer_review.changes_files(item, answer) for item in items)
     shown = (line for item in items for line in (*_head(item, shell.now()), _change(item, answer)))
     shell.lay_out("\n".join(shown), needed=wish.dry_run or asks)
     if wish.dry_run:
@@ -97,13 +97,13 @@ def _named(items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
 
 
 def _answer(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) -> None:
-    if answering.changes_files(item, answer):
+    if answer_review.changes_files(item, answer):
         _do(shell, house, item, answer, force=force)
         return
     if isinstance(item.subject, FirstPrune) and answer is Answer.ACCEPTED:
         house.entries.let_go(item.role.store.key, [item.role.name])
         house.queue.wake_deferred(item.role.store.key, shell.now())
-    if answering.is_remembered(item, answer):
+    if answer_review.is_remembered(item, answer):
         house.entries.answers.note(item.role.store.key, [item.id], answer, shell.now())
     shell.say(f"{item.id}: {answer.value}.")
 
@@ -119,7 +119,7 @@ def _do(shell: Shell, house: House, item: Item, answer: Answer, *, force: bool) 
 
     def work(job: Job, gate: Gate) -> str:
         means = Means(job.id, house.engine, house.entries, gate, shell.now)
-        return done(answering.run(item, answer, means))
+        return done(answer_review.run(item, answer, means))
 
     asked = Asked(JobKind.REVIEW, item.role, f"a person {answer.value} {item.kind} {item.id}")
     shell.say(carry_out(shell, house, asked, work, force=force).told(item.id))

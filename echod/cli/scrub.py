@@ -15,7 +15,7 @@ from echod.cli.asked import Asked, carry_out
 from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
-from echod.contract.scrub import ScrubFile, ScrubPlace, ScrubReport
+from echod.contract.commands import ScrubFile, ScrubPlace, ScrubReport
 from echod.contract.status import to_json
 from echod.errors import EchodError, Exit
 from echod.inspection.secrets import Candidate, candidates, places_in
@@ -23,9 +23,9 @@ from echod.jobs import scrub as job
 from echod.memory.exposed_secrets import Place
 from echod.state.job import Job, JobKind
 from echod.store import layout
+from echod.store.changes import Gate
 from echod.store.git import tracking
 from echod.store.layout import Role, Store
-from echod.store.plan import Gate
 
 
 @dataclass(frozen=True, slots=True)

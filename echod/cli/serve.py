@@ -5,12 +5,12 @@ from __future__ import annotations
 import faulthandler
 import sys
 
-from echod import log
+from echod import log_setup
 from echod.cli.shell import Shell
 from echod.errors import ConfigurationError, StateError
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.runtime.locks import AlreadyRunningError
-from echod.service.places import LABEL
+from echod.service.paths import LABEL
 
 
 def serve(shell: Shell) -> None:
@@ -42,7 +42,7 @@ def serve(shell: Shell) -> None:
 def _log_to(shell: Shell, level: str) -> None:
     # launchd does not rotate what it collects, so there the log is a file of our own.
     file = shell.paths.log_file if _under_launchd(shell) else None
-    log.configure(level, sys.stderr, shell.environ, file=file)
+    log_setup.configure(level, sys.stderr, shell.environ, file=file)
 
 
 def _under_launchd(shell: Shell) -> bool:

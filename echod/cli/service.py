@@ -13,9 +13,8 @@ import click
 from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.text import paragraph, short_path
+from echod.service.base import Recorded, Service, record
 from echod.service.choose import service_for
-from echod.service.recorded import Recorded, record
-from echod.service.service import Service
 
 
 def install(shell: Shell, *, force: bool, dry_run: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from echod import paths
 from echod.cli.progress import Progress
 from echod.errors import UsageError
-from echod.logger import configure_before_first_line
+from echod.log import configure_before_first_line
 from echod.paths import is_text, not_text
 from echod.settings.values import Settings, nothing_is_set
 from echod.store import layout
@@ -64,25 +64,25 @@ class Shell:
         """
         if nothing_is_set(self.paths.config_file, self.environ):
             return Settings()
-        from echod.settings import loader as config
+        from echod.settings import loader
 
-        return config.load(self.paths.config_file, self.environ)
+        return loader.load(self.paths.config_file, self.environ)
 
     def _doubts(self) -> tuple[str, ...]:
         if nothing_is_set(self.paths.config_file, self.environ):
             return ()
-        from echod.settings import loader as config
+        from echod.settings import loader
 
         file = self.paths.config_file
-        return (*config.unknown_variables(self.environ), *config.untrusted_file(file, os.getuid()))
+        return (*loader.unknown_variables(self.environ), *loader.untrusted_file(file, os.getuid()))
 
     def _log_to_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""
 
         def configure() -> None:
-            from echod import log
+            from echod import log_setup
 
-            log.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
+            log_setup.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
 
         configure_before_first_line(configure)
 

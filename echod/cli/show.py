@@ -24,9 +24,8 @@ from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import History
-from echod.memory.policy.lines import document_lines, entry_lines
-from echod.store.commons import commons_of
-from echod.store.layout import Role, Store, findings_of, roles_of
+from echod.memory.policy.scoring import document_lines, entry_lines
+from echod.store.layout import Role, Store, commons_of, findings_of, roles_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from echod import __version__
 from echod.cli.shell import Shell
 from echod.cli.status_text import render
 from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, Warn, status_from_json, to_json
-from echod.daemon.alive import observe
-from echod.daemon.holder import lock_state
 from echod.errors import Exit, StateError
 from echod.paths import Paths
-from echod.runtime.heartbeat import Liveness, State, read
+from echod.runtime.heartbeat import Liveness, State, observe, read
+from echod.runtime.locks import lock_state
 
 _START_SECONDS = 3.0
 
@@ -59,7 +58,7 @@ def _kept_ready(shell: Shell, live: Liveness, now: float) -> StatusReport | None
 
 def _looked_up(shell: Shell, live: Liveness, now: float) -> StatusReport:
     from echod.app.context import look_out
-    from echod.daemon.counts import hand_on
+    from echod.inspection.counts import hand_on
     from echod.status.collect import Board
 
     beat = live.heartbeat

@@ -19,13 +19,13 @@ from echod.cli.text import moment, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.clock import local_day
 from echod.errors import UsageError
-from echod.jobs.pins import pin_what_came_back
+from echod.inspection.entry_facts import pin_what_came_back
 from echod.memory.model import Block
 from echod.packs.manifests import agree as agree_manifests
 from echod.state.job import Job, JobKind
-from echod.store.commons import commons_of, packs_store
-from echod.store.history import Done
-from echod.store.plan import Gate
+from echod.store.changes import Gate
+from echod.store.layout import commons_of, packs_store
+from echod.store.reader import Done
 from echod.store.undo import Preview
 
 _SHOWN_CHANGES = 12

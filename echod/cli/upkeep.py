@@ -17,7 +17,7 @@ from echod.cli.shell import Shell
 from echod.cli.text import count, paragraph, plain, short_path
 from echod.cli.wake import wake_daemon
 from echod.clock import local_day
-from echod.contract.plan import PlannedEntry, PlannedFile, PlanReport
+from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import facts_of
@@ -27,8 +27,8 @@ from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Action, Facts, Rule
 from echod.projects.maintenance import Care
 from echod.state.job import Job, JobKind
+from echod.store.changes import Gate
 from echod.store.layout import Role, Store, roles_of
-from echod.store.plan import Gate
 from echod.store.session import RoleView
 
 

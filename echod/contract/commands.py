@@ -1,10 +1,368 @@
-"""What `echod show` prints as JSON."""
+"""What `echod show` prints as JSON.
+
+What `echod audit` prints as JSON.
+
+What `echod config show` prints as JSON.
+
+What `echod consolidate --dry-run` prints as JSON.
+
+What `echod doctor` prints as JSON.
+
+What `echod explain` prints as JSON.
+
+What `echod jobs` prints as JSON.
+
+What `echod log` prints as JSON.
+
+What `echod packs list` and `echod packs status` prints as JSON.
+
+What `echod prune --dry-run` and `echod compress --dry-run` prints as JSON.
+
+What `echod projects` prints as JSON.
+
+What `echod review` prints as JSON.
+
+What `echod scrub` prints as JSON.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-from echod.contract.status import SCHEMA
+from echod.contract.status import SCHEMA, PackInfo
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedPack:
+    """An installed doc pack: how many entries it has, and how many of them it did not bring."""
+
+    name: str
+    version: str | None
+    installed_at: str | None
+    domains: tuple[str, ...]
+    entries: int
+    added: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedEntry:
+    """An entry of the global memory and where it comes from; `project` is None where its source does not say."""
+
+    id: str
+    title: str
+    domain: str
+    project: str | None
+    role: str | None
+    date: str | None
+    source: str | None
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """`echod audit`: where everything in the global memory comes from; `unknown` are entries that do not say it."""
+
+    packs: tuple[AuditedPack, ...] = ()
+    elevated: tuple[AuditedEntry, ...] = ()
+    unknown: tuple[AuditedEntry, ...] = ()
+    problems: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInfo:
+    """A setting in force; `source` is `default`, `file` or `variable`, `place` the line or variable that says it."""
+
+    key: str
+    value: Any
+    default: Any
+    source: str
+    place: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """`echod config show`: every setting, and where echod's own files are; `file` need not exist."""
+
+    file: str
+    state_directory: str
+    runtime_directory: str
+    settings: tuple[SettingInfo, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFinding:
+    """What would become of a finding, or of an entry because of one.
+
+    `action` is `add`, `duplicate` (the entry `id` says it already), `supersede` (the entry `id` goes to the archive)
+    or `review` (a person decides; `note` says what).
+    """
+
+    action: str
+    id: str
+    title: str
+    store: str
+    role: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFindings:
+    """What would become of a findings file: `consume`, `set-aside`, or `wait` (it is being written).
+
+    `left`: nothing becomes of any of the role. `note` says why.
+    """
+
+    action: str
+    name: str
+    store: str
+    role: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationReport:
+    """`echod consolidate --dry-run`."""
+
+    findings: tuple[PlannedFinding, ...] = ()
+    files: tuple[PlannedFindings, ...] = ()
+    schema: int = SCHEMA
+
+
+class CheckResult(StrEnum):
+    """`ok`: as it should be. `note`: worth knowing. `problem`: something does not work or is not as safe here."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that `echod doctor` looked at: a stable code, how it is, what to do, and the path it is about."""
+
+    code: str
+    result: CheckResult
+    text: str
+    fix: str
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """`echod doctor`; `healthy` if no check found a problem."""
+
+    healthy: bool
+    checks: tuple[Check, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class TermsInfo:
+    """What a score is made of, each 0..1."""
+
+    importance: float
+    relevance: float
+    recency: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """A rule as it concerns an entry. `applies_on` (a date) is null for rules of pressure, which have a `rank`."""
+
+    name: str
+    applies: bool
+    applies_on: str | None
+    rank: int | None
+    of: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainReport:
+    """`echod explain ENTRY`; `pinned` is the last day of the pin, dates are local."""
+
+    id: str
+    title: str
+    layer: str | None
+    protected: bool
+    pinned: str | None
+    score: float | None
+    terms: TermsInfo | None
+    action: str
+    verified: str
+    idle_days: int
+    references: int
+    store: str
+    role: str
+    rules: tuple[RuleInfo, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """A row of `echod jobs`."""
+
+    job: int
+    kind: str
+    store: str
+    role: str
+    state: str
+    attempts: int
+    reason: str
+    result: str
+    due: float
+    queued_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobsReport:
+    """`echod jobs`."""
+
+    jobs: tuple[JobReport, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class LogJob:
+    """A row of `echod log`: what one job changed. `job` is None for what was put right without one."""
+
+    job: int | None
+    kind: str
+    store: str
+    role: str
+    at: float
+    summary: str
+    undone_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """`echod log`."""
+
+    jobs: tuple[LogJob, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class PacksReport:
+    """`echod packs list` and `echod packs status`; `problems` are sentences about registries and manifests."""
+
+    packs: tuple[PackInfo, ...] = ()
+    problems: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What prune or compress would do with an entry; `rule` is None where it stays, `score` where none is asked for."""
+
+    id: str
+    title: str
+    layer: str | None
+    score: float | None
+    rule: str | None
+    action: str
+    store: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """What would become of a file: its lines now and then, its limit; `note` says why it stays too long, or is left."""
+
+    store: str
+    role: str
+    lines_before: int
+    lines_after: int
+    limit: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """`echod prune --dry-run` and `echod compress --dry-run`."""
+
+    entries: tuple[PlannedEntry, ...] = ()
+    files: tuple[PlannedFile, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInfo:
+    """A row of `echod projects`; not `registered` means that a glob in the settings matches it."""
+
+    path: str
+    registered: bool
+    missing: bool
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsReport:
+    """`echod projects`."""
+
+    projects: tuple[ProjectInfo, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A row of `echod review`: what it is, the headings it is about, and what each answer to it would change."""
+
+    id: str
+    store: str
+    role: str
+    kind: str
+    at: float
+    text: str
+    titles: tuple[str, ...]
+    accept: str
+    reject: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewReport:
+    """`echod review`."""
+
+    items: tuple[ReviewItem, ...] = ()
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubPlace:
+    """Where a secret stands in a file, and of which kind it is; `confirm`: its entry is etched or a note."""
+
+    line: int
+    kind: str
+    entry: str | None
+    confirm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubFile:
+    """A file with secrets as it was found, or one that could not be looked at (`problem`)."""
+
+    path: str
+    tracked: bool
+    places: tuple[ScrubPlace, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """`echod scrub`: what was found, how many places were cleared, and how many are left."""
+
+    project: str
+    files: tuple[ScrubFile, ...] = ()
+    stripped: int = 0
+    left: int = 0
+    schema: int = SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

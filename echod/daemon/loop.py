@@ -17,23 +17,20 @@ from queue import SimpleQueue
 from echod import __version__
 from echod.app.services import House
 from echod.contract.status import DaemonInfo, Severity, StatusReport, Warn, to_json
-from echod.daemon.clockjump import ClockJumps
-from echod.daemon.counts import hand_on
-from echod.daemon.debounce import Debounce
-from echod.daemon.leave import leave
+from echod.daemon.event_health import EventPipe
 from echod.daemon.notify import Notifier
-from echod.daemon.pipe import EventPipe
-from echod.daemon.room import has_room
 from echod.daemon.secret_scan import Exposure
 from echod.daemon.session_summaries import Summaries
-from echod.daemon.targets import Targets
-from echod.daemon.timers import Metronome
+from echod.daemon.timers import ClockJumps, Debounce, Metronome
+from echod.daemon.watcher import Targets
 from echod.daemon.worker_thread import UNAVAILABLE_SECONDS, Crew
 from echod.errors import StateError
-from echod.jobs.outcome import Done
-from echod.logger import get_logger
+from echod.files import leave
+from echod.inspection.counts import hand_on
+from echod.jobs.base import Done
+from echod.log import get_logger
 from echod.projects.discovery import Roster
-from echod.runtime.disk import kind_of, misses_remote_changes, read_mounts
+from echod.runtime.disk import has_room, kind_of, misses_remote_changes, read_mounts
 from echod.runtime.heartbeat import BEAT_SECONDS, Heart, Heartbeat
 from echod.runtime.locks import HeldLock
 from echod.runtime.wake import WakeFile
@@ -44,7 +41,7 @@ from echod.state.errors import DatabaseUnavailableError
 from echod.status.collect import Board
 from echod.store.layout import Store
 from echod.workflows import marker_directories
-from echod.workflows.verdict import GateState
+from echod.workflows.model import GateState
 
 log = get_logger(__name__)
 

@@ -16,22 +16,19 @@ from echod import __version__
 from echod.app.context import still_runs
 from echod.app.services import House, furnish
 from echod.contract.status import Severity, Warn
-from echod.daemon.clockjump import ClockJumps
-from echod.daemon.event_health import Canary
-from echod.daemon.holder import Holder
+from echod.daemon.event_health import Canary, EventPipe
+from echod.daemon.events import Sink
 from echod.daemon.loop import Identity, Loop
 from echod.daemon.notify import Notifier
-from echod.daemon.pipe import EventPipe
-from echod.daemon.sink import Sink
-from echod.daemon.timers import Metronome, Tick
+from echod.daemon.timers import ClockJumps, Metronome, Tick
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import Crew
 from echod.errors import ConfigurationError, EchodError, StateError
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.packs.manifests import agree
 from echod.paths import Paths
 from echod.runtime.heartbeat import Heart
-from echod.runtime.locks import HeldLock, daemon_lock, worker_lock
+from echod.runtime.locks import HeldLock, Holder, daemon_lock, worker_lock
 from echod.runtime.process import look_up
 from echod.runtime.wake import WakeFile
 from echod.settings.values import Settings

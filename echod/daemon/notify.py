@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from echod.logger import get_logger
+from echod.log import get_logger
 
 log = get_logger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from echod.contract.status import Severity, Warn
-from echod.daemon.debounce import Debounce
+from echod.daemon.timers import Debounce
 from echod.inspection.secrets import Scan
 from echod.store.layout import Store
 

@@ -9,13 +9,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from echod.daemon.leave import leave
+from echod.files import leave, read_plain
 from echod.hooks.summary import DIRECTORY, name_for
-from echod.logger import get_logger
-from echod.memory.limits import SIZE_LIMIT
+from echod.log import get_logger
+from echod.memory.model import SIZE_LIMIT
 from echod.memory.session_summary import summarise
 from echod.paths import PRIVATE_DIR
-from echod.plain_file import read_plain
 from echod.store import layout
 from echod.store.layout import Role, Store
 

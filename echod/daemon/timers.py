@@ -2,6 +2,17 @@
 
 An action sets an event or puts a mark, nothing slower: there is one thread for all of them. Nothing is stored, and
 "daily" is not decided here but from what was last done, so that a machine that slept catches up.
+
+When is a dirty store calm enough to look at? Pure: time comes in, nothing else is known.
+
+A mark waits until its store has been still for the quiet time, but never longer than the cap after the first
+mark, so that a writer without pauses cannot keep a store from being looked at. A store that takes long to look at may
+be given a rest, which nothing shortens.
+
+Did the wall clock jump, or the machine sleep? Pure: both clocks' times come in.
+
+The monotonic clock neither jumps nor (on Linux) runs while the machine sleeps, so either shows as a difference
+between the two. Whatever is scheduled by the wall clock has to be scheduled again then.
 """
 
 from __future__ import annotations
@@ -9,14 +20,88 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from echod.logger import get_logger
+from echod.log import get_logger
+
+Key = TypeVar("Key")
+
+
+@dataclass(slots=True)
+class _Mark:
+    first: float
+    last: float
+
+
+class Debounce(Generic[Key]):
+    """Marks, each due `quiet_seconds` after its last and at most `max_seconds` after its first repetition.
+
+    Times are seconds of any clock that does not jump. A clock that goes back only makes a mark due sooner.
+    """
+
+    def __init__(self, quiet_seconds: float, max_seconds: float) -> None:
+        self._quiet = quiet_seconds
+        self._max = max(max_seconds, quiet_seconds)
+        self._marks: dict[Key, _Mark] = {}
+        self._rests: dict[Key, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def mark(self, key: Key, now: float) -> None:
+        """Something happened to `key` at `now`."""
+        mark = self._marks.setdefault(key, _Mark(now, now))
+        mark.last = now
+
+    def rest(self, key: Key, until: float) -> None:
+        """`key` is not due before `until`, whatever happens to it."""
+        self._rests[key] = until
+
+    def ready(self, now: float) -> tuple[Key, ...]:
+        """The keys that are due, those marked first before the others; they are no longer marked."""
+        self._rests = {key: until for key, until in self._rests.items() if until > now}
+        due = [key for key in self._marks if self._due(key) <= now]
+        for key in due:
+            del self._marks[key]
+        return tuple(due)
+
+    def next_due(self) -> float | None:
+        """When the next key is due, if nothing else happens; None if none is marked."""
+        return min(map(self._due, self._marks), default=None)
+
+    def _due(self, key: Key) -> float:
+        mark = self._marks[key]
+        calm = min(mark.last + self._quiet, mark.first + self._max)
+        return max(calm, self._rests.get(key, calm))
+
+
+JUMP_SECONDS = 30.0
+"""A difference beyond this is a jump; time servers slew smaller ones."""
+
+
+class ClockJumps:
+    """Compares both clocks at each call. Times are seconds."""
+
+    def __init__(self, wall: float, monotonic: float, threshold: float = JUMP_SECONDS) -> None:
+        self._offset = wall - monotonic
+        self._threshold = threshold
+
+    def jumped(self, wall: float, monotonic: float) -> float | None:
+        """By how many seconds the wall clock ran ahead (or, negative, fell back) since the last jump, or None.
+
+        Slow drift adds up, so that it cannot hide; once reported, the new difference is the normal one.
+        """
+        ahead = wall - monotonic - self._offset
+        if abs(ahead) <= self._threshold:
+            return None
+        self._offset += ahead
+        return ahead
+
 
 log = get_logger(__name__)
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from queue import SimpleQueue
 
 from echod.errors import EchodError
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.runtime.locks import WorkerBusyError
 from echod.scheduler.worker import Finished, Worker
 from echod.state.errors import DatabaseUnavailableError

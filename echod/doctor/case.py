@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.contract.doctor import Check, CheckResult
+from echod.contract.commands import Check, CheckResult
 from echod.paths import Paths
 from echod.settings.values import Settings
 

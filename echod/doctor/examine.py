@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from echod.app.context import look_out
-from echod.contract.doctor import Check, CheckResult, DoctorReport
+from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.doctor.case import Case, command, note, problem
-from echod.doctor.directories import check_directories
-from echod.doctor.installation import check_installation
-from echod.doctor.machine import check_daemon, check_database, check_settings, check_watching
+from echod.doctor.machine import (
+    check_daemon,
+    check_database,
+    check_directories,
+    check_installation,
+    check_settings,
+    check_watching,
+)
 from echod.doctor.projects import check_missing, check_project, check_without_store
 from echod.errors import EchodError
 from echod.projects.discovery import Roster, call
 from echod.projects.registry import Projects, expand
 from echod.store.layout import Store
-from echod.workflows.verdict import Verdict
+from echod.workflows.model import Verdict
 
 
 def examine(case: Case, only: Path | None) -> DoctorReport:

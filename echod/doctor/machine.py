@@ -1,26 +1,151 @@
-"""What the service works with: settings, database, the daemon itself, and the kernel's limits for watching."""
+"""What the service works with: settings, database, the daemon itself, and the kernel's limits for watching.
+
+Which echod is this, does the shell find the same one, and who starts the service?
+
+echod's own two directories: are they there, private, ours, local, and is there room?
+"""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import platform as python_platform
+import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from echod.contract.doctor import Check
-from echod.daemon.alive import observe
+from echod.contract.commands import Check
 from echod.doctor.case import Case, command, fine, note, problem
-from echod.errors import ConfigurationError, StateError
-from echod.runtime.heartbeat import State
+from echod.errors import ConfigurationError, StateError, reason_of
+from echod.runtime.disk import LEAST_FREE_BYTES, free_bytes, kind_of, misses_remote_changes
+from echod.runtime.heartbeat import State, observe
+from echod.service.base import ServiceError, record
+from echod.service.choose import service_for
 from echod.service.paths import how_to_help, how_to_restart
-from echod.settings import loader as config
-from echod.state import repair as rescue
-from echod.state.damaged import damaged_copies
+from echod.settings import loader
+from echod.state import repair
 from echod.state.database import Database
 from echod.state.errors import DatabaseDamagedError
+from echod.state.repair import damaged_copies
 from echod.store.layout import Store
 from echod.workflows import marker_directories
+
+
+def check_installation(case: Case) -> Iterator[Check]:
+    """The version, the command on the PATH, and the service."""
+    yield fine("version", f"echod {case.version}, Python {python_platform.python_version()}.", case.python)
+    yield _command(case)
+    yield from _service(case)
+
+
+def _command(case: Case) -> Check:
+    ours = case.python.parent / "echod"
+    found = shutil.which("echod", path=case.environ.get("PATH", ""))
+    if found is None:
+        return note(
+            "command",
+            "No echod is on the PATH, so other shells and the hooks of agents do not find it.",
+            f"Put {case.python.parent} on the PATH, or link {ours} into a directory that is.",
+        )
+    if ours.exists() and os.path.realpath(found) != os.path.realpath(ours):
+        return problem(
+            "command",
+            f"The echod on the PATH is another installation than this one ({ours}).",
+            "Remove one of the two, or put the right one first on the PATH.",
+            Path(found),
+        )
+    return fine("command", "It is the echod that the PATH leads to.", Path(found))
+
+
+def _service(case: Case) -> Iterator[Check]:
+    try:
+        service = service_for(case.platform, case.paths, case.version, case.environ)
+        standing = service.standing(record(case.python, case.environ))
+    except ServiceError as error:
+        yield note("service", str(error))
+        return
+    if not standing.installed:
+        yield note(
+            "service",
+            "The service is not installed, so nothing starts echod at login.",
+            "Install it with: echod service install; or let another supervisor run: echod run",
+        )
+        return
+    if not standing.current:
+        yield problem(
+            "service-outdated",
+            "The service file is not what this installation would write: echod was moved or upgraded, its environment "
+            "changed, or somebody edited the file.",
+            "Renew it with: echod service install",
+            standing.file,
+        )
+    if standing.active is None:
+        yield note("service", f"Nobody says whether the service runs. {standing.detail}", "", standing.file)
+    elif not standing.active:
+        yield problem(
+            "service-inactive",
+            f"The service is installed but does not run ({standing.detail}).",
+            "Start it with: echod service start; see why it ended with: echod service logs",
+            standing.file,
+        )
+    elif standing.current:
+        yield fine("service", "The service is installed, up to date and runs.", standing.file)
+
+
+_OTHERS = 0o077
+_MIB = 1 << 20
+
+
+def check_directories(case: Case) -> Iterator[Check]:
+    """The state and the runtime directory."""
+    yield from _directory(case, "state", case.paths.state)
+    yield from _directory(case, "runtime", case.paths.runtime)
+
+
+def _directory(case: Case, name: str, path: Path) -> Iterator[Check]:
+    code = f"{name}-directory"
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        yield note(code, f"There is no {name} directory yet; the first start makes it.", "", path)
+        return
+    except OSError as error:
+        yield problem(code, f"The {name} directory cannot be looked at: {reason_of(error)}.", _set(name), path)
+        return
+    found = list(_wrong(case, name, path, status))
+    yield from found
+    if not found:
+        kind = kind_of(Path(os.path.realpath(path)), case.mounts)
+        where = f", on {kind}" if kind else ""
+        yield fine(code, f"The {name} directory is private and writable{where}.", path)
+
+
+def _wrong(case: Case, name: str, path: Path, status: os.stat_result) -> Iterator[Check]:
+    code = f"{name}-directory"
+    if not stat.S_ISDIR(status.st_mode):
+        yield problem(code, f"Something else stands where the {name} directory should.", _set(name), path)
+        return
+    if status.st_uid != case.uid:
+        yield problem(code, f"The {name} directory belongs to another user.", _set(name), path)
+    if status.st_mode & _OTHERS:
+        yield problem(code, f"Other users may look into the {name} directory.", command("chmod", 700, path), path)
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        yield problem(code, f"The {name} directory cannot be read or written.", command("chmod", 700, path), path)
+    kind = kind_of(Path(os.path.realpath(path)), case.mounts)
+    if misses_remote_changes(kind):
+        text = f"The {name} directory is on {kind}, where locks and the database cannot be relied upon."
+        yield problem(code, text, _set(name), path)
+    free = free_bytes(path)
+    if free is not None and free < LEAST_FREE_BYTES:
+        text = f"Only {free // _MIB} MiB are free where the {name} directory is."
+        yield problem("disk-full", text, "Free some space; echod goes on by itself then.", path)
+
+
+def _set(name: str) -> str:
+    return f"Mend it, or set ECHOD_{name.upper()}_DIR to a local directory of your own and install the service again."
+
 
 _INOTIFY = Path("/proc/sys/fs/inotify")
 _OWN_WATCHES = 8
@@ -33,13 +158,13 @@ _AMPLE = 4
 def check_settings(case: Case) -> Iterator[Check]:
     """The settings file and the variables."""
     try:
-        config.load(case.paths.config_file, case.environ)
+        loader.load(case.paths.config_file, case.environ)
     except ConfigurationError as error:
         yield problem("settings", str(error), "Correct that; the service does not start with it.")
     else:
         there = case.paths.config_file.exists()
         yield fine("settings", "The settings are valid." if there else "There is no settings file; defaults hold.")
-    for warning in config.unknown_variables(case.environ):
+    for warning in loader.unknown_variables(case.environ):
         yield note("settings-unknown", warning, "Unset it, or correct its name.")
 
 
@@ -51,7 +176,7 @@ def check_database(case: Case) -> Iterator[Check]:
             yield note("database", "Nothing was recorded yet; the first start makes the database.")
         else:
             with database:
-                rescue.check(database)
+                repair.check(database)
             yield fine("database", "The state database is sound.", case.paths.database)
     except DatabaseDamagedError as error:
         yield problem("database", str(error), _start_anew(case), case.paths.database)

@@ -1,6 +1,8 @@
 """The registered projects: are they there, may echod read and write their memory, and what is weaker there?
 
 Never writes into a project. What a file system can do is tried out in the state directory, if that is on the same one.
+
+Does a project's `.gitignore` name its memory? Git is not asked: it would run what a repository configures.
 """
 
 from __future__ import annotations
@@ -11,20 +13,41 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from echod.contract.doctor import Check
+from echod.contract.commands import Check
 from echod.doctor.case import Case, command, fine, note, problem
-from echod.doctor.ignored import ignored_by
 from echod.errors import reason_of
+from echod.files import read_plain
 from echod.memory.document import parse
-from echod.memory.limits import SIZE_LIMIT
-from echod.memory.model import Unreadable
-from echod.plain_file import read_plain
+from echod.memory.model import SIZE_LIMIT, Unreadable
 from echod.projects.settings import read_project_settings
 from echod.runtime.disk import kind_of, misses_remote_changes
 from echod.store import layout
 from echod.store.capabilities import Capabilities, probe
 from echod.store.layout import Role, Store
-from echod.workflows.verdict import Verdict
+from echod.workflows.model import Verdict
+
+_LARGEST_BYTES = 1024 * 1024
+
+
+def ignored_by(store: Store) -> str | None:
+    """The line of the project's own `.gitignore` that names the store or a directory above it, if there is one.
+
+    Patterns with wildcards are not understood; neither are the files of other directories and of the user.
+    """
+    below = store.root.relative_to(store.project)
+    names = {part.as_posix() for part in (below, *below.parents) if part != Path()}
+    for line in _lines(store.project / ".gitignore"):
+        if line.strip().strip("/") in names:
+            return line.strip()
+    return None
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return [] if file.is_symlink() else read_plain(file, _LARGEST_BYTES).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+
 
 _OTHERS_WRITE = 0o022
 _IDLE_WORDS = {"idle": "no workflow runs", "quiet": "it was just at work", "active": "a workflow runs"}

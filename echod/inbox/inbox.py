@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from echod.inbox.spool import Spool, Spooled
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.memory.observations import Drop, Observation, observe, task_of
 from echod.projects.worktrees import original
 from echod.state.hook_events import ObservedLog

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.hooks import spool as written
-from echod.logger import get_logger
-from echod.plain_file import read_plain
+from echod.files import read_plain
+from echod.hooks import spool
+from echod.log import get_logger
 
 log = get_logger(__name__)
 
@@ -24,11 +24,11 @@ _ABANDONED_SECONDS = 3600.0
 _NANOSECONDS = 1e9
 
 REASONS = {
-    written.FULL: "the spool was full; the service did not run for long",
-    written.TOO_LARGE: "the event was larger than 1 MiB",
-    written.EMPTY: "the event was empty",
-    written.NOT_WRITTEN: "the spool could not be written",
-    written.UNKNOWN: "a hook was called for an event that is not known",
+    spool.FULL: "the spool was full; the service did not run for long",
+    spool.TOO_LARGE: "the event was larger than 1 MiB",
+    spool.EMPTY: "the event was empty",
+    spool.NOT_WRITTEN: "the spool could not be written",
+    spool.UNKNOWN: "a hook was called for an event that is not known",
 }
 
 
@@ -67,7 +67,7 @@ class Spool:
             OSError: it cannot be read; if it is gone (FileNotFoundError) another process took it.
         """
         try:
-            event = json.loads(read_plain(self._directory / spooled.name, written.LARGEST_EVENT_BYTES))
+            event = json.loads(read_plain(self._directory / spooled.name, spool.LARGEST_EVENT_BYTES))
         except (ValueError, RecursionError):
             return None
         except OSError as error:
@@ -93,7 +93,7 @@ class Spool:
     def sweep(self, now: float) -> None:
         """Remove what hooks that were killed left unfinished, once it is an hour old at `now`."""
         try:
-            unfinished = [path for path in self._directory.iterdir() if path.name.endswith(written.UNFINISHED)]
+            unfinished = [path for path in self._directory.iterdir() if path.name.endswith(spool.UNFINISHED)]
             for path in unfinished:
                 if now - path.stat().st_mtime > _ABANDONED_SECONDS:
                     path.unlink()
@@ -105,7 +105,7 @@ class Spool:
     def dropped(self) -> Mapping[str, int]:
         """How many events hooks could not spool since ever, by reason in words."""
         try:
-            letters = Counter(read_plain(self._directory / written.DROPPED, 2 * written.LARGEST_COUNT).decode())
+            letters = Counter(read_plain(self._directory / spool.DROPPED, 2 * spool.LARGEST_COUNT).decode())
         except (OSError, ValueError):
             return {}
         return {reason: letters[letter] for letter, reason in REASONS.items() if letters[letter]}

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.files import Remembered, Stamp, plain_stamp
-from echod.inspection.counts import Counted
-from echod.jobs.documents import read_document
-from echod.memory.layers import Layer
+from echod.inspection.counts import Counted, read_document
+from echod.memory.model import SIZE_LIMIT, Layer
 from echod.store.layout import Role
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def entries_of(role: Role, document: Document) -> Mapping[str, Seen]:
 def seen_stamp(file: Path) -> Stamp | None:
     """The stamp of a plain file of a size that is read; None for anything else, and where that cannot be seen."""
     try:
-        return plain_stamp(file)
+        return plain_stamp(file, SIZE_LIMIT)
     except OSError:
         return None
 

@@ -1,31 +1,204 @@
 """Everything that waits for a person in a store, less what was answered.
 
 Looks only. Where single items come from is told in `review_sources`, what an answer does in `answering`.
+
+Findings that wait for a person: their consolidation was undone, and the same is not done again unasked.
+
+Where single review items come from: what agents asked for, what reads badly, what was set aside.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 
 from echod.clock import local_day
-from echod.files import Remembered
-from echod.inspection.counts import Counted
-from echod.inspection.entries import Glance, Looks, entries_of, seen_stamp
-from echod.inspection.review_items import FirstPrune, GivenBack, Item, Kind, Told, first_prune_id, item_id
-from echod.jobs.documents import read_document
-from echod.jobs.first_prune import held_until, takes_most
-from echod.jobs.kept_back import KeptBack
-from echod.jobs.review_sources import claim, replacements, set_aside, suspicious
+from echod.errors import EchodError
+from echod.files import Remembered, Stamp, read_plain
+from echod.inspection.counts import Counted, read_document
+from echod.inspection.entries import Glance, Looks, Seen, entries_of, seen_stamp
+from echod.inspection.review_items import (
+    Claim,
+    FirstPrune,
+    GivenBack,
+    Item,
+    Kind,
+    Replaced,
+    SetAside,
+    Suspicious,
+    Told,
+    first_prune_id,
+    held_until,
+    item_id,
+    takes_most,
+)
+from echod.log import get_logger
+from echod.memory.consolidation.supersede import Doubt
+from echod.memory.model import SIZE_LIMIT, Layer
 from echod.projects.maintenance import Care
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.state.review_answers import About
+from echod.store import layout
 from echod.store.journal.notices import CLAIM, Notes, Question
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, before_set_aside
+from echod.store.reader import Reader
+from echod.store.snapshot import digest
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBack:
+    """A findings file that was given back.
+
+    Attributes:
+        since: when it was given back (Unix seconds).
+        digest: its content.
+        by: the job that undid its consolidation; None where several did so in this role, or it is forgotten.
+    """
+
+    role: Role
+    path: Path
+    since: float
+    digest: str
+    by: int | None
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in a sentence."""
+        return f"{self.path.name} is not folded in again: a person took back what it gave."
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about it."""
+        project = shlex.quote(str(self.role.store.project))
+        command = f"consolidate {project} --role {self.role.name}" if self.by is None else f"undo {self.by}"
+        return f"Change or delete the file; or fold it in as it is with: echod {command}"
+
+
+def kept_back(reader: Reader, notes: Notes) -> tuple[KeptBack, ...]:
+    """The findings of a store that wait for a person, by role and name. `notes` are the store's. Writes nothing.
+
+    A role that cannot be read now is left out; that it cannot is told elsewhere.
+    """
+    found: list[KeptBack] = []
+    for role in notes.gave_back:
+        try:
+            found += _of_role(reader, role)
+        except EchodError as error:
+            log.info("role_not_readable_now", role=str(role.path), reason=str(error))
+    return tuple(found)
+
+
+def _of_role(reader: Reader, role: Role) -> list[KeptBack]:
+    if not os.path.lexists(role.path):
+        return []
+    view = reader.peek(role)
+    left = [findings for findings in view.findings if findings.digest in view.undone]
+    if not left:
+        return []
+    done = [d for d in reader.history([role.store]) if d.role == role and d.kind == JobKind.UNDO]
+    undos = {d.job for d in done if d.undone_by is None}
+    by = undos.pop() if len(undos) == 1 else None
+    return [
+        KeptBack(role, role.path / findings.path.name, findings.mtime_ns / 1e9, findings.digest or "", by)
+        for findings in left
+    ]
+
+
+_GIVEN_BY_A_PERSON = frozenset({Layer.ETCHED, Layer.NOTES})
+
+_BECAUSE: Mapping[str, str] = {
+    Doubt.SEVERAL: "it is not the only one of that title",
+    Doubt.NEWER: "it is newer",
+    Doubt.PINNED: "it was pinned",
+    Doubt.STUCK: "a code block or comment above it is never closed",
+}
+
+
+def claim(role: Role, question: Question, entry: Seen) -> Iterator[Item]:
+    """That an agent claims a layer for an entry, unless a person gave one.
+
+    The item keeps its id though the entry's changes, so that an answer holds; the same is so for replacements.
+    """
+    if entry.layer is None or entry.layer in _GIVEN_BY_A_PERSON:
+        return
+    layer = Layer(question.wanted)
+    text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
+    identity = item_id(role, Kind.CLAIM, question.entry, layer.value, entry.says)
+    yield Item(identity, role, Kind.CLAIM, question.at, text, (entry.title,), Claim(entry.id, layer))
+
+
+def replacements(role: Role, question: Question, entry: Seen, entries: Mapping[str, Seen]) -> Iterator[Item]:
+    """Each entry that another one says it replaces; or that there is none."""
+    others = [other for other in entries.values() if other.plain_title == question.wanted and other.id != entry.id]
+    for other in others:
+        why = _why(other, question)
+        text = f"{entry.title!r} ({entry.id}) says that it replaces this entry, which stayed because {why}."
+        identity = item_id(role, Kind.SUPERSEDES, question.entry, entry.says, other.id, other.says)
+        yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (other.title,), Replaced(other.id))
+    if not others and question.doubt == Doubt.NONE:
+        text = f"This entry says that it replaces {question.wanted!r}, but no entry has that title."
+        identity = item_id(role, Kind.SUPERSEDES, question.entry, question.wanted)
+        yield Item(identity, role, Kind.SUPERSEDES, question.at, text, (entry.title,), Told())
+
+
+def _why(other: Seen, question: Question) -> str:
+    if other.layer is None or other.layer in _GIVEN_BY_A_PERSON:
+        return f"it is {other.layer.value if other.layer else 'of an unknown layer'}"
+    return _BECAUSE.get(question.doubt, "it came later")
+
+
+def suspicious(role: Role, glance: Glance) -> Iterator[Item]:
+    """The entries that read like instructions to agents."""
+    for entry in glance.suspicious:
+        text = f"An entry reads like an instruction to agents ({entry.phrase}); read it, and reject it if it is one."
+        identity = item_id(role, Kind.SPEAKS_TO_AGENTS, entry.id, entry.title, entry.says)
+        yield Item(identity, role, Kind.SPEAKS_TO_AGENTS, glance.at, text, (entry.title,), Suspicious(entry.id))
+
+
+def set_aside(role: Role, known: Remembered[Item]) -> Iterator[Item]:
+    """The findings files in a role's quarantine; one that is the same as in `known` is not read again."""
+    directory = role.path / layout.QUARANTINE
+    try:
+        names = os.listdir(directory)  # noqa: PTH208  mostly there is none, and paths cost more than the look
+    except OSError:
+        return
+    if directory.is_symlink():
+        return
+    for path in sorted(directory / name for name in names if not name.startswith(".")):
+        stamp = None if path.name == layout.REASONS else seen_stamp(path)
+        if stamp is None:
+            continue
+        with suppress(OSError):  # gone since
+            yield known.of(path, stamp, partial(_one, role, path, stamp))
+
+
+def _one(role: Role, path: Path, stamp: Stamp) -> Item:
+    # Slow to load, and quarantines are mostly empty.
+    from echod.memory.document import parse  # noqa: PLC0415
+    from echod.memory.model import Unreadable  # noqa: PLC0415
+
+    data = read_plain(path, SIZE_LIMIT)
+    name = before_set_aside(path.name)
+    if layout.AGENT_FINDINGS.fullmatch(name) is None:
+        problem: str | None = "its name is not that of a findings file"
+    else:
+        read = parse(data)
+        problem = read.reason if isinstance(read, Unreadable) else None
+    text = f"{path.name} was set aside in quarantine. " + ("It can be read now." if problem is None else problem)
+    subject = SetAside(path.name, name, digest(data), problem)
+    identity = item_id(role, Kind.QUARANTINED, path.name, subject.digest)
+    return Item(identity, role, Kind.QUARANTINED, stamp[2] / 1e9, text, (), subject)
+
 
 _About = tuple[Question, str]
 """A question, and the id that the entry that it is about had at the last look at its file."""
@@ -121,7 +294,7 @@ class Review:
         entries = entries_of(role, document)
         moves: Mapping[str, str] = {}
         if self._entries is not None:
-            from echod.memory.presence import present_in  # noqa: PLC0415  slow to load, and questions are rare
+            from echod.memory.entry_matching import present_in  # noqa: PLC0415  slow to load, and questions are rare
 
             moves = self._entries.moves(role.store.key, role.name, present_in(role.name, document))
         for question, identity in questions:

@@ -1,4 +1,7 @@
-"""What waits for a person, as values: what it is, and what an answer to it would change."""
+"""What waits for a person, as values: what it is, and what an answer to it would change.
+
+The first prune of a memory file: if it would take most of the file it waits for a day, for a person to look.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.store.layout import Role
 
 _DIGITS = 8
@@ -157,3 +160,21 @@ def item_id(role: Role, kind: str, *says: object) -> str:
 def first_prune_id(role: Role) -> str:
     """The id of the item about a role's held first prune. It says the same until a person prunes the file."""
     return item_id(role, Kind.FIRST_PRUNE)
+
+
+HOLD_SECONDS = 86_400.0
+"""How long the first prune of a memory file waits for a person if it takes more than half of the file."""
+
+
+def takes_most(lines_before: int, lines_after: int) -> bool:
+    """Whether a prune takes so much of a file that the first one waits for a person."""
+    return 2 * lines_after < lines_before
+
+
+def held_until(since: float, now: float) -> float | None:
+    """Until when a first prune waits that was first held at `since` (Unix seconds); None: no longer at `now`.
+
+    A clock that was set back must not hold it for longer than a day.
+    """
+    until = since + HOLD_SECONDS
+    return until if since <= now < until else None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.files import Stamp, stamp_of
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.memory.exposed_secrets import Place, find_places
-from echod.memory.limits import SIZE_LIMIT
+from echod.memory.model import SIZE_LIMIT
 from echod.store import layout
 from echod.store.layout import Role, Store
 

@@ -7,18 +7,16 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from echod.inspection.review_items import Claim, FirstPrune, GivenBack, Item, Replaced, SetAside, Suspicious
-from echod.jobs import forget as forgetting
-from echod.jobs import set_layer as raising
-from echod.jobs.base import Proposal, carry_out
-from echod.jobs.folding_in import Means, fold_in
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs import forget, set_layer
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out
+from echod.jobs.consolidate import Means, fold_in
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
-from echod.state.answers import Answer
 from echod.state.job import JobKind
+from echod.state.review_answers import Answer
 from echod.store import layout
 from echod.store.changes import ChangeSet, Consume, Origin, Write
-from echod.store.findings_names import kept_at, restored_name
+from echod.store.layout import kept_at, restored_name
 from echod.store.session import RoleSession, RoleView
 
 
@@ -45,11 +43,11 @@ def run(item: Item, answer: Answer, means: Means) -> Outcome:
     with means.engine.open_role(item.role) as session:
         match item.subject, answer:
             case Claim(entry, layer), Answer.ACCEPTED:
-                return raising.run(means.job, session, entry, layer, means.gate, means.clock)
+                return set_layer.run(means.job, session, entry, layer, means.gate, means.clock)
             case Replaced(entry), Answer.ACCEPTED:
-                return forgetting.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.SUPERSEDED)
+                return forget.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.SUPERSEDED)
             case Suspicious(entry), Answer.REJECTED:
-                return forgetting.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.FORGOTTEN)
+                return forget.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.FORGOTTEN)
             case SetAside() as aside, Answer.ACCEPTED:
                 return _put_back(aside, session, means)
             case GivenBack(name, digest), Answer.REJECTED:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
 
+from echod.files import read_plain
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
 from echod.memory.policy.archive import PRUNED, REMOVED
 from echod.memory.redact import redact_entry
-from echod.plain_file import read_plain
 from echod.store.changes import Append
 from echod.store.errors import told
 from echod.store.layout import Role

@@ -1,4 +1,7 @@
-"""From a plan to a commit: the part that jobs which plan from what a role holds have in common."""
+"""From a plan to a commit: the part that jobs which plan from what a role holds have in common.
+
+How a run of a job ended, in words for the person.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,45 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.clock import local_day
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.store import layout
-from echod.store.changes import ChangeSet
-from echod.store.plan import Committed, Gate
+from echod.store.changes import ChangeSet, Committed, Gate
 from echod.store.session import RoleSession, RoleView
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It did what there was to do; `changed` is false where there was nothing (or nothing may be written)."""
+
+    summary: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """It has to wait: `reason` says for what, `until` (Unix seconds) when to look again at the latest."""
+
+    reason: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Trying again is pointless until the input changes; a person may have to act."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It went wrong; it will be tried again with growing pauses."""
+
+    error: str
+
+
+Outcome = Done | Deferred | Blocked | Failed
+
 
 RETRY_SECONDS = 10.0
 _PLANS = 5

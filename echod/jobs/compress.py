@@ -8,15 +8,13 @@ from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import facts_of_knowledge
 from echod.jobs.archives import pruned
-from echod.jobs.base import Proposal, carry_out, without_knowledge
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, without_knowledge
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import CompressPlan, Facts, Policy, plan_compress
 from echod.state.entries import EntryLog
 from echod.store import layout
-from echod.store.changes import ChangeSet, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Write
 from echod.store.session import RoleSession, RoleView
 
 

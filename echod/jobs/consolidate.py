@@ -1,19 +1,28 @@
 """The consolidate job: fold the findings of a role into its memory file.
 
 What becomes of each finding is decided by `echod.memory.consolidation.plan`; this module reads, asks, and commits.
+
+What findings files say, kept from the moment they were understood until they are folded in.
+
+To understand a file takes time that grows with it. The writers' lock must not be held meanwhile, so a job reads ahead
+of taking it; and a file that is taken up by parts is understood once, not for each part.
+
+Folding in the findings that a person chose: what it would do, and doing it, by as many parts as it takes.
+
+The same plans as of the consolidate job; a preview and the run agree finding by finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import note_entries
 from echod.jobs.archives import backup_of, pruned
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.reading import Reading
+from echod.jobs.base import Blocked, Deferred, Done, Outcome
+from echod.memory.consolidation.intake import Rejected, Taken, take_in
 from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
 from echod.memory.document import parse
 from echod.memory.entry_matching import NOTHING
@@ -21,12 +30,35 @@ from echod.memory.model import Document, Unreadable
 from echod.state.entries import EntryLog, Reference
 from echod.state.review_answers import About
 from echod.store import layout
-from echod.store.changes import Append, Begin, ChangeSet, Consume, Write
-from echod.store.findings_names import kept_at, set_aside_at
+from echod.store.changes import Append, Begin, ChangeSet, Committed, Consume, Gate, Write
+from echod.store.engine import Engine
 from echod.store.journal.notices import CLAIM, SUPERSEDES, Question
-from echod.store.plan import Committed, Gate
+from echod.store.layout import Role, kept_at, set_aside_at
 from echod.store.session import RoleSession, RoleView
-from echod.store.snapshot import Snapshot
+from echod.store.snapshot import Snapshot, digest
+
+_Question = tuple[str, str, str, date, date]
+
+
+class Reading:
+    """Remembers the files of the newest `ahead`; one for a worker."""
+
+    def __init__(self) -> None:
+        self._said: dict[_Question, Taken | Rejected] = {}
+
+    def ahead(self, files: Iterable[FindingsFile], today: date) -> None:
+        """Understand these files, and forget all others."""
+        self._said = {_question(file, today): self.take_in(file, today) for file in files}
+
+    def take_in(self, file: FindingsFile, today: date) -> Taken | Rejected:
+        """What `echod.memory.consolidation.intake.take_in` says of a file, at once where it was read ahead."""
+        said = self._said.get(_question(file, today))
+        return take_in(file, today) if said is None else replace(said, file=file)
+
+
+def _question(file: FindingsFile, today: date) -> _Question:
+    return file.name, file.agent, digest(file.data), file.date, today
+
 
 RETRY_SECONDS = 10.0
 _PLANS = 5
@@ -242,3 +274,66 @@ def _count_references(
 
 def _day(at: float) -> date:
     return datetime.fromtimestamp(at).astimezone().date()
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What it is done with: the job's number, the engine, what is known of entries, the gate and the clock."""
+
+    job: int
+    engine: Engine
+    entries: EntryLog
+    gate: Gate
+    clock: Callable[[], float]
+
+
+def foresee(
+    view: RoleView, digests: frozenset[str], pinned: Container[str], today: date
+) -> Iterator[Consolidation | Unreadable]:
+    """What `fold_in` would do with these findings files of a role, one plan for each part; writes nothing."""
+    terms, reading = _terms(digests), Reading()
+    while ready := at_once(view, terms):
+        plan = plan_for(view, ready, pinned, reading, today)
+        yield plan
+        if isinstance(plan, Unreadable):
+            return
+        view = _after(view, plan)
+
+
+def fold_in(role: Role, digests: frozenset[str], means: Means) -> Outcome:
+    """Fold in findings files, named by their digests, also those whose consolidation was taken back.
+
+    The role is held for each part anew, so that others come in between.
+
+    Raises:
+        Busy, Refused, StoreFault: see `RoleSession.commit`; what was folded in before stays so.
+    """
+    terms, reading, said = _terms(digests), Reading(), list[str]()
+    while True:
+        with means.engine.only_look(role) as session:
+            read_ahead(session, reading, terms, means.clock)
+        with means.engine.open_role(role) as session:
+            outcome = run(means.job, session, means.entries, terms, reading, means.gate, means.clock)
+        if isinstance(outcome, Done) and outcome.changed:
+            said.append(outcome.summary)
+        else:
+            return Done("; ".join(said), changed=True) if said else outcome
+
+
+def _terms(digests: frozenset[str]) -> Terms:
+    return Terms(quiet_seconds=0.0, writes=True, only=digests)
+
+
+def _after(view: RoleView, plan: Consolidation) -> RoleView:
+    """The role as it would be after a part."""
+    gone = {file.name for file in plan.consumed} | {file.name for file in plan.quarantined}
+    begun = {file.name for file in plan.begun}
+    keys = {key for done in plan.consumed for key in done.keys} | {key for part in plan.begun for key in part.keys}
+    memory = view.memory if plan.memory is None else replace(view.memory, data=plan.memory)
+    return replace(
+        view,
+        memory=memory,
+        findings=tuple(found for found in view.findings if found.path.name not in gone),
+        known_keys=frozenset(view.known_keys) | keys,
+        begun=view.begun | {found.digest or "" for found in view.findings if found.path.name in begun},
+    )

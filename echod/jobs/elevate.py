@@ -6,17 +6,14 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import Proposal, carry_out
-from echod.jobs.outcome import Blocked, Outcome
-from echod.memory.document import parse
+from echod.jobs.base import Blocked, Outcome, Proposal, carry_out
+from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Block, Document, Unreadable
-from echod.memory.new_file import new_memory_file
 from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.changes import ChangeSet, Gate, Origin, Write
 from echod.store.layout import Role
-from echod.store.plan import Gate
 from echod.store.session import RoleSession, RoleView
 
 

@@ -7,14 +7,12 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import removed
-from echod.jobs.base import Proposal, carry_out, memory_of
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, memory_of
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import Impossible, taken_out
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Origin, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 

@@ -2,24 +2,54 @@
 
 What becomes an entry is decided by `memory.observations` and `inbox.inbox`. An event leaves the spool only when
 its entry is in the memory; wherever the process ends in between, no task is recorded twice.
+
+The marks by which writers of observations tell each other what is recorded: `tmp/.rune-signals/.obs-{team}_{task}`.
+
+They belong to the workflow plugins. echod reads them, adds its own, and never removes any.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from echod.inbox.inbox import Elsewhere, Inbox, Letter
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.signals import leave_signal, signalled
+from echod.jobs.base import Blocked, Deferred, Done, Outcome
+from echod.log import get_logger
 from echod.memory.observations import Unwritable, same_text, standing, with_observations
 from echod.state.hook_events import Known, ObservedLog, Seen
 from echod.store import layout
-from echod.store.changes import ChangeSet, Write
-from echod.store.plan import Committed, Gate
+from echod.store.changes import ChangeSet, Committed, Gate, Write
 from echod.store.session import RoleSession
+
+log = get_logger(__name__)
+
+_DIRECTORY = Path("tmp/.rune-signals")
+_SHARED_FILE = 0o666  # less the umask: other programs of this user read it
+
+
+def signalled(project: Path, signal: str) -> bool:
+    """Whether somebody has marked this task as recorded."""
+    return os.path.lexists(project / _DIRECTORY / signal)
+
+
+def leave_signal(project: Path, signal: str) -> None:
+    """Mark a task as recorded, where a plugin keeps such marks; a mark that cannot be left is only logged."""
+    directory = project / _DIRECTORY
+    try:
+        if not all(stat.S_ISDIR(path.lstat().st_mode) for path in (directory.parent, directory)):
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(directory / signal, flags, _SHARED_FILE))
+    except (FileNotFoundError, FileExistsError):
+        return
+    except OSError as error:
+        log.info("signal_not_left", project=str(project), error=error.strerror)
+
 
 RETRY_SECONDS = 10.0
 _PLANS = 5

@@ -13,13 +13,11 @@ from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import free_backup
-from echod.jobs.base import Proposal, carry_out
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out
 from echod.memory.document import parse
 from echod.memory.merge import Unmergeable
 from echod.memory.model import Document
-from echod.memory.packs.agreement import compose_step
-from echod.memory.packs.manifest import Manifest, compose_manifest
+from echod.memory.packs.manifest import Manifest, compose_manifest, compose_step
 from echod.memory.packs.upgrade import Renewed, renewed
 from echod.memory.redact import redact_bytes
 from echod.packs.check import Offer, PackState
@@ -27,8 +25,7 @@ from echod.packs.manifests import STEPS, write_manifest
 from echod.packs.registries import Pack
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import Append, ChangeSet, Consume, Origin, Write
-from echod.store.plan import Gate
+from echod.store.changes import Append, ChangeSet, Consume, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 

@@ -7,15 +7,13 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import note_entries, noted_facts
-from echod.jobs.base import Proposal, carry_out, memory_of
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, memory_of
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Policy, Promotion, plan_promotion
 from echod.state.entries import EntryLog
 from echod.store import layout
-from echod.store.changes import ChangeSet, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Write
 from echod.store.session import RoleSession, RoleView
 
 

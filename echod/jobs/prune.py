@@ -12,11 +12,9 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import note_entries, noted_facts
-from echod.inspection.review_items import first_prune_id
+from echod.inspection.review_items import HOLD_SECONDS, first_prune_id, held_until, takes_most
 from echod.jobs.archives import append_to, backup_of, pruned_sizes
-from echod.jobs.base import Proposal, carry_out, memory_of, without_knowledge
-from echod.jobs.first_prune import HOLD_SECONDS, held_until, takes_most
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
+from echod.jobs.base import Blocked, Deferred, Done, Outcome, Proposal, carry_out, memory_of, without_knowledge
 from echod.memory.compose import ComposeError
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
@@ -24,9 +22,8 @@ from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, Policy, PrunePlan, archive_name, archive_text, plan_prune
 from echod.state.entries import EntryLog
 from echod.store import layout
-from echod.store.changes import ChangeSet, Write
+from echod.store.changes import ChangeSet, Gate, Write
 from echod.store.layout import Role
-from echod.store.plan import Gate
 from echod.store.session import RoleSession, RoleView
 
 

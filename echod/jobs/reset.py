@@ -11,16 +11,13 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import backup_of, removed
-from echod.jobs.base import Proposal, carry_out, without_knowledge
-from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.memory.document import parse
-from echod.memory.knowledge.addition import new_knowledge_file
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, without_knowledge
+from echod.memory.document import new_memory_file, parse
+from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
-from echod.memory.new_file import new_memory_file
-from echod.memory.policy.reset import Reset, plan_reset
+from echod.memory.policy.manual import Reset, plan_reset
 from echod.state.job import JobKind
-from echod.store.changes import ChangeSet, Origin, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 

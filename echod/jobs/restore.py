@@ -9,20 +9,17 @@ from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import note_entries
 from echod.jobs.archives import gave_way, removed
-from echod.jobs.base import Proposal, carry_out, without_knowledge
-from echod.jobs.outcome import Blocked, Outcome
-from echod.memory.document import parse
-from echod.memory.knowledge.addition import new_knowledge_file
+from echod.jobs.base import Blocked, Outcome, Proposal, carry_out, without_knowledge
+from echod.memory.document import new_memory_file, parse
+from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
-from echod.memory.new_file import new_memory_file
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.manual import BroughtBack, Impossible, brought_back
 from echod.memory.redact import redact_entry
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Origin, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 

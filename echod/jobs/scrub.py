@@ -10,10 +10,9 @@ from echod.inspection.secrets import Candidate
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import find_places, strip
 from echod.memory.model import Unreadable
-from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.changes import ChangeSet, Committed, Gate, Origin, Write
 from echod.store.errors import Busy
 from echod.store.layout import MEMORY
-from echod.store.plan import Committed, Gate
 from echod.store.session import RoleSession
 from echod.store.snapshot import Snapshot
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import Proposal, carry_out, memory_of
-from echod.jobs.outcome import Blocked, Done, Outcome
-from echod.memory.layers import Layer
+from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, memory_of
+from echod.memory.model import Layer
 from echod.memory.policy.manual import Impossible, raised
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Origin, Write
-from echod.store.plan import Gate
+from echod.store.changes import ChangeSet, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from echod.memory import markdown as scan
-from echod.memory import values
+from echod.memory import markdown
 from echod.memory.document import parse
 from echod.memory.findings import Finding
-from echod.memory.findings.titles import canonical_title
+from echod.memory.findings.text import canonical_title
+from echod.memory.forms import parse_source
 from echod.memory.model import Block, Document, Entry, Form, Unreadable
 
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
@@ -194,7 +194,7 @@ def learning_lines(text: str, indent: int) -> Iterator[list[str]]:
 def closed_text(text: str) -> str:
     """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
-    closing = scan.structure(text).closing
+    closing = markdown.structure(text).closing
     lines = [*text.split("\n"), *([closing] if closing else [])]
     # A separator at the end belongs to the file, not to the learning.
     while lines and (not lines[-1].strip() or _SEPARATOR.fullmatch(lines[-1])):
@@ -243,7 +243,7 @@ def _says_the_same(block: Block, entry: Entry, finding: Finding, learning: list[
         _is_one_entry(block, entry, finding, learning)
         and entry.verified == finding.verified
         and entry.confidence == round(finding.confidence, 4)
-        and entry.source == values.source(finding.source)
+        and entry.source == parse_source(finding.source)
         and entry.evidence == finding.evidence
         and entry.supersedes == finding.supersedes
         and read.keys() <= set(written)

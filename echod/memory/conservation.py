@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from echod.memory.alignment import Key, content, heading, key
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Entry
+from echod.memory.model import Block, Document, Entry, Layer
 
 Redacted = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""

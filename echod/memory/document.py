@@ -5,6 +5,8 @@
 
 A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the
 first block is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
+
+What a memory file begins with.
 """
 
 from __future__ import annotations
@@ -14,12 +16,9 @@ from functools import lru_cache
 from itertools import pairwise
 from weakref import WeakValueDictionary
 
-from echod.memory import forms
-from echod.memory import markdown as scan
-from echod.memory.commonmark import HEADING
-from echod.memory.conflict import conflict_line
-from echod.memory.limits import SIZE_LIMIT
-from echod.memory.model import Block, Document, Fault, Unreadable
+from echod.memory import forms, markdown
+from echod.memory.markdown import HEADING, conflict_line
+from echod.memory.model import SIZE_LIMIT, Block, Document, Fault, Unreadable
 
 SCHEMA = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
@@ -64,7 +63,7 @@ def _read(data: bytes) -> Document | Unreadable:
         reason = f"Line {line} is not UTF-8 (byte {error.start}); save the file as UTF-8."
         return Unreadable(Fault.INVALID_UTF8, reason, data)
 
-    structure = scan.structure(text)
+    structure = markdown.structure(text)
     conflict = conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
@@ -94,3 +93,9 @@ def parse_block(text: str) -> Block:
     """Read one block from its own text, as `parse` would have read it in its file."""
     shape = forms.recognise(text, 0) if HEADING.match(text) else None
     return Block(text, forms.finish(shape, text) if shape else None)
+
+
+def new_memory_file(role: str) -> bytes:
+    """What a memory file holds before its first entry; the role without a name is the global memory's."""
+    name = role or "global"
+    return f"<!-- echo-schema: v1 -->\n# {name[:1].upper()}{name[1:]} Memory\n".encode()

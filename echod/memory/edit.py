@@ -11,10 +11,9 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 
-from echod.memory import forms, values
+from echod.memory import forms
 from echod.memory.document import parse_block
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Entry, Field, Form, Span
+from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
 _ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
 """The order in which the forms have their fields."""
@@ -29,7 +28,7 @@ def with_verified(block: Block, day: date) -> Block:
     entry = _entry(block)
     if entry.verified == day:
         return block
-    return parse_block(_set(block.text, entry, "verified", day.isoformat(), values.day_token))
+    return parse_block(_set(block.text, entry, "verified", day.isoformat(), forms.day_token))
 
 
 def with_confidence(block: Block, confidence: float) -> Block:
@@ -46,11 +45,11 @@ def with_confidence(block: Block, confidence: float) -> Block:
     if entry.confidence == confidence:
         return block
     present = _first(entry, "confidence")
-    token = values.confidence_token(present.value) if present else None
+    token = forms.confidence_token(present.value) if present else None
     old = present.value[token.start : token.end] if present and token else ""
     words = old.isalpha() if old else entry.form is not Form.BULLET
     written = _confidence_text(confidence, old or "HIGH" if words else "")
-    return parse_block(_set(block.text, entry, "confidence", written, values.confidence_token))
+    return parse_block(_set(block.text, entry, "confidence", written, forms.confidence_token))
 
 
 def with_layer(block: Block, layer: Layer) -> Block:
@@ -68,7 +67,7 @@ def with_layer(block: Block, layer: Layer) -> Block:
     heading = forms.read_heading(text.partition("\n")[0])
     word = heading.layer_word if heading else None
     if word is None or _first(entry, "layer"):
-        text = _set(text, entry, "layer", layer.value, values.layer_token)
+        text = _set(text, entry, "layer", layer.value, forms.layer_token)
     if word:  # stands before every field, so that its place is still right
         text = _replace(text, word, _in_case_of(text[word.start : word.end], layer.value))
     return parse_block(text)
@@ -154,7 +153,7 @@ def _in_case_of(old: str, new: str) -> str:
 
 def _confidence_text(confidence: float, like: str) -> str:
     """The word for this confidence in the case of `like`, where there are both; else the number in digits."""
-    for word, meaning in values.CONFIDENCE_WORDS.items():
+    for word, meaning in forms.CONFIDENCE_WORDS.items():
         if like and meaning == confidence:
             return _in_case_of(like, word)
     return format(Decimal(repr(abs(float(confidence)))), "f")

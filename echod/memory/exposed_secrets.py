@@ -10,10 +10,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Unreadable
+from echod.memory.model import Block, Layer, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
-from echod.memory.redact.values import replace
+from echod.memory.redact.spans import replace_spans
 
 _PERSONS_OWN = (Layer.ETCHED, Layer.NOTES)
 
@@ -69,7 +68,7 @@ class Gone:
         text = data.decode("utf-8", "surrogateescape")
         if not any(secret in text for secret in self.secrets):
             return data
-        clean = (replace(part.text, part.among(self.secrets)).text for part in _parts(data))
+        clean = (replace_spans(part.text, part.among(self.secrets)).text for part in _parts(data))
         return "".join(clean).encode("utf-8", "surrogateescape")
 
 

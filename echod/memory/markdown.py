@@ -6,29 +6,146 @@ Knowing that takes CommonMark's containers (list items, quotations) and its leav
 
 One deviation: a fence or comment at the left margin that is never closed ends before the next entry heading that
 follows a blank line, because else one careless agent would swallow the rest of the file.
+
+What one line of Markdown can begin or end, as the CommonMark specification defines it.
+
+Patterns and small values for `scan`, which applies them line by line. All of them take time linear in the line:
+a memory file may hold lines of megabytes that were written to be slow to read.
+
+Whether what is open in a text is ever closed: looked up, never searched twice.
+
+Without this, a file of nothing but opened fences would be read to its end once for each of them.
+
+Whether a file holds the markers that a version control system leaves behind when it could not merge.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from echod.memory import forms
-from echod.memory.commonmark import (
-    ATX,
-    BOLD_TEXT,
-    BREAK,
-    FENCE,
-    HEADING,
-    HTML,
-    ITEM,
-    OTHER_TAG,
-    PLAIN_ITEM,
-    SETEXT,
-    Fence,
-    Html,
+
+HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
+"""A heading of level 2 or 3, where the line is not content of something else."""
+
+ATX = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
+"""A heading of any level, from its first mark on."""
+
+SETEXT = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
+"""The underline that makes a heading of the paragraph above."""
+
+BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
+"""A thematic break (`---`)."""
+
+ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+"""The marker of a list item. Groups: marker, its number, the spaces behind it."""
+
+PLAIN_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
+"""A list item that holds a paragraph, as most lines of memory files do."""
+
+BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
+"""Text that begins in bold, as metadata does; neither a list item nor a break."""
+
+FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
+"""The marks that open fenced code."""
+
+FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
+"""A line that closes fenced code, if its marks are of the right kind and number."""
+
+FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
+"""All such lines of a text."""
+
+_TAGS = (
+    "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
+    "fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|header|hr|html|iframe|legend|li|"
+    "link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|"
+    "thead|title|tr|track|ul"
 )
-from echod.memory.endings import Endings
+_NAME = r"[A-Za-z][A-Za-z0-9-]*+"
+_VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
+_ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Fenced code that is open."""
+
+    mark: str
+    length: int
+
+    @property
+    def closing(self) -> str:
+        """The line that closes it."""
+        return self.mark * self.length
+
+    def ends_at(self, text: str, position: int) -> bool:
+        """Whether the line that begins at `position` closes it."""
+        end = FENCE_END.match(text, position)
+        return end is not None and end[1].startswith(self.closing)
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
+
+    begins: re.Pattern[str]
+    ends: re.Pattern[str] | None = None
+    closing: str | None = None
+
+
+HTML = (
+    Html(
+        re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
+        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
+        "</pre>",
+    ),
+    Html(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
+    Html(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
+    Html(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
+    Html(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
+    Html(re.compile(rf"</?(?:{_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+)
+
+OTHER_TAG = Html(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+"""Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
+
+
+class Endings:
+    """All lines of a text that can close a fence or an HTML block."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fences: dict[str, tuple[list[int], list[int]]] = {}
+        self._last: dict[re.Pattern[str], int] = {}
+
+    def closes(self, leaf: Fence | Html, position: int) -> bool:
+        """Whether a line that closes `leaf` stands anywhere from `position` on."""
+        if isinstance(leaf, Fence):
+            offsets, longest_from = self._fence_ends(leaf.mark)
+            index = bisect_left(offsets, position)
+            return index < len(offsets) and longest_from[index] >= leaf.length
+        return leaf.ends is None or self._last_end(leaf.ends) >= position
+
+    def _fence_ends(self, mark: str) -> tuple[list[int], list[int]]:
+        """The offsets of all lines that could close a fence of this mark, and the longest run from each on."""
+        if not self._fences:
+            self._fences = {"`": ([], []), "~": ([], [])}
+            for line in FENCE_ENDS.finditer(self._text):
+                offsets, lengths = self._fences[line[1][0]]
+                offsets.append(line.start())
+                lengths.append(len(line[1]))
+            for _, lengths in self._fences.values():
+                for index in range(len(lengths) - 2, -1, -1):
+                    lengths[index] = max(lengths[index], lengths[index + 1])
+        return self._fences[mark]
+
+    def _last_end(self, pattern: re.Pattern[str]) -> int:
+        if pattern not in self._last:
+            self._last[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
+        return self._last[pattern]
+
 
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 """What a line that is not plain text can begin with."""
@@ -268,3 +385,34 @@ class _Scanner:
 def _after_spaces(line: str, position: int) -> int:
     match = _SPACES.match(line, position)
     return match.end() if match else position
+
+
+_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
+_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+
+
+def conflict_line(text: str, structure: Structure) -> int | None:
+    """The number (from 1) of the line where a merge conflict begins, or None.
+
+    A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
+    of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
+    """
+    if _START_MARKS not in text or _END_MARKS not in text:
+        return None
+    starts = [marker.start() for marker in _START.finditer(text)]
+    ends = [marker.start() for marker in _END.finditer(text)]
+    if not starts or not ends:
+        return None
+    fence_starts = [begin for begin, _ in structure.fences]
+
+    def fenced(offset: int) -> bool:
+        fence = bisect_right(fence_starts, offset) - 1
+        return fence >= 0 and offset < structure.fences[fence][1]
+
+    last_end = ends[-1]
+    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
+    for start in starts:
+        if start < (last_open_end if fenced(start) else last_end):
+            return text.count("\n", 0, start) + 1
+    return None

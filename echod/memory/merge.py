@@ -4,6 +4,11 @@ Three versions: the *base* both descend from, the *visible* file, and the *other
 Both sides' additions stay; an edit beats a deletion; of two edits of one field, and of two versions of an entry that
 both sides added, the visible one wins unless it is known to be the older; the text that gives way comes back as `lost`,
 to be archived verbatim. A block that is the start of the other is that block half-written.
+
+The last look at a plan: does the file that it would write read as what it was made of?
+
+A code block or comment that is never closed ends before the next entry, so taking an entry out can change what the
+text around it means. A plan that would do so is not carried out.
 """
 
 from __future__ import annotations
@@ -262,3 +267,9 @@ def _changed_shape(data: bytes, pieces: list[_Piece]) -> str | None:
     if [content(b) for b in again.blocks] != [content(p.block) for p in pieces]:
         return "Put together, the two versions would no longer read as the same entries."
     return None
+
+
+def reads_as_written(document: Document) -> bool:
+    """Whether the document's bytes, read again, give just this document."""
+    again = parse(document.render())
+    return not isinstance(again, Unreadable) and again == document

@@ -1,6 +1,10 @@
 """The values that every reader of a memory file shares: forms, fields, entries, blocks, documents.
 
 How text becomes one of them is told in `forms` (entries), `scan` (where blocks begin) and `document` (whole files).
+
+The layers of entries; apart from the other values of a memory file, since settings are told by them too.
+
+How much of a file is read.
 """
 
 from __future__ import annotations
@@ -9,7 +13,15 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from echod.memory.layers import Layer
+
+class Layer(StrEnum):
+    """How long an entry is meant to live, from permanent to fleeting."""
+
+    ETCHED = "etched"
+    NOTES = "notes"
+    INSCRIBED = "inscribed"
+    OBSERVATIONS = "observations"
+    TRACED = "traced"
 
 
 class Form(StrEnum):
@@ -114,3 +126,7 @@ class Unreadable:
     def render(self) -> bytes:
         """The bytes as they came."""
         return self.data
+
+
+SIZE_LIMIT = 10 * 1024 * 1024
+"""Bytes of a memory, knowledge or findings file. Other readers of these files stop at the same size."""

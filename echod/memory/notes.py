@@ -18,8 +18,7 @@ from datetime import date
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries, closed_text, learning_lines, newline_of, one_line
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Unreadable
+from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.redact import redact
 
 SOURCE = "user:remember"

@@ -19,8 +19,7 @@ from fnmatch import fnmatchcase
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Form, Unreadable
+from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact
 
 LONGEST = 500

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Entry
+from echod.memory.model import Document, Entry, Layer
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact
 

@@ -1,4 +1,7 @@
-"""How the packs stand: which are installed, how old, changed by hand, and whether a registry has something newer."""
+"""How the packs stand: which are installed, how old, changed by hand, and whether a registry has something newer.
+
+One look at all doc packs: what is installed, compared with what the registries have.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from echod.memory.packs.ages import Ages, age_in_days, is_stale
-from echod.memory.packs.manifest import Manifest
-from echod.memory.packs.versions import Order, compare
-from echod.packs.installed import Holding, Installed
+from echod.memory.packs.manifest import Ages, Manifest, Order, age_in_days, compare, is_stale
+from echod.packs.installed import Holding, Installed, PackRoom
 from echod.packs.registries import Pack, Registries
 
 
@@ -121,3 +122,33 @@ def _offer_of_text(installed: Installed, manifest: Manifest, pack: Pack) -> Offe
     if manifest.sha256 is not None:
         return Offer.NOTHING if manifest.sha256 == pack.sha256 else Offer.TEXT
     return Offer.UNKNOWN if _edited(installed, pack) is None else Offer.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """One look at everything: how each pack stands, and what is wrong with a registry or a manifest."""
+
+    packs: tuple[PackState, ...]
+    registry_problems: tuple[str, ...]
+    store_problems: tuple[str, ...]
+
+    @property
+    def installed(self) -> tuple[PackState, ...]:
+        """The packs that are in the global store."""
+        return tuple(state for state in self.packs if state.is_installed)
+
+
+def take_inventory(room: PackRoom, holding: Holding, now: float, staleness_days: int) -> Inventory:
+    """Compare what is installed with what the registries have.
+
+    Args:
+        room: where the registries are.
+        holding: what is installed.
+        now: Unix seconds.
+        staleness_days: a pack that is older is stale.
+    """
+    registries = room.available()
+    found = states(holding, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
+    broken = (pack.problem for pack in holding.packs if pack.problem is not None)
+    problems = tuple(problem for registry in registries.each for problem in registry.problems)
+    return Inventory(found, problems, (*broken, *holding.problems))

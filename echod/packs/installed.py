@@ -1,27 +1,35 @@
 """What stands in the global store: each pack's manifest and file, as they are. Looks only, follows no symlink.
 
 One that is damaged, unknown or of a later version is told with its reason, and the others are looked at all the same.
+
+Where packs come from and where they go, for one user: what commands and the service start from.
+
+Whether anything changed since packs and registries were looked at; cheap enough to be asked every few seconds.
 """
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from echod.errors import reason_of
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, read_manifest
-from echod.memory.packs.names import is_stack
-from echod.packs.places import MANIFEST_SUFFIX
-from echod.store.commons import MANIFESTS, global_store, packs_store
+from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, is_stack, read_manifest
+from echod.packs.registries import MANIFEST_SUFFIX, REGISTRY, SHIPPED, list_in, registry_at
 from echod.store.errors import told
 from echod.store.fs import Dir, open_dir
-from echod.store.layout import MEMORY
+from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
 from echod.store.snapshot import MAX_FILE_BYTES
+
+if TYPE_CHECKING:
+    from echod.packs.registries import Registries
+
 
 _LINK = "it is a symbolic link, and none is followed here"
 
@@ -152,3 +160,76 @@ def _why(directory: Dir, name: str, error: OSError) -> str:
 def _is_link(directory: Dir, name: str) -> bool:
     found = directory.stat(name)
     return found is not None and stat.S_ISLNK(found.st_mode)
+
+
+@dataclass(frozen=True, slots=True)
+class PackRoom:
+    """`home` is Claude Code's own directory, resolved; `registries` are the places that the settings name."""
+
+    home: Path
+    registries: tuple[str, ...]
+
+    @property
+    def stores(self) -> tuple[Store, Store]:
+        """The global store's two: that of elevated entries and that of the packs."""
+        return global_store(self.home), packs_store(self.home)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something in the global store's place, of whatever kind, or that cannot be told."""
+        root = global_store(self.home).root
+        try:
+            os.lstat(root)
+        except FileNotFoundError:
+            return root.parent.is_symlink()  # which is not followed
+        except OSError:
+            pass  # unknown is not absent
+        return True
+
+    @property
+    def memory(self) -> Role:
+        """The role of the global memory file."""
+        return global_role(self.home)
+
+    def role(self, stack: str) -> Role:
+        """The role of a pack."""
+        return Role(packs_store(self.home), stack)
+
+    def available(self) -> Registries:
+        """The registries as they are now."""
+        from echod.packs.registries import read_registries  # noqa: PLC0415  slow to load, and few have packs
+
+        return read_registries(self.registries)
+
+    def installed(self) -> Holding:
+        """The global store as it is now.
+
+        Raises:
+            StoreFault: it cannot be looked into.
+        """
+        return look(self.home)
+
+
+def installed_stamp(home: Path) -> tuple[object, ...]:
+    """Changes when a pack or a manifest may have changed. `home` is Claude Code's own directory."""
+    files: list[Path] = []
+    for directory in (global_store(home).root / MANIFESTS, packs_store(home).root):
+        try:
+            with os.scandir(directory) as entries:
+                files += [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+        except OSError:
+            continue
+    return tuple(_of(file if file.suffix == MANIFEST_SUFFIX else file / MEMORY) for file in sorted(files))
+
+
+def registries_stamp(named: Iterable[str]) -> tuple[object, ...]:
+    """Changes when the list of a registry may have changed. `named` are the places that the settings name."""
+    return tuple(_of(list_in(place) / REGISTRY) for place in (SHIPPED, *map(registry_at, named)))
+
+
+def _of(file: Path) -> tuple[str, int, int, int] | None:
+    try:
+        status = file.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return str(file), status.st_ino, status.st_size, status.st_mtime_ns

@@ -12,17 +12,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from echod.logger import get_logger
-from echod.memory.packs.agreement import Step, due_manifest, read_steps
+from echod.log import get_logger
+from echod.memory.packs.manifest import Step, due_manifest, read_steps
 from echod.packs.installed import manifest_path
 from echod.state.job import JobKind
-from echod.store.commons import packs_store
 from echod.store.create import made
 from echod.store.engine import Engine
 from echod.store.errors import Refused, told
 from echod.store.fs import Dir, open_dir, prepare_file
-from echod.store.history import Done
-from echod.store.layout import MEMORY, Role
+from echod.store.layout import MEMORY, Role, packs_store
+from echod.store.reader import Done
 from echod.store.snapshot import MAX_FILE_BYTES
 
 STEPS = "archive/manifests.jsonl"

@@ -3,11 +3,16 @@
 Of two registries that have a pack of the same name the later one counts. A registry is trusted to be where the
 settings say; what lies in it is not: no symlink is followed in it, sizes are bounded, and every text is looked at
 before it can be installed.
+
+Where registries of doc packs are, and what files are called in them and in the global store.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +21,46 @@ from pathlib import Path
 from echod.errors import reason_of
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.provenance import belongs_to
+from echod.memory.packs.elevation import belongs_to
 from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact
-from echod.packs.places import REGISTRY, SHIPPED, list_in, origin_of, registry_at
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
+
+SHIPPED = Path(__file__).parent / "data"
+"""The registry that comes with echod."""
+
+REGISTRY = "registry.json"
+MANIFEST_SUFFIX = ".json"
+
+_IN_A_PLUGIN = Path("data/doc-packs")
+_NUMBERS = re.compile(r"([0-9]+)")
+
+
+def origin_of(place: Path) -> str:
+    """How a registry is named in manifests and for people."""
+    return "echod" if place == SHIPPED else str(place)
+
+
+def registry_at(place: str) -> Path:
+    """The directory that the settings mean: `~` and patterns allowed; of several matches the highest number counts."""
+    path = os.path.expanduser(place)  # noqa: PTH111  a pattern is no path
+    if not glob.has_magic(path):
+        return Path(path)
+    matches = sorted(glob.glob(path), key=_natural)  # noqa: PTH207  Path.glob takes no absolute pattern
+    return Path(matches[-1] if matches else path)
+
+
+def list_in(place: Path) -> Path:
+    """The directory that has the list: `place` itself, or where a plugin keeps it."""
+    return place / _IN_A_PLUGIN if (place / _IN_A_PLUGIN / REGISTRY).is_file() else place
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """Sorts 1.10 behind 1.9."""
+    return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
+
 
 PACK_LIMIT = 1024 * 1024
 """Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""

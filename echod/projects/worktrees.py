@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from echod.plain_file import open_plain
+from echod.files import open_plain
 
 _COPIES = (".claude", "worktrees")
 _LONGEST_POINTER = 64 * 1024

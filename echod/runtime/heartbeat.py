@@ -2,6 +2,8 @@
 
 Health is progress: the stamp is renewed only while file events arrive and the worker moves, so a process that is
 merely there looks as hung as it is. Read by `echod status`, hence free of heavy imports.
+
+Is the daemon of this user well? Looks at its lock, its heartbeat and its process; for every command that asks.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
-from echod.daemon.holder import LockState
-from echod.daemon.leave import leave
-from echod.runtime.process import Process
+from echod.files import leave
+from echod.paths import Paths
+from echod.runtime.locks import LockState, lock_state
+from echod.runtime.process import Process, look_up
 
 BEAT_SECONDS = 5.0
 """How often the daemon beats."""
@@ -213,3 +216,21 @@ def _stall(now: Heartbeat) -> str:
     if still > STALL_SECONDS:
         return f"the worker has not moved ({now.job})" if now.job else "the worker has not moved"
     return ""
+
+
+def observe(paths: Paths, version: str, monotonic: float) -> Liveness:
+    """What can be said of the daemon now.
+
+    Args:
+        paths: where its lock and heartbeat are.
+        version: the version of whoever asks.
+        monotonic: seconds of the monotonic clock.
+
+    Raises:
+        OSError: the lock or the heartbeat is there but cannot be read.
+    """
+    # The heartbeat first: a daemon that starts between the two looks is "starting", never "hung".
+    heartbeat, lock = read(paths.heartbeat), lock_state(paths.daemon_lock)
+    if heartbeat is not None and not lock.held:
+        heartbeat = read(paths.heartbeat)  # one that stops in order between the two looks was not killed
+    return liveness(heartbeat, lock, monotonic, look_up, version)

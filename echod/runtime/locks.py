@@ -3,21 +3,95 @@
 Both are advisory locks that the kernel releases with their process, so a stale file never needs a hand. The files
 are never deleted: a second process would lock the new file while the first still holds the old one. Whoever holds
 one can ask whether the file is still the one it locked.
+
+Who holds a lock file, and does anybody? Looks without waiting and without a heavy import, for `echod status`.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from echod.daemon.holder import Holder, lock_state
 from echod.errors import EchodError, StateError
 from echod.paths import PRIVATE_FILE
+
+READ_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What the holder of a lock wrote into it.
+
+    Attributes:
+        pid: its process number.
+        started: its start (`process.Process.started`), which tells it from a later process with the same number.
+        version: its version of echod.
+        since: Unix seconds of taking the lock, for people.
+        since_monotonic: the same by the monotonic clock, for arithmetic.
+    """
+
+    pid: int
+    started: str
+    version: str
+    since: float
+    since_monotonic: float
+
+    def encode(self) -> bytes:
+        """The text of the lock file."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class LockState:
+    """Whether a lock is held now; `holder` may be the last one if it is not, None if nothing readable is there."""
+
+    held: bool
+    holder: Holder | None
+
+
+def lock_state(path: Path) -> LockState:
+    """Look at a lock file. It is never created, waited for or deleted; that it exists means nothing.
+
+    For an instant this shares the lock itself, so whoever takes it must be willing to try twice.
+
+    Raises:
+        OSError: the file is there but cannot be opened; unreadable is not free.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return LockState(held=False, holder=None)
+    try:
+        holder = decode(os.pread(descriptor, READ_BYTES, 0))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return LockState(held=True, holder=holder)
+        return LockState(held=False, holder=holder)
+    finally:
+        os.close(descriptor)
+
+
+def decode(data: bytes) -> Holder | None:
+    """The holder written in a lock file, or None if it is not one of ours, torn or empty."""
+    try:
+        fields = json.loads(data)
+        return Holder(
+            pid=int(fields["pid"]),
+            started=str(fields["started"]),
+            version=str(fields["version"]),
+            since=float(fields["since"]),
+            since_monotonic=float(fields["since_monotonic"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
 
 START_SECONDS = 1.0
 """How long a starting daemon waits for its lock; `holder.lock_state` may hold it for an instant."""
@@ -97,6 +171,8 @@ def worker_lock(
 
 @contextmanager
 def _hold(path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
+    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers of a lock need none
+
     held = HeldLock(path)
 
     def sign(descriptor: int) -> None:

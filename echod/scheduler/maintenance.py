@@ -15,10 +15,9 @@ from pathlib import Path
 
 from echod.clock import local_day
 from echod.files import Stamp, plain_stamp
+from echod.inspection.counts import read_document
 from echod.inspection.entry_facts import facts_of_knowledge, noted_facts
-from echod.jobs.documents import read_document
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import SIZE_LIMIT, Document, Layer
 from echod.memory.policy import Policy, plan_compress, plan_prune
 from echod.projects.maintenance import Care, only_on_request
 from echod.scheduler.needs import Look, Trouble, trouble
@@ -81,7 +80,7 @@ class Upkeep:
 
     def _of_role(self, role: Role, care: Care, mode: str, now: float, today: date) -> Iterator[Need]:
         policy = care.policy
-        memory, knowledge = plain_stamp(role.memory), plain_stamp(role.knowledge)
+        memory, knowledge = plain_stamp(role.memory, SIZE_LIMIT), plain_stamp(role.knowledge, SIZE_LIMIT)
         wanted = {
             JobKind.PRUNE: (self._reason(role, role.memory, memory, policy, today), memory),
             JobKind.COMPRESS: (self._reason(role, role.knowledge, knowledge, policy, today), knowledge),

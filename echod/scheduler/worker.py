@@ -14,9 +14,9 @@ import structlog
 from echod.clock import local_day
 from echod.errors import EchodError, StateError
 from echod.jobs import compress, consolidate, observe, promote, prune
-from echod.jobs.outcome import Blocked, Deferred, Done, Failed, Outcome
-from echod.jobs.reading import Reading
-from echod.logger import get_logger
+from echod.jobs.base import Blocked, Deferred, Done, Failed, Outcome
+from echod.jobs.consolidate import Reading
+from echod.log import get_logger
 from echod.projects.maintenance import Care, only_on_request
 from echod.scheduler.gate import Gatekeeper, in_words
 from echod.state.entries import EntryLog
@@ -24,12 +24,12 @@ from echod.state.errors import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
+from echod.store.changes import Gate
 from echod.store.engine import Engine
 from echod.store.errors import Busy, Refused, StoreFault
 from echod.store.layout import Role, Store
-from echod.store.plan import Gate
 from echod.store.session import RoleSession
-from echod.workflows.verdict import GateState, Verdict
+from echod.workflows.model import GateState, Verdict
 
 log = get_logger(__name__)
 

@@ -7,16 +7,12 @@ import os
 import time
 from collections.abc import Mapping
 
-from echod.daemon.alive import observe
 from echod.paths import Paths
-from echod.runtime.heartbeat import Liveness
-from echod.service.errors import ServiceError
+from echod.runtime.heartbeat import Liveness, observe
+from echod.service.base import Clock, Service, ServiceError, Tool
 from echod.service.launchd import LaunchdService
-from echod.service.patience import Clock
-from echod.service.places import agents, units
-from echod.service.service import Service
+from echod.service.paths import agents, units
 from echod.service.systemd import SystemdService
-from echod.service.tool import Tool
 
 
 def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:

@@ -2,25 +2,45 @@
 
 `bootstrap` fails with code 5 while the agent it replaces is still going away, and where there is no graphical
 login; so it is tried again for some seconds and then explained.
+
+Rendering the launchd agent from its template. Pure.
 """
 
 from __future__ import annotations
 
+import plistlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 
 from echod.errors import Exit
 from echod.paths import PRIVATE_DIR
 from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import ManagedFile
-from echod.service.errors import ServiceError
-from echod.service.patience import Clock, wait_for
-from echod.service.places import FILE, LABEL
-from echod.service.plist import render_plist
-from echod.service.recorded import Recorded
-from echod.service.service import Standing
-from echod.service.share import template
-from echod.service.tool import Answer, Tool
+from echod.service.base import MARK, Answer, Clock, ManagedFile, Recorded, ServiceError, Standing, Tool, wait_for
+from echod.service.paths import FILE, LABEL, template
+
+PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+"""launchd gives an agent a bare PATH; git may be in any of these."""
+
+_HEAD = b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n'
+
+
+def render_plist(template: str, recorded: Recorded, stderr: Path) -> bytes:
+    """The agent's file: the template with the recorded command and environment, and where its last words go.
+
+    Raises:
+        ServiceError: the template is no property list.
+    """
+    try:
+        agent = plistlib.loads(template.encode())
+    except (ValueError, ExpatError, plistlib.InvalidFileException) as error:
+        raise ServiceError("The launchd template of this installation is damaged; install echod again.") from error
+    agent["ProgramArguments"] = list(recorded.command)
+    agent["EnvironmentVariables"] = {"PATH": PATH, **dict(recorded.environment)}
+    agent["StandardErrorPath"] = str(stderr)
+    head, found, body = plistlib.dumps(agent, sort_keys=False).partition(_HEAD)
+    return head + found + b"<!-- " + MARK + b": `echod service install` writes this file again. -->\n" + body
+
 
 LOGS = "See why with: echod service logs"
 

@@ -1,11 +1,69 @@
-"""How a daemon is started or helped, as sentences; asks no supervisor, so that every command can afford to say it."""
+"""How a daemon is started or helped, as sentences; asks no supervisor, so that every command can afford to say it.
+
+Where supervisors look for what starts the daemon, and what it is called there.
+
+Where the templates of the service files are: inside the installed package, or beside it in a checkout.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
 
 from echod.runtime.heartbeat import Liveness, State
-from echod.service.places import service_file
+from echod.service.base import ServiceError
+
+LABEL = "local.echod"
+"""The agent's name for launchd."""
+
+UNIT = "echod.service"
+"""The unit's name for systemd."""
+
+FILE = f"{LABEL}.plist"
+
+
+def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
+    """What `echod service install` writes; None where there is no supervisor that we know.
+
+    Args:
+        platform: as in `sys.platform`.
+        environ: `XDG_CONFIG_HOME` says where systemd looks for the user's units.
+    """
+    if platform == "linux":
+        return units(environ) / UNIT
+    return agents() / FILE if platform == "darwin" else None
+
+
+def units(environ: Mapping[str, str]) -> Path:
+    """Where systemd looks for the user's units."""
+    return _config_home(environ) / "systemd" / "user"
+
+
+def agents() -> Path:
+    """Where launchd looks for the user's agents."""
+    return Path.home() / "Library" / "LaunchAgents"
+
+
+def _config_home(environ: Mapping[str, str]) -> Path:
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+
+
+def template(kind: str, name: str) -> str:
+    """The text of a template, as ("systemd", "echod.service").
+
+    Raises:
+        ServiceError: the installation lacks it.
+    """
+    package = files("echod")
+    places = [package / "_share" / kind / name]
+    if isinstance(package, Path):
+        places.append(package.parent / kind / name)  # an editable installation has no copy of its own
+    for place in places:
+        if place.is_file():
+            return place.read_text(encoding="utf-8")
+    raise ServiceError(f"This installation of echod lacks its template {kind}/{name}; install it again.")
 
 
 def how_to_start(platform: str, environ: Mapping[str, str]) -> str:

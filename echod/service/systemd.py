@@ -2,6 +2,8 @@
 
 `systemctl` decides; after each of its answers the daemon itself is asked, because a unit that "started" is not yet
 one that works. Everything it runs and writes is a constructor argument.
+
+Rendering the systemd unit from its template. Pure.
 """
 
 from __future__ import annotations
@@ -11,15 +13,34 @@ from pathlib import Path
 
 from echod.errors import ConfigurationError, Exit
 from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import ManagedFile
-from echod.service.errors import ServiceError
-from echod.service.patience import Clock, wait_for
-from echod.service.places import UNIT
-from echod.service.recorded import Recorded
-from echod.service.service import Standing
-from echod.service.share import template
-from echod.service.tool import Tool
-from echod.service.unit import render_unit
+from echod.service.base import Clock, ManagedFile, Recorded, ServiceError, Standing, Tool, wait_for
+from echod.service.paths import UNIT, template
+
+_START = "ExecStart="
+
+
+def render_unit(template: str, recorded: Recorded) -> bytes:
+    """The unit file: the template with the recorded command and environment in place of its ExecStart line.
+
+    Raises:
+        ServiceError: the template has not exactly one such line.
+    """
+    lines = template.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith(_START)]
+    if len(starts) != 1:
+        raise ServiceError("The systemd template of this installation is damaged; install echod again.")
+    environment = [f"Environment={_quoted(f'{name}={value}')}" for name, value in recorded.environment]
+    # In a command a dollar sign would begin a variable; in Environment= it is just a character.
+    command = " ".join(_quoted(part).replace("$", "$$") for part in recorded.command)
+    lines[starts[0] : starts[0] + 1] = [*environment, f"{_START}{command}"]
+    return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _quoted(text: str) -> str:
+    """As systemd.syntax(7) reads it back; a percent sign would begin a specifier."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
 
 LOGS = "See why with: echod service logs"
 

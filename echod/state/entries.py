@@ -15,14 +15,13 @@ from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from echod.memory.layers import Layer
-from echod.state.answers import AnswerLog
+from echod.memory.model import Layer
 from echod.state.database import Database
-from echod.state.review_answers import AskedLog
+from echod.state.review_answers import AnswerLog, AskedLog
 
 if TYPE_CHECKING:
     from echod.memory.entry_matching import Present
-    from echod.memory.policy.facts import Facts
+    from echod.memory.policy.scoring import Facts
 
 FORGOTTEN_DAYS = 180
 """How long an entry that is gone is known. Longer than anything is pinned, or an undo is possible."""
@@ -294,7 +293,7 @@ class EntryLog:
                 they have there, also where these changed since the last look; without them it is the ids of that look.
             ids: only these entries are told of. None, and no `present`: all that are known.
         """
-        from echod.memory.policy.facts import Facts, History  # noqa: PLC0415
+        from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415
         from echod.state.entry_ids import carried  # noqa: PLC0415
 
         entries = () if present is None else tuple(present)

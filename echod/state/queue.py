@@ -2,6 +2,12 @@
 
 Whoever runs jobs holds the worker lock; this module does not rely on it. It knows nothing of what a job does, nor why
 one must wait.
+
+How long a failing job rests before it is tried again.
+
+The memo of inputs: which one was last dealt with, done or given up, for each kind, store and role.
+
+Every function runs inside the caller's transaction. One row a key, so the memo cannot grow with time.
 """
 
 from __future__ import annotations
@@ -10,15 +16,60 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from echod.errors import StateError, UsageError
-from echod.state import job_rows as rows
-from echod.state.backoff import Backoff
+from echod.state import job_rows
 from echod.state.database import Database
 from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity
-from echod.state.settled import is_settled, settle, unsettle
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Growing pauses with jitter, so that jobs that failed together do not come back together.
+
+    Attributes:
+        base_seconds: the pause after the first failure.
+        factor: what each further failure multiplies it by.
+        cap_seconds: no pause is longer.
+    """
+
+    base_seconds: float = 30.0
+    factor: float = 4.0
+    cap_seconds: float = 3600.0
+
+    def pause(self, failures: int, rng: random.Random) -> float:
+        """Seconds to rest after so many failures: between a half and the whole of the nominal pause; 0 after none."""
+        if failures < 1:
+            return 0.0
+        # The exponent is bounded: a large one would overflow, and the cap is reached long before.
+        nominal = min(self.cap_seconds, self.base_seconds * self.factor ** min(failures - 1, 64))
+        return nominal * rng.uniform(0.5, 1.0)
+
+
+def is_settled(link: sqlite3.Connection, need: Need) -> bool:
+    """Whether this very input was the last one dealt with."""
+    found = link.execute(
+        "SELECT 1 FROM settled WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?",
+        (need.kind.value, need.store, need.role, need.fingerprint),
+    )
+    return found.fetchone() is not None
+
+
+def settle(link: sqlite3.Connection, job: Job) -> None:
+    """The input of the job was dealt with."""
+    link.execute(
+        "INSERT INTO settled (kind, store, role, fingerprint) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (kind, store, role) DO UPDATE SET fingerprint = excluded.fingerprint",
+        (job.kind.value, job.store, job.role, job.fingerprint),
+    )
+
+
+def unsettle(link: sqlite3.Connection, of: Need | Job) -> None:
+    """Whatever was dealt with for this kind, store and role may be tried again."""
+    link.execute("DELETE FROM settled WHERE kind = ? AND store = ? AND role = ?", (of.kind.value, of.store, of.role))
+
 
 LONGEST_DEFERRAL_SECONDS: Final = 24 * 3600.0
 """No job waits longer for a person or a workflow. A deferral, or a pause beyond the back-off's cap, that would last
@@ -75,31 +126,31 @@ class JobQueue:
         queue, since this input was already done, or given up, or is being done now.
         """
         with self._database.writing() as link:
-            waiting = rows.pending(link, need)
+            waiting = job_rows.pending(link, need)
             if is_settled(link, need):
                 if waiting:
                     _close(link, waiting, "its input is again one that was dealt with before", now)
                 return None
             if waiting:
-                rows.save(link, waiting, self._renewed(waiting, need, now))
+                job_rows.save(link, waiting, self._renewed(waiting, need, now))
                 return waiting.id
-            active = rows.running(link, need)
+            active = job_rows.running(link, need)
             if active and active.fingerprint == need.fingerprint:
                 return None
-            return rows.insert(link, need, now)
+            return job_rows.insert(link, need, now)
 
     def insist(self, need: Need, now: float) -> int:
         """Queue what a person asks for, even if this very input was done or given up before."""
         with self._database.writing() as link:
             unsettle(link, need)
-            if waiting := rows.pending(link, need):
+            if waiting := job_rows.pending(link, need):
                 asked = replace(_with_cause(waiting, need), state=JobState.QUEUED, attempts=0, result="")
-                rows.save(link, waiting, _resting(asked, now))
+                job_rows.save(link, waiting, _resting(asked, now))
                 return waiting.id
-            active = rows.running(link, need)
+            active = job_rows.running(link, need)
             if active and active.fingerprint == need.fingerprint:
                 return active.id
-            return rows.insert(link, need, now)
+            return job_rows.insert(link, need, now)
 
     def withdraw(self, store: str, now: float, why: str, keep: Collection[tuple[JobKind, str]] = ()) -> tuple[int, ...]:
         """Close the pending and dead jobs of a store that nothing calls for any more, except those to `keep`.
@@ -111,7 +162,7 @@ class JobQueue:
             found = link.execute(
                 "SELECT * FROM job WHERE store = ? AND state IN ('queued', 'deferred', 'dead')", (store,)
             ).fetchall()
-            called_for = [job for job in map(rows.job_of, found) if job.kind not in BY_HAND]
+            called_for = [job for job in map(job_rows.job_of, found) if job.kind not in BY_HAND]
             closed = [job for job in called_for if (job.kind, job.role) not in keep]
             for job in closed:
                 _close(link, job, why, now)
@@ -124,19 +175,19 @@ class JobQueue:
             UsageError: there is no such job, it is in no state to be retried, or a person's command did it.
         """
         with self._database.writing() as link:
-            job = rows.by_id(link, job_id)
+            job = job_rows.by_id(link, job_id)
             if job is None:
                 raise UsageError(f"There is no job {job_id}; `echod jobs` lists them.")
             if job.kind in BY_HAND:
                 raise UsageError(f"Job {job_id} was a command; give it again: echod {job.kind.value}.")
-            if job.state is JobState.DEAD and (waiting := rows.pending(link, job)):
-                rows.save(link, waiting, _resting(replace(waiting, attempts=0), now))
+            if job.state is JobState.DEAD and (waiting := job_rows.pending(link, job)):
+                job_rows.save(link, waiting, _resting(replace(waiting, attempts=0), now))
                 return waiting.id
             if job.state not in (JobState.DEAD, JobState.QUEUED):
                 raise UsageError(f"Job {job_id} is {job.state.value}; only dead and queued jobs can be retried.")
             unsettle(link, job)
             again = replace(job, state=JobState.QUEUED, attempts=0, finished_at=None, result="")
-            rows.save(link, job, _resting(again, now))
+            job_rows.save(link, job, _resting(again, now))
             return job_id
 
     # Running one
@@ -164,7 +215,7 @@ class JobQueue:
             ).fetchone()
             if row is None:
                 return None
-            job = rows.job_of(row)
+            job = job_rows.job_of(row)
             claimed = replace(
                 job,
                 state=JobState.RUNNING,
@@ -174,7 +225,7 @@ class JobQueue:
                 result="",
                 worker=self._worker,
             )
-            rows.save(link, job, claimed)
+            job_rows.save(link, job, claimed)
             link.execute(
                 "INSERT INTO served (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM served WHERE true "
                 "ON CONFLICT (store) DO UPDATE SET turn = excluded.turn",
@@ -192,9 +243,9 @@ class JobQueue:
             StateError: this process runs a job already, or another one runs for the same key.
         """
         with self._database.writing() as link:
-            if self._busy(link) or rows.running(link, need):
+            if self._busy(link) or job_rows.running(link, need):
                 raise StateError("Another job runs just now; try again in a moment.")
-            return rows.insert_running(link, need, self._worker, now)
+            return job_rows.insert_running(link, need, self._worker, now)
 
     def finish(self, job: Job, result: str, now: float) -> None:
         """The job is done, `result` says what it did. The same input is not queued again.
@@ -224,7 +275,7 @@ class JobQueue:
             _record_failure(link, held.kind, error, now)
             if held.attempts >= self._max_attempts:
                 return self._end(link, held, replace(held, state=JobState.DEAD, finished_at=now, result=error))
-            waiting = rows.pending(link, held)
+            waiting = job_rows.pending(link, held)
             # A changed input deserves an early try, though not one at every change.
             failures = held.attempts if waiting is None or waiting.fingerprint == held.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
@@ -260,8 +311,8 @@ class JobQueue:
         """The gate of a store opened: its deferred jobs may run as soon as their input is ready. Returns how many."""
         with self._database.writing() as link:
             found = link.execute("SELECT * FROM job WHERE state = 'deferred' AND store = ?", (store,)).fetchall()
-            for job in map(rows.job_of, found):
-                rows.save(link, job, _resting(replace(job, state=JobState.QUEUED, result=""), now))
+            for job in map(job_rows.job_of, found):
+                job_rows.save(link, job, _resting(replace(job, state=JobState.QUEUED, result=""), now))
             return len(found)
 
     # Upkeep
@@ -274,7 +325,7 @@ class JobQueue:
         `alive` must answer True where it cannot tell. Returns the jobs as they are now.
         """
         with self._database.reading() as link:
-            found = [rows.job_of(row) for row in link.execute("SELECT * FROM job WHERE state = 'running'")]
+            found = [job_rows.job_of(row) for row in link.execute("SELECT * FROM job WHERE state = 'running'")]
         left = [job for job in found if job.worker not in (None, self._worker) and not alive(job.worker)]
         return tuple(job for old in left if (job := self._take_back(old, now)))
 
@@ -316,7 +367,7 @@ class JobQueue:
         return found.fetchone() is not None
 
     def _held(self, link: sqlite3.Connection, job: Job) -> Job:
-        held = rows.by_id(link, job.id)
+        held = job_rows.by_id(link, job.id)
         if held is None or held.state is not JobState.RUNNING or held.worker != self._worker:
             found = "gone" if held is None else held.state.value
             raise JobNotHeldError(f"Job {job.id} is not run by this process any more ({found}); start echod again.")
@@ -336,10 +387,10 @@ class JobQueue:
     def _end(self, link: sqlite3.Connection, held: Job, ended: Job) -> Job:
         """A running job is done or dead: its input is settled, and an older dead job of its key is history."""
         ended = replace(ended, worker=None)
-        if older := rows.dead(link, held):
+        if older := job_rows.dead(link, held):
             _merge(link, older, held.id, ended.finished_at or 0.0)
-        rows.save(link, held, ended)
-        waiting = rows.pending(link, held)
+        job_rows.save(link, held, ended)
+        waiting = job_rows.pending(link, held)
         if waiting and waiting.fingerprint == held.fingerprint and ended.state is JobState.DEAD:
             _merge(link, waiting, held.id, ended.finished_at or 0.0)
         if waiting is None or waiting.fingerprint != held.fingerprint or ended.state is JobState.DEAD:
@@ -348,7 +399,7 @@ class JobQueue:
 
     def _take_back(self, old: Job, now: float) -> Job | None:
         with self._database.writing() as link:
-            held = rows.by_id(link, old.id)
+            held = job_rows.by_id(link, old.id)
             if held is None or held.state is not JobState.RUNNING or held.worker != old.worker:
                 return None
             pid = held.worker.pid if held.worker else 0
@@ -359,17 +410,17 @@ class JobQueue:
             # One death is most often a power cut or a kill, and nobody should have to wait for that.
             until = now + self._backoff.pause(held.attempts - 1, self._rng)
             waits = _resting(replace(held, state=JobState.QUEUED, result=error), until)
-            if waiting := rows.pending(link, held):
-                rows.save(link, waiting, replace(waiting, attempts=max(waiting.attempts, held.attempts)))
+            if waiting := job_rows.pending(link, held):
+                job_rows.save(link, waiting, replace(waiting, attempts=max(waiting.attempts, held.attempts)))
             return _back(link, held, waits, now)
 
 
 def _back(link: sqlite3.Connection, held: Job, waits: Job, now: float) -> Job:
     """A running job goes back to wait: as itself, or in its successor if a newer cause arrived while it ran."""
-    waiting = rows.pending(link, held)
+    waiting = job_rows.pending(link, held)
     if waiting is None:
         waits = replace(waits, worker=None)
-        rows.save(link, held, waits)
+        job_rows.save(link, held, waits)
         return waits
     same = waiting.fingerprint == held.fingerprint
     heir = replace(
@@ -378,7 +429,7 @@ def _back(link: sqlite3.Connection, held: Job, waits: Job, now: float) -> Job:
         attempts=max(waiting.attempts, waits.attempts) if same else waiting.attempts,
         result=waits.result,
     )
-    rows.save(link, waiting, _resting(heir, waits.rests_until))
+    job_rows.save(link, waiting, _resting(heir, waits.rests_until))
     return _merge(link, held, waiting.id, now)
 
 
@@ -388,7 +439,7 @@ def _merge(link: sqlite3.Connection, job: Job, heir: int, now: float) -> Job:
 
 def _close(link: sqlite3.Connection, job: Job, why: str, now: float, heir: int | None = None) -> Job:
     closed = replace(job, state=JobState.DONE, finished_at=now, result=why, merged_into=heir, worker=None)
-    rows.save(link, job, closed)
+    job_rows.save(link, job, closed)
     return closed
 
 

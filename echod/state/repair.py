@@ -2,22 +2,39 @@
 
 The queue can be rebuilt because it holds no memory: what there is to do is read from the disk again, and the journal
 of commits does not depend on it. What is lost is history: finished jobs, workflows seen, the dead jobs' memo.
+
+The damaged databases that `rescue` moved aside.
+
+Rows about a project that nobody wants kept any more: how many there are, and how they go.
+
+A row is about a project if a column says so: `store` or `project`. Tables to come are found in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from echod.errors import StateError
-from echod.state import errors as faults
-from echod.state.damaged import SUFFIXES, damaged_copies
+from echod.state import errors
 from echod.state.database import Database
+
+SUFFIXES: Final = ("", "-wal", "-shm")
+"""The files of a database."""
+
+
+def damaged_copies(path: Path) -> tuple[Path, ...]:
+    """The databases that were moved aside, oldest first; a person may look at them and delete them."""
+    return tuple(
+        sorted(copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(SUFFIXES[1:]))
+    )
+
 
 _LOCK_SECONDS: Final = 10.0
 _KEPT: Final = 3
@@ -48,7 +65,7 @@ def open_checked(path: Path, clock: Callable[[], float]) -> Opened:
     """
     try:
         return Opened(_open_sound(path), None)
-    except faults.DatabaseDamagedError:
+    except errors.DatabaseDamagedError:
         return _rebuild(path, clock)
 
 
@@ -72,7 +89,7 @@ def check(database: Database) -> None:
     with database.reading() as link:
         verdict = [str(row[0]) for row in link.execute("PRAGMA quick_check(5)")]
     if verdict != ["ok"]:
-        raise faults.damaged(database.path) from sqlite3.DatabaseError("; ".join(verdict))
+        raise errors.damaged(database.path) from sqlite3.DatabaseError("; ".join(verdict))
 
 
 def _rebuild(path: Path, clock: Callable[[], float]) -> Opened:
@@ -83,12 +100,12 @@ def _rebuild(path: Path, clock: Callable[[], float]) -> Opened:
         with FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
             try:
                 return Opened(_open_sound(path), None)
-            except faults.DatabaseDamagedError as error:
+            except errors.DatabaseDamagedError as error:
                 now = clock()
                 rebuilt = Rebuilt(now, _move_aside(path, now), str(error.__cause__ or error))
                 return Opened(_open_sound(path), rebuilt)
     except Timeout as error:
-        raise faults.busy(path) from error
+        raise errors.busy(path) from error
     except OSError as error:
         raise StateError(
             f"The state database {path} is damaged and cannot be moved aside: {error.strerror}; move it away by hand."
@@ -109,3 +126,34 @@ def _move_aside(path: Path, now: float) -> Path:
         for suffix in SUFFIXES:
             old.with_name(old.name + suffix).unlink(missing_ok=True)
     return target
+
+
+_IN = "IN (SELECT value FROM json_each(?))"
+
+
+def count(database: Database, project: str, stores: Collection[str]) -> int:
+    """How many rows are about a project or one of its stores."""
+    with database.reading() as link:
+        return sum(
+            int(link.execute(f"SELECT count(*) FROM {table} WHERE {column} {_IN}", (names,)).fetchone()[0])  # noqa: S608
+            for table, column, names in _places(link, project, stores)
+        )
+
+
+def forget(database: Database, project: str, stores: Collection[str]) -> int:
+    """Remove them; how many they were."""
+    with database.writing() as link:
+        return sum(
+            link.execute(f"DELETE FROM {table} WHERE {column} {_IN}", (names,)).rowcount  # noqa: S608
+            for table, column, names in list(_places(link, project, stores))
+        )
+
+
+def _places(link: sqlite3.Connection, project: str, stores: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Each table with the column that says what its rows are about, and which values of it are meant, as JSON."""
+    wanted = {"store": json.dumps(sorted(stores)), "project": json.dumps([project])}
+    tables = link.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall()
+    for (table,) in tables:
+        for row in link.execute(f'PRAGMA table_info("{table}")').fetchall():
+            if row["name"] in wanted:
+                yield f'"{table}"', row["name"], wanted[row["name"]]

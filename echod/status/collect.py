@@ -1,6 +1,8 @@
 """The status board: gathers from every room what `echod status` shows. Looks only, decides nothing.
 
 The daemon refreshes the stores that something happened in; a command without a daemon refreshes all of them.
+
+What `echod status` and `echod gate` say of a pause: that nothing is written although no workflow runs.
 """
 
 from __future__ import annotations
@@ -25,18 +27,62 @@ from echod.contract.status import (
     WaitingJob,
     Warn,
 )
-from echod.daemon.paused import paused_warnings, pauses_or_warning
-from echod.daemon.room import has_room
-from echod.jobs.kept_back import KeptBack, kept_back
+from echod.errors import StateError
+from echod.inspection.review import KeptBack, kept_back
 from echod.paths import Paths
 from echod.projects.discovery import Roster
-from echod.state.damaged import damaged_copies
+from echod.projects.registry import Pauses, Projects
+from echod.runtime.disk import has_room
 from echod.state.job import BY_HAND, Job, JobState
-from echod.state.queue_view import QueueView
+from echod.state.job_rows import QueueView
+from echod.state.repair import damaged_copies
 from echod.status.packs import PackWatch
 from echod.store import layout
 from echod.store.layout import Store
-from echod.workflows.verdict import Verdict
+from echod.workflows.model import Verdict
+
+MARKER = "paused"
+"""Names a pause among the reasons of a gate; it is no workflow's marker and never holds the gate itself."""
+
+
+def pauses_or_warning(projects: Projects, now: float) -> tuple[Pauses | None, tuple[Warn, ...]]:
+    """Who rests now; None, and a warning, where that cannot be read: unknown is not "nobody"."""
+    try:
+        return projects.pauses(), ()
+    except StateError as error:
+        return None, (Warn("pauses-unreadable", Severity.WARNING, now, str(error), "No job runs without knowing."),)
+
+
+def paused_warnings(pauses: Pauses, missing: Collection[Path], now: float) -> Iterator[Warn]:
+    """A notice for the pause of everything and for that of each project, other than those that are not there."""
+    since = now if pauses.since is None else min(pauses.since, now)
+    if pauses.everything:
+        yield Warn(
+            "paused", Severity.NOTICE, since, "Everything is paused: no memory is written.", _fix("echod resume")
+        )
+    for root in pauses.roots:
+        if root not in missing:
+            text = f"{root} is paused: its memory is not written."
+            yield Warn("paused", Severity.NOTICE, since, text, _fix(_resume(root)))
+
+
+def pause_reasons(pauses: Pauses, project: Path) -> Iterator[GateReason]:
+    """What rests this project, each with how to end it."""
+    if pauses.everything:
+        text = "Everything is paused; let it go on with: echod resume"
+        yield GateReason(MARKER, text, holds=False, since=pauses.since)
+    if pauses.names(project):
+        text = f"This project is paused; let it go on with: {_resume(project)}"
+        yield GateReason(MARKER, text, holds=False, since=pauses.since)
+
+
+def _fix(command: str) -> str:
+    return f"Let it go on with: {command}"
+
+
+def _resume(root: Path) -> str:
+    return f"echod resume {shlex.quote(str(root))}"
+
 
 WAITING_TOO_LONG_SECONDS = 900.0
 _SHOWN_JOBS = 200

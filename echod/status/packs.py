@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from echod.app.context import Lookout
 from echod.clock import local_day
 from echod.contract.status import PackInfo, Severity, Warn
-from echod.logger import get_logger
-from echod.packs.places import origin_of
-from echod.packs.stamps import installed_stamp, registries_stamp
+from echod.log import get_logger
+from echod.packs.installed import installed_stamp, registries_stamp
+from echod.packs.registries import origin_of
 from echod.store.errors import StoreFault
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PackWatch:
     def _look(self, now: float) -> _Look:
         if not self._lookout.packs.is_there:
             return _Look()
-        from echod.packs.inventory import take_inventory  # noqa: PLC0415  slow to load, and few have packs
+        from echod.packs.check import take_inventory  # noqa: PLC0415  slow to load, and few have packs
 
         try:
             holding = self._lookout.packs.installed()

@@ -11,9 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.fs import Dir, open_dir
-from echod.store.lease import Writers, read_lease
-from echod.store.renames import UnsupportedError, exchange
+from echod.store.fs import Dir, UnsupportedError, Writers, exchange, open_dir, read_lease
 
 _NAMES = (".echod-probe-one", ".echod-probe-two")
 

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from echod.errors import UsageError
-from echod.memory.new_file import new_memory_file
+from echod.memory.document import new_memory_file
 from echod.paths import PRIVATE_DIR
 from echod.store.errors import told
-from echod.store.fs import Dir, make_dir, open_dir, prepare_file
+from echod.store.fs import Dir, make_dir, move_new, open_dir, prepare_file
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
-from echod.store.renames import move_new
 
 ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator", "notes", "observations")
 """The roles that agents and the workflow plugins write to, and the two that echod itself writes to."""

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from echod.logger import get_logger
-from echod.store.closing import abandon
+from echod.log import get_logger
+from echod.store.changes import Gate, open_gate
 from echod.store.commit.context import Desk
 from echod.store.commit.recover import Parked, Recovery, recover_role
 from echod.store.errors import Busy, StoreFault, told
 from echod.store.fs import make_dir, open_dir
 from echod.store.healing.heal import healed_memory
-from echod.store.healing.late_writes import due, settle
-from echod.store.history import Done
+from echod.store.healing.late_writes import abandon, due, settle
 from echod.store.journal.records import RecordState
-from echod.store.journal.retention import retain
+from echod.store.journal.retention import finish, retain
 from echod.store.layout import Role, Store
-from echod.store.plan import Gate, open_gate
-from echod.store.purge import finish
-from echod.store.reader import Reader
+from echod.store.reader import Done, Reader
 from echod.store.role_directory import DIR_MODE, Ground, stand_on
 from echod.store.role_lock import acquire, release, release_left_behind
 from echod.store.session import RoleSession

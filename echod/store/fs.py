@@ -2,16 +2,29 @@
 
 Knows nothing of memory, records or jobs. `Dir` is an open directory: once opened below the project root, a path
 component that is swapped for a symlink afterwards changes nothing. The renames are in `renames`.
+
+The two renames that never clobber; both say `UnsupportedError` where the file system cannot do them.
+
+A read lease: the kernel's word that nobody has a file open for writing, and a bar on new writers while held.
+
+Linux only (`F_SETLEASE`). Elsewhere, on file systems without leases, and on files of other users the answer is
+`UNKNOWN`, and the caller must rely on the file having settled. Hold a lease for microseconds: a writer that opens
+the file with O_NONBLOCK fails while it is held.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
+import signal
 import stat
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -153,3 +166,101 @@ def read_all(fd: int, limit: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
+
+
+_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+if sys.platform == "darwin":
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameatx_np", 4, 2
+else:
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
+
+
+class UnsupportedError(Exception):
+    """This file system or platform has no such rename."""
+
+
+def exchange(directory: Dir, one: str, other: str) -> None:
+    """Swap two names atomically; neither is ever absent.
+
+    Raises:
+        UnsupportedError: the file system cannot.
+        OSError: one of the names is missing, or the call failed.
+    """
+    _rename(directory, one, directory, other, _EXCHANGE)
+
+
+def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+    """Rename, never onto something that exists.
+
+    Raises:
+        FileExistsError: `new_name` is taken.
+        FileNotFoundError: `name` is gone.
+        OSError: the call failed.
+    """
+    try:
+        rename_new(source, name, target, new_name)
+    except UnsupportedError:
+        os.link(name, new_name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
+        os.unlink(name, dir_fd=source.fd)
+
+
+def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+    """The same in one step, for directories too.
+
+    Raises:
+        UnsupportedError: the file system cannot.
+        OSError: as `move_new`.
+    """
+    _rename(source, name, target, new_name, _NOREPLACE)
+
+
+def _rename(source: Dir, name: str, target: Dir, new_name: str, flags: int) -> None:
+    call = getattr(_libc, _rename_call, None)
+    if call is None:
+        raise UnsupportedError(_rename_call)
+    if call(source.fd, os.fsencode(name), target.fd, os.fsencode(new_name), flags) == 0:
+        return
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        raise UnsupportedError(os.strerror(code))
+    raise OSError(code, os.strerror(code), str(source.path / name))
+
+
+class Writers(Enum):
+    """What the kernel says about open writers of a file."""
+
+    NONE = "nobody has it open for writing"
+    SOME = "somebody has it open for writing"
+    UNKNOWN = "this file system cannot tell"
+
+
+@contextmanager
+def read_lease(fd: int) -> Iterator[Writers]:
+    """Try to take a read lease on `fd` (opened read-only) for the length of the block."""
+    answer = _take(fd)
+    try:
+        yield answer
+    finally:
+        if answer is Writers.NONE:
+            _drop(fd)
+
+
+def _take(fd: int) -> Writers:
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return Writers.UNKNOWN
+    try:
+        # A writer's open breaks the lease with a signal. SIGIO would end the process; SIGURG is ignored by default,
+        # and asking for it needs no handler, which only the main thread could install.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return Writers.SOME if error.errno == errno.EAGAIN else Writers.UNKNOWN
+    return Writers.NONE
+
+
+def _drop(fd: int) -> None:
+    # The kernel takes a lease away after lease-break-time (we were suspended); then there is none to give back.
+    with suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.plain_file import read_plain
+from echod.files import read_plain
 
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
 _MAX_POINTER_BYTES = 64 * 1024

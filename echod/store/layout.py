@@ -2,6 +2,19 @@
 
 Names are checked before they become paths. A store, role or file that is a symlink leading out of the project is
 refused; below the project root nothing is followed.
+
+The global store: the memory of a user that belongs to no project, in Claude Code's own directory.
+
+    {home}/echoes/global/MEMORY.md                    entries that people elevated; the role ""
+    {home}/echoes/global/doc-packs/{stack}/MEMORY.md  a role each, of a store of their own
+    {home}/echoes/global/manifests/{stack}.json       what is known of a pack; no memory, written by `echod.packs`
+    {home}/echoes/global/.lock, .global-echo-dirty    the lock and the signal of all programs that write there
+
+Everything that holds for a project's store holds here, with other places for lock and signal.
+
+What findings files are called where they are kept, set aside or given back, and what they were called before.
+
+All paths are relative to the role. An agent's name is written without a secret in it.
 """
 
 from __future__ import annotations
@@ -11,9 +24,10 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -188,3 +202,65 @@ def _is_plain_dir(path: Path) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+MANIFESTS = "manifests"
+LOCK = ".lock"
+DIRTY = ".global-echo-dirty"
+
+_BELOW = ("echoes", "global")
+
+
+def global_store(home: Path) -> Store:
+    """The store of elevated entries. `home` is Claude Code's own directory, resolved; nothing needs to exist."""
+    return Store(home, home.joinpath(*_BELOW))
+
+
+def packs_store(home: Path) -> Store:
+    """The store whose roles are the installed doc packs."""
+    return Store(home, home.joinpath(*_BELOW, PACKS))
+
+
+def global_role(home: Path) -> Role:
+    """The global memory file's role: it has no directory of its own."""
+    return Role(global_store(home), "")
+
+
+def commons_of(store: Store) -> tuple[str, ...] | None:
+    """Where the global store is below `store.project`, if `store` is a part of it; None for a project's store."""
+    parts = store.root.relative_to(store.project).parts
+    return _BELOW if parts[: len(_BELOW)] == _BELOW else None
+
+
+_SET_ASIDE = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
+_LONGEST_AGENT = 100
+
+
+def kept_at(findings: str, day: date) -> PurePosixPath:
+    """Where a file is kept that was consumed on a local day."""
+    return PurePosixPath(FINDINGS_ARCHIVE) / f"{day.isoformat()}-{agent_of(PurePosixPath(findings))}.md"
+
+
+def set_aside_at(findings: str, day: date) -> PurePosixPath:
+    """Where a file waits for a person that could not be understood on a local day."""
+    return PurePosixPath(QUARANTINE) / f"{day.isoformat()}-{findings}"
+
+
+def before_set_aside(name: str) -> str:
+    """What a file in quarantine was called before; its own name where nothing tells that."""
+    match = _SET_ASIDE.fullmatch(name)
+    return f"{match['findings']}.md" if match else name
+
+
+def restored_name(findings: str, number: int) -> str:
+    """What a file is called that is given back while another one has its name."""
+    return _another(findings, "restored", number)
+
+
+def late_name(findings: str, number: int) -> str:
+    """What a file is called with what an agent wrote into one that was just consumed."""
+    return _another(findings, "late", number)
+
+
+def _another(findings: str, why: str, number: int) -> str:
+    return f"{agent_of(PurePosixPath(findings))[:_LONGEST_AGENT]}-{why}-{number}-findings.md"

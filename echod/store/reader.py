@@ -1,33 +1,105 @@
 """What stores and their journal say, for whoever only looks: takes no lock, repairs nothing, writes nothing.
 
 What is asked of a hundred projects at once loads nothing that takes a memory apart or commits.
+
+What was done: commits for `echod log` and for choosing what to undo. Reads the journal, changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from echod.logger import get_logger
+from echod.log import get_logger
+from echod.memory.model import Document
+from echod.store.commit.context import Readings
 from echod.store.commit.steps import Tracer, untraced
 from echod.store.errors import Refused, StoreFault, told
 from echod.store.journal.journal import Journal
 from echod.store.journal.notices import QUESTIONS, REVIEWS, Notes, Question, Review, asked, noted
-from echod.store.layout import Role, Store, store_at
+from echod.store.journal.records import Record, RecordState
+from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
 
 if TYPE_CHECKING:
     from echod.store.capabilities import Probes
     from echod.store.commit.context import Desk, Readings
-    from echod.store.history import Done, Rewrite
     from echod.store.journal.records import Record
     from echod.store.role_directory import Ground
     from echod.store.role_lock import RoleLock
     from echod.store.session import RoleSession, RoleView
     from echod.store.undo import Preview
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One commit.
+
+    Attributes:
+        job: the job it was made for; None for healing and late bytes.
+        at: Unix seconds.
+        undone_by: the job that took it back, None where it stands.
+    """
+
+    store: Store
+    role: Role
+    seq: int
+    job: int | None
+    kind: str
+    summary: str
+    at: float
+    undone_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One commit that wrote the memory file, and the file before and after it."""
+
+    done: Done
+    before: Document
+    after: Document
+
+
+def history(journal: Journal, stores: Iterable[Store]) -> tuple[Done, ...]:
+    """Every commit that is still known, newest first."""
+    found = [done for store in stores for role in journal.roles(store) for done in _of_role(journal, role)]
+    return tuple(sorted(found, key=lambda done: (done.at, done.seq), reverse=True))
+
+
+def records_of(journal: Journal, role: Role) -> tuple[Record, ...]:
+    """A role's commits, oldest first."""
+    own = journal.of(role)
+    # In this order, since another process may close a record between the two looks.
+    open_records = own.open_records()
+    known = {record.seq: record for record in (*open_records, *own.closed_records())}
+    return tuple(known[seq] for seq in sorted(known))
+
+
+def rewrites(journal: Journal, role: Role, readings: Readings) -> tuple[Rewrite, ...]:
+    """The commits of a role that wrote its memory file, oldest first; without those whose contents are gone."""
+    done = {commit.seq: commit for commit in _of_role(journal, role)}
+    own, path = journal.of(role), str(PurePosixPath(role.name, MEMORY))
+    found = []
+    for record in records_of(journal, role):
+        for write in record.writes:
+            if write.path != path or record.state is RecordState.INTENT:
+                continue
+            before = Document("", ()) if write.pre is None else readings.document(own, write.pre)
+            after = readings.document(own, write.post)
+            if before is not None and after is not None:
+                found.append(Rewrite(done[record.seq], before, after))
+    return tuple(found)
+
+
+def _of_role(journal: Journal, role: Role) -> list[Done]:
+    records = records_of(journal, role)
+    undone = {seq: record.job for record in records for seq in record.undoes}
+    return [Done(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]
+
 
 log = get_logger(__name__)
 
@@ -77,8 +149,6 @@ class Reader:
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[Done, ...]:
         """Commits that are still known, newest first; of every store with a journal if none is named."""
-        from echod.store.history import history  # noqa: PLC0415
-
         with told("read the journal in", self._journal.root):
             return history(self._journal, self._journal.stores() if stores is None else stores)
 
@@ -87,8 +157,6 @@ class Reader:
 
         A commit whose contents the journal does not keep any more is left out.
         """
-        from echod.store.history import rewrites  # noqa: PLC0415
-
         with told("read the journal in", self._journal.root):
             return rewrites(self._journal, role, self._readings)
 
@@ -174,7 +242,6 @@ class Reader:
             return preview_record(self._unlocked(ground), self._record(done))
 
     def _record(self, done: Done) -> Record:
-        from echod.store.history import records_of  # noqa: PLC0415
 
         return next(record for record in records_of(self._journal, done.role) if record.seq == done.seq)
 

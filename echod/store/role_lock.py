@@ -14,12 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.store.commons import LOCK, commons_of
 from echod.store.errors import Busy, told
-from echod.store.fs import Dir, open_dir
+from echod.store.fs import Dir, UnsupportedError, open_dir, rename_new
 from echod.store.journal.journal import RoleJournal
-from echod.store.layout import Role
-from echod.store.renames import UnsupportedError, rename_new
+from echod.store.layout import LOCK, Role, commons_of
 
 STALE_SECONDS = 30.0
 

@@ -11,20 +11,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from echod.logger import get_logger
-from echod.store.absence import remember_absence
-from echod.store.changes import ChangeSet, Origin
-from echod.store.commit.commit import commit
+from echod.log import get_logger
+from echod.store.changes import (
+    ChangeSet,
+    Committed,
+    Gate,
+    Origin,
+    Overtaken,
+    Plan,
+    PlannedConsume,
+    PlannedWrite,
+    open_gate,
+)
+from echod.store.commit.commit import commit, hold
 from echod.store.commit.context import Desk
-from echod.store.conserve import hold
-from echod.store.digests import digest
 from echod.store.errors import Busy, Refused, StoreFault, told
-from echod.store.healing.heal import head_of, healed_memory
+from echod.store.healing.heal import head_of, healed_memory, remember_absence
 from echod.store.healing.late_writes import follow
 from echod.store.journal.notices import Question, ask
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, each_findings_file
-from echod.store.plan import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
-from echod.store.snapshot import MAX_FILE_BYTES, NotSettled, Snapshot, Unsettled, too_large, unreadable
+from echod.store.snapshot import MAX_FILE_BYTES, NotSettled, Snapshot, Unsettled, digest, too_large, unreadable
 
 log = get_logger(__name__)
 

@@ -2,19 +2,26 @@
 
 Under a lease nobody can be in the middle of writing. Without one the file must have been still for a while and
 must not move while it is read. A read that cannot promise this is `Unsettled`, never a shorter content.
+
+What contents are named by.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.store.digests import digest
 from echod.store.errors import Busy
-from echod.store.fs import Dir, read_all
-from echod.store.lease import Writers, read_lease
+from echod.store.fs import Dir, Writers, read_all, read_lease
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of a file's content, in hex; the name of that content everywhere in the journal."""
+    return hashlib.sha256(data).hexdigest()
+
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 

@@ -17,19 +17,15 @@ from echod.memory.merge import Unmergeable, merge
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
-from echod.store.absence import remember_absence
-from echod.store.changes import Begin
-from echod.store.commit.commit import commit
+from echod.store.changes import Begin, Committed, Gate, Plan, PlannedConsume, PlannedWrite
+from echod.store.commit.commit import commit, hold
 from echod.store.commit.context import Desk
-from echod.store.conserve import hold
 from echod.store.errors import Busy, Refused
-from echod.store.findings_names import restored_name
 from echod.store.healing.archives import as_kept, leaving
-from echod.store.healing.heal import head_of, healed_memory
+from echod.store.healing.heal import head_of, healed_memory, remember_absence
 from echod.store.healing.late_writes import follow
 from echod.store.journal.records import ConsumeRecord, Record, WriteRecord
-from echod.store.layout import AGENT_FINDINGS, MEMORY
-from echod.store.plan import Committed, Gate, Plan, PlannedConsume, PlannedWrite
+from echod.store.layout import AGENT_FINDINGS, MEMORY, restored_name
 from echod.store.snapshot import Snapshot
 
 _KEPT_FOLDERS = ("archive/", "quarantine/")

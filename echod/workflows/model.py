@@ -1,15 +1,152 @@
-"""What the collector found, as plain values: all that the gate may know. No file is touched from here."""
+"""What the collector found, as plain values: all that the gate may know. No file is touched from here.
+
+Who is alive. The one place of this room that asks the system about processes; it never sends them anything.
+
+The answer of the gate: may a job write this project's memory now, and if not, why and until when.
+
+How long the gate believes what it sees. Every number of docs/workflows.md stands here and nowhere else.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from echod.workflows.processes import Life, Process
 
-if TYPE_CHECKING:
-    from echod.workflows.verdict import Kind
+class Life(StrEnum):
+    """Three answers: a process that cannot be judged is neither alive nor gone."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What the system says about a process number. `started` is Unix seconds, None if nobody tells."""
+
+    life: Life
+    started: float | None = None
+
+
+class Processes(Protocol):
+    """The system's table of processes, or a test's."""
+
+    def look(self, pid: int) -> Process:
+        """What is known about process number `pid` now. Never raises."""
+        ...
+
+
+class SystemProcesses:
+    """The real table. psutil is loaded only for a process that lives: an idle project never pays for it."""
+
+    def look(self, pid: int) -> Process:
+        """What is known about process number `pid` now. EPERM means that it lives."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return Process(Life.GONE)
+        except PermissionError:
+            pass  # another user's, so it exists
+        except (OSError, OverflowError):
+            return Process(Life.UNKNOWN)
+        return _with_start(pid)
+
+
+def _with_start(pid: int) -> Process:
+    import psutil  # noqa: PLC0415  only needed here, and slow to load
+
+    try:
+        process = psutil.Process(pid)
+        # A zombie answers signals and does nothing any more.
+        life = Life.GONE if process.status() == psutil.STATUS_ZOMBIE else Life.ALIVE
+        return Process(life, process.create_time())
+    except psutil.NoSuchProcess:
+        return Process(Life.GONE)
+    except (psutil.Error, OSError):
+        return Process(Life.ALIVE)
+
+
+class GateState(StrEnum):
+    """`active`: a workflow runs. `quiet`: one just ended or someone just wrote. `idle`: go ahead."""
+
+    ACTIVE = "active"
+    QUIET = "quiet"
+    IDLE = "idle"
+
+
+class Kind(StrEnum):
+    """What kind of sign a reason speaks of. The last three make `quiet`, all others `active`."""
+
+    STATE_FILE = "state_file"
+    LOOP = "loop"
+    CHECKPOINT = "checkpoint"
+    LOCK = "lock"
+    MIGRATION = "migration"
+    SIGNALS = "signals"
+    SESSION = "session"
+    GIT = "git"
+    DECLARED = "declared"
+    UNSEEN = "unseen"
+    CHANGED = "changed"
+    ENDED = "ended"
+    EDITOR = "editor"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One marker and what it says, in words for `status` and `echod gate`.
+
+    Attributes:
+        marker: the file (relative to the project where it lies inside) or name that was looked at.
+        text: a sentence: what it says, since when, whose pid, and when echod would stop believing it.
+        holds: whether this marker alone keeps the gate from being idle; other reasons are warnings.
+        until: the moment (Unix seconds) after which it no longer counts; None where only its owner ends it.
+        kind: what kind of sign it is.
+        name: the workflow, team or program that left it, as far as the marker says.
+        since: its start where it says so, else its last sign of life (Unix seconds).
+        pid: the process it names.
+    """
+
+    marker: str
+    text: str
+    holds: bool
+    until: float | None
+    kind: Kind = Kind.STATE_FILE
+    name: str = ""
+    since: float | None = None
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict for the worker, `status` and `echod gate`.
+
+    `until` is the earliest moment (Unix seconds) at which asking again can give another answer by time alone.
+    `restless` is true while there are signs that make `quiet`, also when their time is used up and the state is
+    idle; `quiet_streak` needs it.
+    """
+
+    state: GateState
+    reasons: tuple[Reason, ...]
+    until: float | None
+    restless: bool = False
+
+
+def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
+    """When the present unbroken run of quiet began: what to hand to the next `gate` as `quiet_since`.
+
+    Args:
+        verdict: the newest verdict.
+        since: what this function said last time; None at first.
+        now: Unix seconds of the verdict.
+    """
+    if verdict.state is GateState.ACTIVE or not verdict.restless:
+        return None
+    return now if since is None else since
+
 
 # Boot time, from which start times are computed, moves by seconds when the clock is corrected.
 START_SLACK_SECONDS = 60
@@ -139,3 +276,47 @@ class Observations:
     editors: tuple[Editor, ...] = ()
     last_ended: float | None = None
     unseen: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """The gate's bounds; names carry the unit. A marker's age counts from its last sign of life.
+
+    Attributes:
+        quiet_seconds: how long after a change or an end the project counts as quiet; 0 means there is no quiet.
+        quiet_cap_minutes: how long quiet may last in a row before a job runs all the same.
+        unknown_minutes: a state file, checkpoint, team or unreadable marker whose owner nobody can tell.
+        gone_minutes: a state file whose owner is gone; a resumed session has a new process number.
+        loop_minutes: a loop file without a live owner; it is written between phases only, and those are long.
+        young_minutes: a lock directory that has no readable owner yet.
+        migration_minutes: the upstream plugin's own migration lock; upstream calls it stale after this.
+        silent_hours: the bound for everything, a live owner included.
+        mention_days: how long a marker that is no longer believed is still mentioned as a warning.
+        sessions: whether busy Claude Code sessions count.
+    """
+
+    quiet_seconds: float = 30
+    quiet_cap_minutes: float = 15
+    unknown_minutes: float = 120
+    gone_minutes: float = 10
+    loop_minutes: float = 150
+    young_minutes: float = 10
+    migration_minutes: float = 5
+    silent_hours: float = 12
+    mention_days: float = 7
+    sessions: bool = True
+
+    @property
+    def silent_seconds(self) -> float:
+        """After this long without a sign of life nothing is believed."""
+        return self.silent_hours * 3600
+
+    @property
+    def quiet_cap_seconds(self) -> float:
+        """The longest quiet in a row."""
+        return self.quiet_cap_minutes * 60
+
+    @property
+    def mention_seconds(self) -> float:
+        """How long a marker no longer believed stays a warning."""
+        return self.mention_days * 86_400

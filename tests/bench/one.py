@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from echod import log
+from echod import log_setup
 from tests.bench.wire import figures_to
 from tests.bench.workspace import Workspace
 
@@ -16,7 +16,7 @@ from tests.bench.workspace import Workspace
 def main() -> None:
     """Take the topic's name, the file for its figures, and the two directories of its workspace."""
     name, *paths = sys.argv[1:]
-    log.configure("warning", sys.stderr, os.environ)
+    log_setup.configure("warning", sys.stderr, os.environ)
     into, disk, memory = map(Path, paths)
     figures = importlib.import_module(f"tests.bench.topics.{name}").measure(Workspace(disk, memory))
     into.write_text(json.dumps(figures_to(figures)))

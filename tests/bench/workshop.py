@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.app.services import House, furnish
-from echod.jobs.outcome import Blocked, Done, Failed
+from echod.jobs.base import Blocked, Done, Failed
 from echod.paths import Paths
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import Finished

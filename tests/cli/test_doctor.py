@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from echod import __version__, paths
-from echod.contract.doctor import Check, CheckResult
-from echod.doctor import machine as running
+from echod.contract.commands import Check, CheckResult
+from echod.doctor import machine
 from echod.doctor.case import Case
 from echod.doctor.examine import examine
-from echod.doctor.ignored import ignored_by
-from echod.memory.limits import SIZE_LIMIT
+from echod.doctor.projects import ignored_by
+from echod.memory.model import SIZE_LIMIT
 from echod.projects.registry import Projects
 from echod.runtime.disk import read_mounts
 from echod.settings.values import Settings
@@ -323,7 +323,7 @@ def test_the_kernels_limit_is_compared_with_what_must_be_watched(
 ) -> None:
     registered(case, tmp_path / "p", "reviewer", "workers", "planner")
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
-    monkeypatch.setattr(running, "_INOTIFY", tmp_path)
+    monkeypatch.setattr(machine, "_INOTIFY", tmp_path)
 
     assert the(case, "inotify-watches").result.value == result
 

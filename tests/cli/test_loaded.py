@@ -29,18 +29,7 @@ finally:
 """
 
 
-PLANNING = (
-    "echod.app.services",
-    "echod.jobs.consolidate",
-    "echod.jobs.counting",
-    "echod.jobs.prune",
-    "echod.scheduler.worker",
-    "echod.memory.consolidation.plan",
-    "echod.memory.findings",
-    "echod.memory.knowledge",
-    "echod.memory.policy.prune",
-    "echod.memory.similarity",
-)
+PLANNING = ("echod.app.services", "echod.jobs", "echod.scheduler.worker", "echod.store.commit.commit")
 
 
 def loaded(home: Home, *words: str) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.sink import Sink
+from echod.daemon.events import Sink
 from echod.daemon.watcher import Watcher
 from tests.daemon.watching import Watching
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.alive import observe
-from echod.daemon.holder import Holder
 from echod.paths import Paths
-from echod.runtime.heartbeat import Heart, Heartbeat, State
-from echod.runtime.locks import daemon_lock
+from echod.runtime.heartbeat import Heart, Heartbeat, State, observe
+from echod.runtime.locks import Holder, daemon_lock
 from echod.runtime.process import look_up
 
 

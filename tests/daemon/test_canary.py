@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from watchdog.events import FileSystemEvent
 
-from echod.daemon.event_health import PATIENCE_SECONDS, PULSE_SECONDS, Canary
-from echod.daemon.pipe import SILENT, EventPipe
-from echod.daemon.sink import Handler, Sink
-from echod.daemon.targets import Targets
+from echod.daemon.event_health import PATIENCE_SECONDS, PULSE_SECONDS, SILENT, Canary, EventPipe
+from echod.daemon.events import Handler, Sink
+from echod.daemon.watcher import Targets
 from tests.daemon.watching import Watching, wait_until
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.daemon.clockjump import ClockJumps
+from echod.daemon.timers import ClockJumps
 
 
 @pytest.mark.parametrize(

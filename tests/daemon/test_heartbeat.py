@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.holder import Holder, LockState
 from echod.runtime.heartbeat import (
     BEAT_SECONDS,
     FRESH_SECONDS,
@@ -18,6 +17,7 @@ from echod.runtime.heartbeat import (
     liveness,
     read,
 )
+from echod.runtime.locks import Holder, LockState
 from echod.runtime.process import Process
 
 NOW = 1000.0

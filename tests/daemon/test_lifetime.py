@@ -12,9 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.holder import Holder, LockState, decode, lock_state
 from echod.errors import StateError
-from echod.runtime.locks import AlreadyRunningError, WorkerBusyError, daemon_lock, worker_lock
+from echod.runtime.locks import (
+    AlreadyRunningError,
+    Holder,
+    LockState,
+    WorkerBusyError,
+    daemon_lock,
+    decode,
+    lock_state,
+    worker_lock,
+)
 from tests.daemon.watching import wait_until
 
 ME = Holder(pid=os.getpid(), started="boot:1", version="0.1.0", since=1_700_000_000.0, since_monotonic=5.0)
@@ -22,7 +30,7 @@ ME = Holder(pid=os.getpid(), started="boot:1", version="0.1.0", since=1_700_000_
 _HOLD = """
 import os, sys, time
 from pathlib import Path
-from echod.daemon.holder import Holder
+from echod.runtime.locks import Holder
 from echod.runtime.locks import daemon_lock
 with daemon_lock(Path(sys.argv[1]), Holder(os.getpid(), "boot:2", "9.9.9", 1.0, 2.0)):
     print("held", flush=True)

@@ -18,14 +18,12 @@ from echod import paths
 from echod.app.services import House, furnish
 from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
-from echod.daemon.clockjump import ClockJumps
-from echod.daemon.event_health import Canary
+from echod.daemon.event_health import Canary, EventPipe
+from echod.daemon.events import Sink
 from echod.daemon.loop import Identity, Loop
 from echod.daemon.main import me
 from echod.daemon.notify import Notifier
-from echod.daemon.pipe import EventPipe
-from echod.daemon.sink import Sink
-from echod.daemon.timers import Metronome, Tick
+from echod.daemon.timers import ClockJumps, Metronome, Tick
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import Crew
 from echod.errors import EchodError
@@ -36,8 +34,8 @@ from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import Trouble
 from echod.scheduler.reconcile import complete
 from echod.scheduler.worker import Finished
-from echod.settings import loader as config
-from echod.state import errors as faults
+from echod.settings import loader
+from echod.state import errors
 from echod.state.job import JobState
 from echod.state.queue import JobQueue
 from tests.support import Home, finding, project, until
@@ -78,7 +76,7 @@ def living(home: Home, *roots: Path) -> Iterator[Life]:
     own.create()
     for root in roots:
         Projects(own.projects).add(root)
-    settings = config.load(home.root / "none.toml", {k: v for k, v in home.environ.items() if k.startswith("ECHOD_")})
+    settings = loader.load(home.root / "none.toml", {k: v for k, v in home.environ.items() if k.startswith("ECHOD_")})
     lost: list[EchodError] = []
     wake, reconcile_now = threading.Event(), threading.Event()
     reconcile_now.set()
@@ -232,11 +230,11 @@ def _told(life: Life, code: str) -> bool:
 
 
 def _busy(life: Life) -> EchodError:
-    return faults.busy(life.house.paths.database)
+    return errors.busy(life.house.paths.database)
 
 
 def _full(life: Life) -> EchodError:
-    return faults.DatabaseFullError(f"The state database {life.house.paths.database} cannot be written.")
+    return errors.DatabaseFullError(f"The state database {life.house.paths.database} cannot be written.")
 
 
 @pytest.mark.parametrize("refusal", [_busy, _full])
@@ -274,7 +272,7 @@ def test_the_outcome_of_a_job_is_written_as_soon_as_the_database_can_be_used(
 
     def refuses_twice(self: JobQueue, *arguments: Any) -> Any:
         if next(refusals, None) is not None:
-            raise faults.busy(Path("echod.db"))
+            raise errors.busy(Path("echod.db"))
         return finish(self, *arguments)
 
     monkeypatch.setattr(JobQueue, "finish", refuses_twice)
@@ -302,7 +300,7 @@ def test_a_job_that_goes_on_is_no_worker_that_hangs(home: Home, tmp_path: Path) 
 
 def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: Any) -> Finished | None:
-        raise faults.lost(Path("echod.db"))
+        raise errors.lost(Path("echod.db"))
 
     with living(home) as life:
         monkeypatch.setattr(Crew, "_one", lost)

@@ -13,9 +13,8 @@ import pytest
 from watchdog.events import FileModifiedEvent, FileSystemEvent
 from watchdog.observers.api import BaseObserver
 
-from echod.daemon.sink import OVERFLOW, TOO_MANY, UNREBUILT, UNRECORDED, Handler, LossTap, Sink
-from echod.daemon.targets import Targets
-from echod.daemon.watcher import DIED, Watcher
+from echod.daemon.events import OVERFLOW, TOO_MANY, UNREBUILT, UNRECORDED, Handler, LossTap, Sink
+from echod.daemon.watcher import DIED, Targets, Watcher
 from tests.daemon.watching import Watching, wait_until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify only exists on Linux")
@@ -578,8 +577,8 @@ def test_a_directory_that_may_not_be_read_is_unwatched_with_a_reason(tmp_path: P
 _PRELUDE = """
 import os, sys, threading, time, warnings
 from pathlib import Path
-from echod.daemon.sink import OVERFLOW, Sink
-from echod.daemon.targets import Targets
+from echod.daemon.events import OVERFLOW, Sink
+from echod.daemon.watcher import Targets
 from echod.daemon.watcher import PARTIAL, Watcher
 base = Path(sys.argv[1])
 sink = Sink(threading.Event())

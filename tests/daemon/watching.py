@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from echod.daemon.sink import Sink
-from echod.daemon.targets import Dirt, Targets
-from echod.daemon.watcher import Watcher
+from echod.daemon.events import Sink
+from echod.daemon.watcher import Dirt, Targets, Watcher
 from tests.support import until
 
 

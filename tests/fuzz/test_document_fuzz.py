@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_confidence, with_layer, with_verified
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from tests.memory import strategies
 from tests.memory.test_document_oracle import heading_lines_by_both
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.policy import ArchivedEntry, archive_text
 from tests.hooks.events import hook, rune_team
 from tests.life.files import HEAD, TODAY, learning, observation

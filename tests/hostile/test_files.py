@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.limits import SIZE_LIMIT
+from echod.memory.model import SIZE_LIMIT
 from tests.hostile.conftest import Target, inventory
 from tests.support import NO_PRUNING, Home, finding
 

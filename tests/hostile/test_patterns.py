@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.knowledge.references import in_body, in_evidence
+from echod.memory.knowledge.text import in_body, in_evidence
 from echod.memory.notes import note_of
 from echod.memory.similarity.compare import files_in
 from tests.hostile.bombs import Rule, rules, texts
@@ -16,13 +16,13 @@ from tests.hostile.bombs import Rule, rules, texts
 LENGTH = 100_000
 
 BOUNDED = {
-    "echod.memory.knowledge.references._BARE_FILE": "tokens of at most 400 characters",
-    "echod.memory.knowledge.references._FOLDER_ALONE": "tokens of at most 400 characters",
+    "echod.memory.knowledge.text._BARE_FILE": "tokens of at most 400 characters",
+    "echod.memory.knowledge.text._FOLDER_ALONE": "tokens of at most 400 characters",
     "echod.memory.similarity.compare._PATH": "runs of at most 400 characters",
     "echod.memory.similarity.compare._LINE_NUMBERS": "paths of at most 400 characters",
     "echod.memory.notes._LEAD": "looked for once, at the start",
-    "echod.memory.commonmark.SETEXT": "looked for once a line, at its start",
-    "echod.memory.commonmark.BREAK": "looked for once a line, at its start",
+    "echod.memory.markdown.SETEXT": "looked for once a line, at its start",
+    "echod.memory.markdown.BREAK": "looked for once a line, at its start",
     "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
 """Expressions that see no long text, and why; what bounds it has its own test below or in its room."""

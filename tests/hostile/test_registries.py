@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.errors import EchodError
-from echod.packs.inventory import take_inventory
+from echod.packs.check import take_inventory
 from echod.packs.manifests import STEPS, agree
 from tests.hostile.conftest import SECRET_OUTSIDE, inventory
 from tests.hostile.test_places import SHAPES

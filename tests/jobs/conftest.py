@@ -17,16 +17,16 @@ from echod.hooks import spool as written
 from echod.inbox.inbox import Inbox, Rules
 from echod.inbox.spool import Spool
 from echod.jobs import observe
-from echod.jobs.outcome import Outcome
+from echod.jobs.base import Outcome
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
 from echod.settings.values import TEAMS
 from echod.state.database import Database
 from echod.state.hook_events import Heard, ObservedLog
+from echod.store.changes import Gate, open_gate
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
-from echod.store.plan import Gate, open_gate
 
 
 @dataclass

@@ -10,23 +10,22 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 from echod.clock import local_day
-from echod.inspection.entry_facts import facts_of, note_entries
+from echod.inspection.entry_facts import facts_of, note_entries, pin_what_came_back
 from echod.inspection.secrets import candidates
 from echod.jobs import compress, consolidate, prune, scrub
-from echod.jobs.outcome import Outcome
-from echod.jobs.pins import pin_what_came_back
-from echod.jobs.reading import Reading
+from echod.jobs.base import Outcome
+from echod.jobs.consolidate import Reading
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Facts, Policy
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.state.job import JobKind
+from echod.store.changes import open_gate
 from echod.store.commit.steps import Tracer, untraced
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
-from echod.store.plan import open_gate
 from tests.life.files import TODAY
 
 POLICY = Policy(memory_line_limit=100)

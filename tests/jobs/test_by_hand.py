@@ -11,27 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forget as forgetting
-from echod.jobs import prune
-from echod.jobs import remember as remembering
-from echod.jobs import reset as resetting
-from echod.jobs import restore as restoring
-from echod.jobs import set_layer as raising
+from echod.jobs import forget, prune, remember, reset, restore, set_layer
 from echod.jobs.archives import Kept, archived_entries
-from echod.jobs.outcome import Blocked, Done, Outcome
+from echod.jobs.base import Blocked, Done, Outcome
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.notes import Note
 from echod.memory.policy import Policy, Rule
 from echod.memory.policy.archive import ARCHIVE_LIMIT
 from echod.state.database import Database
 from echod.state.entries import EntryLog
+from echod.store.changes import open_gate
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
-from echod.store.plan import open_gate
 from tests.life.files import HEAD, TODAY, learning, observation
 from tests.support import finding
 
@@ -89,24 +83,24 @@ class Place:
 
     def raises(self, entry: str, layer: Layer) -> Outcome:
         with self.engine.open_role(self.role) as session:
-            return raising.run(self.number(), session, entry, layer, open_gate, self.clock)
+            return set_layer.run(self.number(), session, entry, layer, open_gate, self.clock)
 
     def forgets(self, *entries: str) -> Outcome:
         with self.engine.open_role(self.role) as session:
-            return forgetting.run(self.number(), session, entries, open_gate, self.clock, rule=Rule.FORGOTTEN)
+            return forget.run(self.number(), session, entries, open_gate, self.clock, rule=Rule.FORGOTTEN)
 
     def restores(self, kept: Kept) -> Outcome:
         with self.entries() as log, self.engine.open_role(self.role) as session:
-            pins = restoring.Pins(log, 30)
-            return restoring.run(self.number(), session, kept.entry, pins, open_gate, self.clock)
+            pins = restore.Pins(log, 30)
+            return restore.run(self.number(), session, kept.entry, pins, open_gate, self.clock)
 
     def resets(self) -> Outcome:
         with self.engine.open_role(self.role) as session:
-            return resetting.run(self.number(), session, open_gate, self.clock)
+            return reset.run(self.number(), session, open_gate, self.clock)
 
     def remembers(self, text: str) -> Outcome:
         with self.engine.open_role(self.role) as session:
-            return remembering.run(self.number(), session, Note(text, text, redacted=False), open_gate, self.clock)
+            return remember.run(self.number(), session, Note(text, text, redacted=False), open_gate, self.clock)
 
     def prunes(self, policy: Policy) -> Outcome:
         with self.entries() as log, self.engine.open_role(self.role) as session:

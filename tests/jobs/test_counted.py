@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from echod import plain_file
+from echod import files
 from echod.cli.status_text import findings_waiting
 from echod.contract.status import FINDINGS_COUNTED, RoleInfo
-from echod.daemon.counts import hand_on, take_up
-from echod.inspection import counts as counted
-from echod.inspection.counts import Counted
-from echod.jobs.count import Count
+from echod.inspection import counts
+from echod.inspection.counts import Count, Counted, hand_on, take_up
 from tests.life.files import HEAD, learning, protected
 
 
@@ -32,9 +30,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def noted(path: Path, limit: int) -> bytes:
         paths.append(path)
-        return plain_file.read_plain(path, limit)
+        return files.read_plain(path, limit)
 
-    monkeypatch.setattr(counted, "read_plain", noted)
+    monkeypatch.setattr(counts, "read_plain", noted)
     return paths
 
 
@@ -114,9 +112,9 @@ def test_only_files_that_were_asked_for_are_left_to_the_next_process(memory: Pat
         "[]",
         "{}",
         '{"form": "0/0", "files": {"x": 1}}',
-        json.dumps({"form": counted._FORM, "files": 7}),
-        json.dumps({"form": counted._FORM, "files": {"x": [[1, 2], [3]]}}),
-        json.dumps({"form": counted._FORM, "files": {"x": [[1, 2, 3, 4], [1, {}, None, 0, False, "more"]]}}),
+        json.dumps({"form": counts._FORM, "files": 7}),
+        json.dumps({"form": counts._FORM, "files": {"x": [[1, 2], [3]]}}),
+        json.dumps({"form": counts._FORM, "files": {"x": [[1, 2, 3, 4], [1, {}, None, 0, False, "more"]]}}),
         "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"),
     ],
 )

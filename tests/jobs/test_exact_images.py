@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forget as forgetting
+from echod.jobs import forget
 from echod.jobs import reset as resetting
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule
-from echod.store.plan import open_gate
+from echod.store.changes import open_gate
 from tests.jobs.site import POLICY, Site, at_noon
 from tests.life.files import HEAD, learning, observation
 
@@ -63,7 +63,7 @@ def forgotten(site: Site) -> None:
     site.write(HEAD + learning("principle") + told(learning("the token")))
     last = [identity for identity in entry_ids(site.role.name, site.document) if identity][-1]
     with site.engine().open_role(site.role) as session:
-        forgetting.run(1, session, [last], open_gate, lambda: site.now, rule=Rule.FORGOTTEN)
+        forget.run(1, session, [last], open_gate, lambda: site.now, rule=Rule.FORGOTTEN)
 
 
 def reset(site: Site) -> None:

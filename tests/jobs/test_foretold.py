@@ -20,12 +20,12 @@ from echod.app.services import furnish
 from echod.cli.shell import Shell
 from echod.cli.upkeep import Planned, planned
 from echod.inspection.entry_facts import note_entries
-from echod.jobs.outcome import Done
+from echod.jobs.base import Done
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, read_archive
-from echod.memory.policy.condense import is_condensed
+from echod.memory.policy.candidates import is_condensed
 from echod.memory.redact import redact_entry
 from echod.state.entries import EntryLog, Reference
 from echod.state.job import JobKind, Need

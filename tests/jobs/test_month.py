@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.outcome import Done, Outcome
+from echod.jobs.base import Done, Outcome
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.policy import ArchivedEntry, Policy, read_archive
 from echod.state.database import Database
 from echod.state.entries import EntryLog, Reference

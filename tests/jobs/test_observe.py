@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.inbox.inbox import Elsewhere, Inbox
-from echod.jobs.outcome import Blocked, Done
+from echod.jobs.base import Blocked, Done
 from echod.state.hook_events import ObservedLog
 from echod.store.errors import Busy
 from tests.hooks.events import rune_team, teammate

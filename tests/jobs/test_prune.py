@@ -14,9 +14,9 @@ import pytest
 from echod.clock import local_day
 from echod.files import stamp_of
 from echod.inspection.counts import Counted
+from echod.inspection.review_items import HOLD_SECONDS
 from echod.inspection.survey import Survey
-from echod.jobs.first_prune import HOLD_SECONDS
-from echod.jobs.outcome import Blocked, Deferred, Done
+from echod.jobs.base import Blocked, Deferred, Done
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, read_archive

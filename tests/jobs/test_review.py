@@ -18,29 +18,25 @@ from hypothesis import strategies as st
 from echod.clock import local_day
 from echod.inspection.counts import Counted
 from echod.inspection.entry_facts import note_entries
-from echod.inspection.review import Review
-from echod.inspection.review_items import Item
-from echod.jobs import answer_review as answering
-from echod.jobs import consolidate, prune
-from echod.jobs.first_prune import HOLD_SECONDS
-from echod.jobs.folding_in import Means, fold_in, foresee
-from echod.jobs.kept_back import kept_back
-from echod.jobs.outcome import Blocked, Deferred, Done, Outcome
-from echod.jobs.reading import Reading
+from echod.inspection.review import Review, kept_back
+from echod.inspection.review_items import HOLD_SECONDS, Item
+from echod.jobs import answer_review, consolidate, prune
+from echod.jobs.base import Blocked, Deferred, Done, Outcome
+from echod.jobs.consolidate import Means, Reading, fold_in, foresee
 from echod.memory.consolidation.plan import Consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import Policy, read_archive
 from echod.projects.maintenance import Care
-from echod.state.answers import Answer
 from echod.state.database import Database
 from echod.state.entries import EntryLog
+from echod.state.review_answers import Answer
+from echod.store.changes import open_gate
 from echod.store.commit.steps import Step, Tracer, untraced
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store, list_roles
 from echod.store.limits import EngineLimits
-from echod.store.plan import open_gate
 from tests.life.files import HEAD, TODAY, crowded, learning, protected
 
 POLICY = Policy(memory_line_limit=100)
@@ -127,11 +123,11 @@ class Desk:
     def answer(self, item: Item, answer: Answer) -> Outcome:
         self.jobs += 1
         with self.entries() as entries:
-            if answering.is_remembered(item, answer):
+            if answer_review.is_remembered(item, answer):
                 entries.answers.note(self.role.store.key, [item.id], answer, time.time())
-            if not answering.changes_files(item, answer):
+            if not answer_review.changes_files(item, answer):
                 return Done("", changed=False)
-            return answering.run(item, answer, Means(self.jobs, self.engine(), entries, open_gate, time.time))
+            return answer_review.run(item, answer, Means(self.jobs, self.engine(), entries, open_gate, time.time))
 
 
 @pytest.fixture

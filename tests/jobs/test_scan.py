@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.daemon.secret_scan import BUDGET_BYTES, CALM_SECONDS, LONGEST_SECONDS, STEP_SECONDS, Exposure
-from echod.inspection import secrets as scan
+from echod.inspection import secrets
 from echod.inspection.secrets import Scan, candidates
 from echod.store.layout import Role, Store
 from tests.support import project
@@ -32,13 +32,13 @@ def role(tmp_path: Path) -> Role:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    real = scan.read
+    real = secrets.read
 
-    def read(candidate: scan.Candidate) -> bytes:
+    def read(candidate: secrets.Candidate) -> bytes:
         names.append(candidate.path.name)
         return real(candidate)
 
-    monkeypatch.setattr(scan, "read", read)
+    monkeypatch.setattr(secrets, "read", read)
     return names
 
 
@@ -102,13 +102,13 @@ def test_a_round_that_was_begun_goes_on_where_it_was(
     role: Role, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[Path] = []
-    real = scan.candidates
+    real = secrets.candidates
 
-    def noted(role: Role) -> Iterator[scan.Candidate]:
+    def noted(role: Role) -> Iterator[secrets.Candidate]:
         listed.append(role.path)
         return real(role)
 
-    monkeypatch.setattr(scan, "candidates", noted)
+    monkeypatch.setattr(secrets, "candidates", noted)
     look = Scan()
     while not look.look(role.store, 1):
         pass

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from echod.app.services import furnish
-from echod.jobs.outcome import Deferred
+from echod.jobs.base import Deferred
 from echod.paths import from_environment
 from echod.scheduler.reconcile import reconcile
 from echod.settings.values import Settings

@@ -7,7 +7,7 @@ from datetime import date
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 
 LAYER_WORDS = st.sampled_from([layer.value for layer in Layer]).flatmap(
     lambda word: st.sampled_from([word, word.title(), word.upper()])

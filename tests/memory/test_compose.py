@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory import values
+from echod.memory import forms
 from echod.memory.compose import (
     ComposeError,
     append_entries,
@@ -17,11 +17,9 @@ from echod.memory.compose import (
     tidied,
     with_entries,
 )
-from echod.memory.document import parse
+from echod.memory.document import new_memory_file, parse
 from echod.memory.findings import Finding
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Form, Unreadable
-from echod.memory.new_file import new_memory_file
+from echod.memory.model import Document, Form, Layer, Unreadable
 
 FEB_11 = date(2026, 2, 11)
 FORMS = (Form.BULLET, Form.LAYER_HEADING, Form.WRITER)
@@ -209,7 +207,7 @@ def test_a_composed_entry_reads_back_as_itself(one: Finding, form: Form) -> None
     assert title == (f"{wanted.kind}: {wanted.title}" if wanted.kind else wanted.title)
     assert (entry.heading_date, entry.layer, entry.confidence) == (one.heading_date, one.layer, one.confidence)
     assert (entry.evidence, entry.verified, entry.supersedes) == (one.evidence, one.verified, one.supersedes)
-    assert entry.source == values.source(one.source)
+    assert entry.source == forms.parse_source(one.source)
     assert one.fields == tuple(
         (field.name, field.value) for field in entry.fields if (field.name, field.value) in one.fields
     )

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Fault, Unreadable
+from echod.memory.model import Document, Fault, Layer, Unreadable
 from tests.support import corpus
 
 TODAY = date(2026, 3, 2)

@@ -8,9 +8,8 @@ import weakref
 import pytest
 
 from echod.memory.document import parse, parse_block
-from echod.memory.limits import SIZE_LIMIT
 from echod.memory.markdown import structure
-from echod.memory.model import Document, Fault, Unreadable
+from echod.memory.model import SIZE_LIMIT, Document, Fault, Unreadable
 
 ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 
-from echod.memory import forms
-from echod.memory import markdown as scan
+from echod.memory import forms, markdown
 from tests.memory import strategies
 
 law = settings(max_examples=200, deadline=None)
@@ -76,5 +75,5 @@ def heading_lines_by_both(text: str) -> tuple[list[int], list[int]]:
         and token.map
         and (token.markup == "##" or (token.markup == "###" and forms.recognise(text, offsets[token.map[0]])))
     ]
-    ours = [text.count("\n", 0, start.offset) for start in scan.structure(text).starts]
+    ours = [text.count("\n", 0, start.offset) for start in markdown.structure(text).starts]
     return [line for line in ours if line < end], theirs

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Fault, Form
+from echod.memory.model import Document, Fault, Form, Layer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```markdown (\S+) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_confidence, with_layer, with_verified
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Entry, Form, Span
+from echod.memory.model import Block, Document, Entry, Form, Layer, Span
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

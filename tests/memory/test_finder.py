@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.similarity import Finder, Learning, compare_sketches, sketch
 
 WORDS = ("close", "pool", "teardown", "retry", "upload", "3", "5", "never", "worker", "cache", "sockets", "idle")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.findings.chatter import is_chatter
+from echod.memory.findings.sections import is_chatter
 
 
 @pytest.mark.parametrize(

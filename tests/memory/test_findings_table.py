@@ -8,8 +8,7 @@ from datetime import date
 import pytest
 
 from echod.memory.findings import Finding, read_findings
-from echod.memory.layers import Layer
-from echod.memory.model import Fault, Unreadable
+from echod.memory.model import Fault, Layer, Unreadable
 
 FILE_DATE = date(2026, 3, 1)
 FEB_11 = date(2026, 2, 11)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from echod.memory.document import parse, parse_block
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Entry, Form
+from echod.memory.model import Document, Entry, Form, Layer
 
 
 class Said(NamedTuple):

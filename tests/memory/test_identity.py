@@ -19,8 +19,7 @@ from echod.memory.identity import (
     normalise_title,
     resolve,
 )
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document
+from echod.memory.model import Block, Document, Layer
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

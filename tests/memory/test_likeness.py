@@ -10,11 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from echod.memory.document import parse, parse_block
-from echod.memory.entry_matching import Likeness, recognise
+from echod.memory.entry_matching import Likeness, likeness_of, present_in, recognise
 from echod.memory.exposed_secrets import strip
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
-from echod.memory.presence import likeness_of, present_in
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

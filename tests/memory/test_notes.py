@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.alignment import content
-from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Form
-from echod.memory.new_file import new_memory_file
+from echod.memory.document import new_memory_file, parse
+from echod.memory.model import Document, Form, Layer
 from echod.memory.notes import Note, Unwritable, note_of, same_note, with_note
 
 DAY = date(2026, 11, 20)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Form
+from echod.memory.model import Document, Form, Layer
 from echod.memory.observations import (
     LONGEST,
     Drop,

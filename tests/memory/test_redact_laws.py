@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.redact import Redaction, Secret, find_secrets, redact, redact_entry
-from echod.memory.redact.values import replace
+from echod.memory.redact.spans import replace_spans
 
 NAMES = [
     "password",
@@ -84,7 +84,9 @@ def test_an_entry_is_redacted_once_and_for_all(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(
-        SOUP.map(lambda text: text.replace("\n", " ").replace("\r", " ").replace("```", "")), min_size=1, max_size=4
+        SOUP.map(lambda text: text.replace("\n", " ").replace("\r", " ").replace("```", "")),
+        min_size=1,
+        max_size=4,
     )
 )
 def test_a_memory_file_still_parses_into_the_same_entries(learnings: list[str]) -> None:
@@ -114,4 +116,4 @@ def test_a_chain_of_neighbours_is_redacted_to_its_end() -> None:
 
 def test_spans_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="overlap"):
-        replace("abcdef", [Secret("a", 0, 3), Secret("b", 2, 5)])
+        replace_spans("abcdef", [Secret("a", 0, 3), Secret("b", 2, 5)])

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.redact import find_secrets
-from echod.memory.redact.headers import PLACES
-from echod.memory.redact.patterns import SHAPES
+from echod.memory.redact.patterns import PLACES, SHAPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 BY_NAME = {"password", "secret", "token", "api-key", "aws-secret-key", "private-key"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.document import parse
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.similarity import (
     DEFAULT_THRESHOLDS,
     Learning,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.supersede import Doubt
 from echod.memory.document import parse
-from echod.memory.doubt import Doubt
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import Rule, archive_text, read_archive

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import packs as packing
-from echod.jobs.outcome import Outcome
+from echod.jobs.base import Outcome
 from echod.packs.check import PackState, state_of
-from echod.packs.room import PackRoom
+from echod.packs.installed import PackRoom
+from echod.store.changes import open_gate
 from echod.store.create import make_global
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
-from echod.store.plan import open_gate
 
 
 def pack_text(stack: str, version: str, *bodies: str) -> str:

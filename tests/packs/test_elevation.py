@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.document import parse, parse_block
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Form
-from echod.memory.new_file import new_memory_file
-from echod.memory.packs.elevation import GLOBAL_ROLE, Elevated, Elevation, Unfit, elevated, unfit
-from echod.memory.packs.provenance import FromPack, FromProject, domain_of, elevated_source, provenance
+from echod.memory.document import new_memory_file, parse, parse_block
+from echod.memory.model import Block, Document, Form, Layer
+from echod.memory.packs.elevation import (
+    GLOBAL_ROLE,
+    Elevated,
+    Elevation,
+    FromPack,
+    FromProject,
+    Unfit,
+    domain_of,
+    elevated,
+    elevated_source,
+    provenance,
+    unfit,
+)
 from tests.support import finding
 
 DAY = date(2026, 11, 20)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.outcome import Blocked, Done
+from echod.jobs.base import Blocked, Done
 from echod.memory.packs.manifest import Manifest
 from echod.packs.check import Offer
 from echod.packs.installed import manifest_path
 from echod.packs.manifests import agree, write_manifest
-from echod.store.commons import DIRTY, global_store
 from echod.store.errors import Refused
+from echod.store.layout import DIRTY, global_store
 from tests.packs.conftest import Shelf, pack_text
 
 MINE = "\n## Notes \u2014 mine (2026-11-01)\n**Source**: user:remember\n- my own\n"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.packs import stamps
-from echod.packs.places import SHIPPED
-from echod.packs.registries import PACK_LIMIT, read_registries
+from echod.packs import installed
+from echod.packs.registries import PACK_LIMIT, SHIPPED, read_registries
 from tests.packs.conftest import Team
 
 
@@ -50,13 +49,13 @@ def test_a_plugin_is_a_registry_and_of_several_versions_of_it_the_highest_counts
 def test_where_echod_is_installed_is_no_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "echod [new]"
     Team(here).publish("kit", "1.0.0")
-    monkeypatch.setattr(stamps, "SHIPPED", here)
+    monkeypatch.setattr(installed, "SHIPPED", here)
 
-    (before,) = stamps.registries_stamp([])
+    (before,) = installed.registries_stamp([])
     Team(here).publish("kit", "1.0.10")
 
     assert before is not None
-    assert stamps.registries_stamp([]) != (before,)
+    assert installed.registries_stamp([]) != (before,)
 
 
 def test_a_home_directory_may_be_written_as_a_tilde(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:

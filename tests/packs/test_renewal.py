@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.agreement import Due, Step, compose_step, due_manifest, read_steps
-from echod.memory.packs.manifest import Manifest, compose_manifest
+from echod.memory.packs.manifest import Due, Manifest, Step, compose_manifest, compose_step, due_manifest, read_steps
 from echod.memory.packs.upgrade import Renewed, renewed
 
 MINE = "## Notes \u2014 mine (2026-11-01)\n**Source**: user:remember\n- my own\n"

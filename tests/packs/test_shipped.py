@@ -17,8 +17,7 @@ import pytest
 
 import echod
 from echod.memory.document import parse
-from echod.memory.layers import Layer
-from echod.memory.model import Document, Entry, Form
+from echod.memory.model import Document, Entry, Form, Layer
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import find_secrets
 

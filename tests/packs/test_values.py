@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.packs.ages import Ages, age_in_days, is_stale
-from echod.memory.packs.manifest import Manifest, Unusable, compose_manifest, read_manifest
-from echod.memory.packs.names import is_stack
+from echod.memory.packs.manifest import (
+    Ages,
+    Manifest,
+    Order,
+    Unusable,
+    age_in_days,
+    compare,
+    compose_manifest,
+    is_stack,
+    is_stale,
+    is_version,
+    read_manifest,
+)
 from echod.memory.packs.registry import read_registry
-from echod.memory.packs.versions import Order, compare, is_version
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone(timedelta(hours=2)))
 

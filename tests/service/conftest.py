@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.service.recorded import Recorded
+from echod.service.base import Recorded
 from tests.service.fakes import FakeSupervisor
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from echod.runtime.heartbeat import Heartbeat, Liveness, State
-from echod.service.patience import Clock
-from echod.service.tool import Tool
+from echod.service.base import Clock, Tool
 
 BEAT = Heartbeat(
     pid=4711,

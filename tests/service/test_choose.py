@@ -6,13 +6,11 @@ import pytest
 
 from echod.paths import Paths
 from echod.runtime.heartbeat import Liveness, State
+from echod.service.base import Recorded, ServiceError, Tool
 from echod.service.choose import service_for
-from echod.service.errors import ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.paths import how_to_help, how_to_start
-from echod.service.recorded import Recorded
 from echod.service.systemd import SystemdService
-from echod.service.tool import Tool
 
 
 @pytest.fixture

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.service import share
-from echod.service.base import MARK, ManagedFile
-from echod.service.errors import ServiceError
-from echod.service.plist import render_plist
-from echod.service.recorded import Recorded, record
-from echod.service.share import template
-from echod.service.unit import render_unit
+from echod.service import paths
+from echod.service.base import MARK, ManagedFile, Recorded, ServiceError, record
+from echod.service.launchd import render_plist
+from echod.service.paths import template
+from echod.service.systemd import render_unit
 
 ODD = Recorded(
     ('/home/me/my "tools"/100% $HOME/echod', "run"),
@@ -39,7 +37,7 @@ def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeyp
     installed = tmp_path / "site-packages" / "echod"
     (installed / "_share" / "systemd").mkdir(parents=True)
     (installed / "_share" / "systemd" / "echod.service").write_text("installed")
-    monkeypatch.setattr(share, "files", lambda _: installed)
+    monkeypatch.setattr(paths, "files", lambda _: installed)
 
     assert template("systemd", "echod.service") == "installed"
 

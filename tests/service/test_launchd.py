@@ -7,10 +7,9 @@ import pytest
 
 from echod.errors import Exit
 from echod.runtime.heartbeat import Liveness, State
-from echod.service.errors import ForeignFileError, ServiceError
+from echod.service.base import ForeignFileError, Recorded, ServiceError
 from echod.service.launchd import TRIES, LaunchdService, exit_code
-from echod.service.places import FILE, LABEL
-from echod.service.recorded import Recorded
+from echod.service.paths import FILE, LABEL
 from tests.service.fakes import FakeSupervisor
 
 

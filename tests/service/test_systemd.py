@@ -7,9 +7,8 @@ import pytest
 
 from echod.errors import ConfigurationError
 from echod.runtime.heartbeat import Liveness, State
-from echod.service.errors import ForeignFileError, ServiceError
-from echod.service.places import UNIT
-from echod.service.recorded import Recorded
+from echod.service.base import ForeignFileError, Recorded, ServiceError
+from echod.service.paths import UNIT
 from echod.service.systemd import SystemdService
 from tests.service.fakes import FakeSupervisor
 

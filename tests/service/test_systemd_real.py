@@ -22,7 +22,7 @@ pytestmark = [
 _LIVENESS = """
 import os, time
 from echod import __version__
-from echod.daemon.alive import observe
+from echod.runtime.heartbeat import observe
 from echod.paths import from_environment
 print(observe(from_environment(os.environ), __version__, time.monotonic()).state)
 """

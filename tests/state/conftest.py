@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from echod.state.database import Database
+from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
 from tests.state.examples import queue_of
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, Need, ProcessIdentity
-from echod.state.queue import JobQueue
+from echod.state.queue import Backoff, JobQueue
 
 NOW: Final = 1_800_000_000.0
 ME: Final = ProcessIdentity(4242, 1_799_999_000.5)

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import psutil
 
-from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, Need, ProcessIdentity
-from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
+from echod.state.job_rows import QueueView
+from echod.state.queue import Backoff, JobQueue
 
 STORES = ("/a", "/b", "/c")
 ROLES = ("r", "s")

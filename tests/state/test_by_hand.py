@@ -7,8 +7,8 @@ import pytest
 from echod.errors import StateError, UsageError
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, JobState, Need
+from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
 from tests.state.examples import ME, NOW, OTHER, claimed, need, queue_of
 
 STORE = "/p/.rune/echoes"

@@ -16,16 +16,15 @@ from pathlib import Path
 import pytest
 
 from echod.errors import StateError
-from echod.memory.layers import Layer
-from echod.state import connection
-from echod.state.damaged import damaged_copies
+from echod.memory.model import Layer
+from echod.state import database as connection
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
 from echod.state.hook_events import ObservedLog
 from echod.state.job import JobKind, JobState
-from echod.state.queue_view import QueueView
-from echod.state.repair import open_checked
+from echod.state.job_rows import QueueView
+from echod.state.repair import damaged_copies, open_checked
 from echod.state.schema import MIGRATIONS, VERSION
 from tests.state.examples import NOW, need, queue_of
 

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from echod.memory.entry_matching import NOTHING, Likeness, Present
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.policy import Facts
 from echod.state.database import Database
 from echod.state.entries import FORGOTTEN_DAYS, EntryLog, Reference

@@ -14,7 +14,7 @@ import pytest
 
 from echod.state.database import Database
 from echod.state.job import Job, JobState
-from echod.state.queue_view import QueueView
+from echod.state.job_rows import QueueView
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0

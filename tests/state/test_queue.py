@@ -9,11 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from echod.errors import UsageError
-from echod.state.backoff import Backoff
 from echod.state.database import Database
 from echod.state.job import Job, JobKind, JobState
-from echod.state.queue import LONGEST_DEFERRAL_SECONDS, JobNotHeldError, JobQueue
-from echod.state.queue_view import QueueView
+from echod.state.job_rows import QueueView
+from echod.state.queue import LONGEST_DEFERRAL_SECONDS, Backoff, JobNotHeldError, JobQueue
 from tests.state.examples import ME, NOW, OTHER, PAUSE, claimed, need, queue_of
 
 OTHER_STORE = "/q/.claude/echoes"

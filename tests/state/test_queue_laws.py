@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from echod.state.database import Database
 from echod.state.job import PENDING, Job, JobKind, JobState, Need, ProcessIdentity
+from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
 from tests.state.examples import NOW, PAUSE
 
 MAX_ATTEMPTS = 3

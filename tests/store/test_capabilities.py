@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from echod.store import lease, renames
+from echod.store import fs
 from echod.store.capabilities import Capabilities, probe
 from echod.store.commit.commit import Overtaken
 from echod.store.commit.steps import Step
 from echod.store.errors import Busy
-from echod.store.fs import Dir
-from echod.store.lease import Writers
-from echod.store.renames import UnsupportedError
+from echod.store.fs import Dir, UnsupportedError, Writers
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
 
@@ -29,12 +27,12 @@ def _cannot(_source: Dir, _name: str, _target: Dir, _new: str, _flags: int) -> N
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renames, "_rename", _cannot)
+    monkeypatch.setattr(fs, "_rename", _cannot)
 
 
 @pytest.fixture
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "_take", lambda _fd: Writers.UNKNOWN)
+    monkeypatch.setattr(fs, "_take", lambda _fd: Writers.UNKNOWN)
 
 
 def consolidate(place: Place, at: Step | None = None) -> None:

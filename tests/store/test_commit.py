@@ -11,8 +11,8 @@ import pytest
 from echod.store.changes import Append, ChangeSet, Write
 from echod.store.commit.commit import Committed, Overtaken
 from echod.store.commit.steps import Step
-from echod.store.digests import digest
 from echod.store.errors import Busy, Refused, StoreFault
+from echod.store.snapshot import digest
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
 

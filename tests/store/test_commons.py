@@ -9,11 +9,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from echod.store.changes import ChangeSet, Consume, Origin, Write
-from echod.store.commons import DIRTY, LOCK, global_role, global_store, packs_store
 from echod.store.create import make_global
 from echod.store.engine import Engine
 from echod.store.errors import Busy, StoreFault
-from echod.store.layout import Role, store_at
+from echod.store.layout import DIRTY, LOCK, Role, global_role, global_store, packs_store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleSession
 from tests.store.conftest import entry

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from echod.store.commit.steps import Step
 from echod.store.errors import StoreFault
-from echod.store.journal import files as private
+from echod.store.journal import files
 from echod.store.journal.blobs import ImageMissing, Images
 from echod.store.journal.files import append_line
 from echod.store.journal.journal import KnownState, RoleJournal
@@ -400,7 +400,7 @@ def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
         synced.add(os.fstat(fd).st_ino)
         os.fsync(fd)
 
-    monkeypatch.setattr(private, "sync", sync)
+    monkeypatch.setattr(files, "sync", sync)
     journal.remove_closed(first)
 
     assert (tmp_path / "undos").read_text() == "4\n"

@@ -12,10 +12,9 @@ import pytest
 from echod.store import layout
 from echod.store.changes import Begin, ChangeSet, Consume, Write
 from echod.store.commit.steps import Step
-from echod.store.digests import digest
 from echod.store.engine import Engine
 from echod.store.fs import Dir
-from echod.store.snapshot import MAX_FILE_BYTES
+from echod.store.snapshot import MAX_FILE_BYTES, digest
 from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
 from tests.support import in_child
 

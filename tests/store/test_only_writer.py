@@ -13,20 +13,20 @@ import echod
 PACKAGE = Path(echod.__file__).parent
 
 OWN_FILES_ONLY = {
+    "app/forget_project.py": "what echod stores about a project, when it is removed",
     "cli": "the service unit, the list of projects and the user's own settings",
     "daemon": "locks, heartbeat, canary and snapshot in the runtime directory",
+    "files.py": "small files in the runtime directory",
     "hooks": "the spool",
     "inbox": "the spool",
-    "line_file.py": "lists of our own, one line each",
-    "service": "the service unit",
+    "log_setup.py": "the log file",
     "packs": "the global store's doc packs",
-    "state": "the database",
-    "workflows/declared.py": "workflows declared by `echod workflow begin`",
-    "log.py": "the log file",
     "paths.py": "echod's own directories",
-    "settings/loader.py": "settings",
-    "app/forget_project.py": "what echod stores about a project, when it is removed",
+    "projects/registry.py": "the lists of projects and of paused ones",
     "runtime": "locks, heartbeat and wake file in the runtime directory",
+    "service": "the service unit",
+    "settings/loader.py": "settings",
+    "state": "the database",
 }
 """Where files of our own are written; every name was looked at by hand. Everything else only reads."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.purge import forget, journal_bytes
+from echod.store.journal.retention import forget, journal_bytes
 from tests.store.conftest import Place, consolidation, entry
 from tests.support import in_child
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from echod.store import role_lock as rolelock
+from echod.store import role_lock
 from echod.store.errors import Busy
 from echod.store.journal.journal import RoleJournal
 from tests.store.conftest import Place
@@ -72,7 +72,7 @@ def test_without_a_tmp_directory_nobody_locks(place: Place) -> None:
 @pytest.mark.parametrize("call", ["mkdir", "note_lock", "rename_new"])
 def test_a_kill_while_the_lock_is_made_blocks_nobody(place: Place, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def take_and_die() -> None:
-        owner = {"mkdir": os, "note_lock": RoleJournal, "rename_new": rolelock}[call]
+        owner = {"mkdir": os, "note_lock": RoleJournal, "rename_new": role_lock}[call]
         original = getattr(owner, call)
 
         def dies_after(*arguments: object, **options: object) -> None:

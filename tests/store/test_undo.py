@@ -10,8 +10,8 @@ import pytest
 from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive import ARCHIVE_LIMIT
 from echod.store.changes import Append, ChangeSet, Origin, Write
-from echod.store.digests import digest
 from echod.store.errors import Refused
+from echod.store.snapshot import digest
 from tests.store.conftest import HEADER, Place, consolidation, entry
 
 FIRST, SECOND, THIRD = entry("First"), entry("Second"), entry("Third")

@@ -10,15 +10,15 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from echod.jobs import compress, consolidate, prune
-from echod.jobs.outcome import Done, Outcome
-from echod.jobs.reading import Reading
+from echod.jobs.base import Done, Outcome
+from echod.jobs.consolidate import Reading
 from echod.memory.policy import ArchivedEntry, Policy, read_archive
 from echod.state.database import Database
 from echod.state.entries import EntryLog
 from echod.store import layout
+from echod.store.changes import open_gate
 from echod.store.engine import Engine
 from echod.store.errors import Busy
-from echod.store.plan import open_gate
 from echod.store.session import RoleSession
 from tests.torture.entries import HEADER, entry, is_whole, named, version_of
 from tests.torture.service import Arena

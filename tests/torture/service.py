@@ -14,12 +14,12 @@ from echod.memory.model import Document
 from echod.store.changes import Append, ChangeSet, Consume, Write
 from echod.store.commit.commit import Committed
 from echod.store.commit.steps import Tracer, untraced
-from echod.store.digests import digest
 from echod.store.engine import Engine
 from echod.store.errors import Busy
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
+from echod.store.snapshot import digest
 from tests.torture.entries import HEADER, named, read_as, version_of
 
 PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.workflows import (
-    DeclaredWorkflow,
-    GateLimits,
-    Life,
-    Observations,
-    Process,
-    Verdict,
-    gate,
-    observe,
-)
+from echod.workflows import DeclaredWorkflow, GateLimits, Life, Observations, Process, Verdict, gate, observe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

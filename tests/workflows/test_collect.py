@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from echod.workflows import GateState, Kind, Life, Process, SystemProcesses
-from echod.workflows import files as reading
+from echod.workflows import GateState, Kind, Life, Process, SystemProcesses, files
 from echod.workflows.markers import state_files
 from tests.workflows.scene import LIVE
 
@@ -114,13 +113,13 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_absent(
 ) -> None:
     gone = scene.state("work-1", status="active", owner_pid=LIVE)
     stays = scene.state("work-2", status="active", owner_pid=LIVE)
-    read = reading.read
+    read = files.read
 
-    def vanish(path: Path, limit: int) -> reading.Found | None:
+    def vanish(path: Path, limit: int) -> files.Found | None:
         gone.unlink(missing_ok=True)
         return read(path, limit)
 
-    monkeypatch.setattr(reading, "read", vanish)
+    monkeypatch.setattr(files, "read", vanish)
 
     assert [r.marker for r in scene.verdict().reasons] == [f"tmp/{stays.name}"]
 
@@ -206,7 +205,7 @@ def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, m
 
 
 def test_a_file_is_read_to_its_end_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_PIECE", 3)
+    monkeypatch.setattr(files, "_PIECE", 3)
     scene.state(status="active", owner_pid=LIVE)
 
     assert scene.verdict().reasons[0].pid == LIVE
@@ -246,13 +245,13 @@ def test_of_countless_state_files_only_the_newest_are_opened(scene: Scene, monke
         scene.state(f"work-{number}", status="completed", age=100 + number)
     scene.state("review-last", status="active", owner_pid=LIVE, age=1)
     opened: list[Path] = []
-    read = reading.read
+    read = files.read
 
-    def count(path: Path, limit: int) -> reading.Found | None:
+    def count(path: Path, limit: int) -> files.Found | None:
         opened.append(path)
         return read(path, limit)
 
-    monkeypatch.setattr(reading, "read", count)
+    monkeypatch.setattr(files, "read", count)
 
     verdict = scene.verdict()
 
@@ -265,13 +264,13 @@ def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch:
     for number in range(1_000):
         (directory / f"log-{number}.txt").touch()
     looks: list[Path] = []
-    look = reading.look
+    look = files.look
 
     def count(path: Path) -> os.stat_result | None:
         looks.append(path)
         return look(path)
 
-    monkeypatch.setattr(reading, "look", count)
+    monkeypatch.setattr(files, "look", count)
 
     scene.observe()
 
@@ -342,7 +341,7 @@ def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch)
     def refuse(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("echod.workflows.processes.os.kill", refuse)
+    monkeypatch.setattr("echod.workflows.model.os.kill", refuse)
 
     assert SystemProcesses().look(os.getpid()).life is Life.ALIVE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.workflows import GateLimits, fields
+from echod.workflows import GateLimits, files
 from echod.workflows.markers import loops
 from echod.workflows.markers.checkpoints import ROOTS
 from echod.workflows.markers.git import OPERATIONS
@@ -47,4 +47,4 @@ def test_the_words_for_an_end_in_the_page_are_words_for_an_end() -> None:
     listed = re.search(r"words for an end \(([^)]*)\)", PAGE)
 
     assert listed
-    assert set(re.findall(r"`(\w+)`", listed[1])) <= fields.ENDED_WORDS
+    assert set(re.findall(r"`(\w+)`", listed[1])) <= files.ENDED_WORDS

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from echod.workflows import fields
-from echod.workflows.belief import at, to_the_second
+from echod.workflows import files
+from echod.workflows.gate import at, to_the_second
 from echod.workflows.markers import loops, state_files
 from echod.workflows.model import Claim
 
@@ -40,14 +40,14 @@ NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
     ],
 )
 def test_a_time_is_understood_in_every_form_seen(written: object, moment: float | None) -> None:
-    assert fields.moment(written) == (moment if moment is None else pytest.approx(moment))
+    assert files.moment(written) == (moment if moment is None else pytest.approx(moment))
 
 
 @pytest.mark.parametrize("written", ["20260317-120000", "2026-03-17T12:00:00"])
 def test_a_time_without_a_zone_is_local(written: str) -> None:
     expected = time.mktime((2026, 3, 17, 12, 0, 0, 0, 0, -1))
 
-    assert fields.moment(written) == expected
+    assert files.moment(written) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_time_without_a_zone_is_local(written: str) -> None:
     ],
 )
 def test_a_process_number_is_a_number_that_can_be_checked(value: object, pid: int | None) -> None:
-    assert fields.pid(value) == pid
+    assert files.pid(value) == pid
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from echod.workflows import files as reading
+from echod.workflows import files
 
 
 @pytest.mark.parametrize("small", [0, 1 << 30], ids=["asked for each name", "listed"])
 def test_the_names_that_are_there_are_found_in_the_order_of_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(reading, "_SMALL_DIRECTORY", small)
+    monkeypatch.setattr(files, "_SMALL_DIRECTORY", small)
     (tmp_path / "b").touch()
     (tmp_path / "a").symlink_to("nowhere")
     (tmp_path / "other").touch()
 
-    assert reading.present_in(tmp_path, ["b", "c", "a", ""]) == ("b", "a")
-    assert reading.present_in(tmp_path / "missing", ["a"]) == ()
+    assert files.present_in(tmp_path, ["b", "c", "a", ""]) == ("b", "a")
+    assert files.present_in(tmp_path / "missing", ["a"]) == ()
     (tmp_path / "link").symlink_to(tmp_path)
-    assert reading.present_in(tmp_path / "link", ["b"]) == ()
+    assert files.present_in(tmp_path / "link", ["b"]) == ()

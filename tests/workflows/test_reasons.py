@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from echod.workflows import GateLimits, GateState, Kind
-from echod.workflows.belief import at
+from echod.workflows.gate import at
 from tests.workflows.scene import DEAD, LATER, LIVE
 
 if TYPE_CHECKING:

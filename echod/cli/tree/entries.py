@@ -87,7 +87,7 @@ def raise_(
     """
     from echod.cli.by_hand import Wish
     from echod.cli.one_entry import raise_entry
-    from echod.memory.layers import Layer
+    from echod.memory.model import Layer
 
     raise_entry(shell, entry, Layer(layer.value), path, Wish(dry_run, yes, force))
 

@@ -61,7 +61,7 @@ def accept(shell: Shell, *, ids: tuple[str, ...], project: Path | None, dry_run:
     """Do what an item proposes. `echod review` says what that changes."""
     from echod.cli.by_hand import Wish
     from echod.cli.review import answer_items
-    from echod.state.answers import Answer
+    from echod.state.review_answers import Answer
 
     answer_items(shell, ids, Answer.ACCEPTED, project, Wish(dry_run=dry_run, yes=yes, force=force))
 
@@ -77,6 +77,6 @@ def reject(shell: Shell, *, ids: tuple[str, ...], project: Path | None, dry_run:
     """Do not do what an item proposes, and do not list it again while it says the same."""
     from echod.cli.by_hand import Wish
     from echod.cli.review import answer_items
-    from echod.state.answers import Answer
+    from echod.state.review_answers import Answer
 
     answer_items(shell, ids, Answer.REJECTED, project, Wish(dry_run=dry_run, yes=yes, force=force))

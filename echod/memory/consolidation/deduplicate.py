@@ -15,8 +15,7 @@ from echod.memory.compose import tidied
 from echod.memory.edit import with_confidence, with_verified
 from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
 from echod.memory.identity import normalise_title
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Entry
+from echod.memory.model import Block, Document, Entry, Layer
 from echod.memory.similarity import Finder, Learning, Sketch, bare_title, learning_of, sketch
 
 _REFRESHED_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})

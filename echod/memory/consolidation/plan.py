@@ -7,37 +7,227 @@ understood stops it all.
 
 Read in this order: `similarity` (what is the same learning), `reception` (new, or found again), `superseding` (what
 gives way), this module, `consolidation` (what comes out).
+
+What the policy of consolidation decides, as values. How it decides is told in `consolidate`.
+
+Puts together what was received: the memory file as it will be, and what each entry is called then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from echod.memory.compose import ComposeError, with_entries
+from echod.memory.compose import ComposeError, compose_entry, form_for, newline_of, with_entries
 from echod.memory.consolidation.deduplicate import Reception
 from echod.memory.consolidation.intake import FindingsFile, Rejected, Taken, take_in
-from echod.memory.consolidation.results import (
-    Begun,
-    Consolidation,
-    Consumed,
-    Quarantined,
-    Superseded,
-    TakenUp,
-    Undecided,
-)
-from echod.memory.consolidation.supersede import Doubtful, Going, decide
-from echod.memory.document import parse
-from echod.memory.doubt import Doubt
+from echod.memory.consolidation.supersede import Doubt, Doubtful, Going, decide
+from echod.memory.document import new_memory_file, parse, parse_block
 from echod.memory.findings import Finding
-from echod.memory.folding import Folded, fold, without
 from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Unreadable
-from echod.memory.new_file import new_memory_file
-from echod.memory.policy.archive import archived_entry
-from echod.memory.policy.rereading import reads_as_written
-from echod.memory.policy.rules import Rule
+from echod.memory.merge import reads_as_written
+from echod.memory.model import Block, Document, Layer, Unreadable
+from echod.memory.policy.archive import ArchivedEntry, archived_entry
+from echod.memory.policy.model import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
+
+    It became that entry, or, as a duplicate, counts as one reference to it.
+    """
+
+    key: str
+    id: str
+    title: str
+    claimed: Layer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """An entry that gave way to a finding which says that it replaces it.
+
+    Attributes:
+        key: the finding.
+        by: the id of the entry that holds what the finding says.
+        title: the title of the entry that gave way.
+        archived: that entry, as the archive keeps it.
+        own_key: the finding that it was itself, where it was new too and never stood in the file.
+    """
+
+    key: str
+    by: str
+    title: str
+    archived: ArchivedEntry
+    own_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A finding says that it replaces a title, but a person has to say what gives way.
+
+    Attributes:
+        key: the finding.
+        id: the id of the entry that holds what it says.
+        target: the title that it names, normalised.
+        doubt: why nothing gave way.
+    """
+
+    key: str
+    id: str
+    target: str
+    doubt: Doubt
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
+
+    name: str
+    keys: tuple[str, ...]
+    kept: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
+
+    name: str
+    reason: str
+    kept: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What the policy decided.
+
+    Attributes:
+        memory: the new bytes of the memory file; None if they are the old ones.
+        added: one for each new entry, in the order in which they stand.
+        duplicates: one for each finding that is in the memory already, or twice in the findings.
+        superseded: one for each entry that gives way to a finding, in the order in which they stood.
+        undecided: one for each finding that says what it replaces where a person has to decide that.
+        known: keys of findings that were consumed before and are passed over.
+        consumed: every findings file that is done with, in name order.
+        begun: the one that holds more than may be taken up at once, if any.
+        quarantined: every findings file that cannot be understood.
+        renumbered: old id -> new id of the entries that stay under another id, because a repeat of theirs gave way.
+    """
+
+    memory: bytes | None
+    added: tuple[TakenUp, ...]
+    duplicates: tuple[TakenUp, ...]
+    superseded: tuple[Superseded, ...]
+    undecided: tuple[Undecided, ...]
+    known: tuple[str, ...]
+    consumed: tuple[Consumed, ...]
+    begun: tuple[Begun, ...]
+    quarantined: tuple[Quarantined, ...]
+    renumbered: Mapping[str, str]
+
+    @property
+    def claims(self) -> tuple[tuple[TakenUp, Layer], ...]:
+        """The findings that claim a layer that only a person gives, each with that layer."""
+        return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
+
+    @property
+    def summary(self) -> str:
+        """All of it in one line."""
+        known, aside = len(self.duplicates) + len(self.known), len(self.quarantined)
+        asked = len(self.undecided) + len(self.claims)
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (len(self.added), "added"),
+                (len(self.superseded), "superseded"),
+                (known, "already known"),
+                (aside, "file set aside" if aside == 1 else "files set aside"),
+                (asked, "for you to review"),
+            )
+            if count
+        ]
+        parts += [f"the rest of {file.name} follows" for file in self.begun]
+        return ", ".join(parts) or "nothing new"
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The outcome, by place as in `Reception`.
+
+    Attributes:
+        after: the file as it will be.
+        ids: the id of each entry, then; of one that gave way, the one it had.
+        gone: the blocks of what gave way, as they stood, or would have stood.
+        renumbered: old id -> new id of entries that stay under another one.
+    """
+
+    after: Document
+    ids: Mapping[int, str]
+    gone: Mapping[int, Block]
+    renumbered: Mapping[str, str]
+
+
+def without(document: Document, reception: Reception, going: Collection[int]) -> Document:
+    """The old file with what was found again refreshed, and without what gives way."""
+    blocks = tuple(block for place, block in enumerate(reception.blocks) if place not in going)
+    return replace(document, blocks=blocks)
+
+
+def fold(role: str, document: Document, reception: Reception, going: Collection[int]) -> Folded | Unreadable:
+    """The file with all new findings that did not give way themselves.
+
+    `Unreadable` is returned where the file would grow too large to be read again.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the file as it was.
+        reception: what was received for it.
+        going: the places of what gives way.
+
+    Raises:
+        ComposeError: the file cannot take one of the findings.
+    """
+    old = range(len(document.blocks))
+    new = range(len(old), len(old) + len(reception.new))
+    coming = [place for place in new if place not in going]
+    rest = without(document, reception, going)
+    after = with_entries(rest, [reception.new[place - len(old)] for place in coming])
+    if isinstance(after, Unreadable):
+        return after
+    form, newline = form_for(rest), newline_of(rest)
+    # What gave way is kept as it stood, not as it would have been refreshed.
+    gone = {place: document.blocks[place] for place in old if place in going}
+    never_stood = {
+        place: parse_block(compose_entry(reception.new[place - len(old)], form, newline))
+        for place in new
+        if place in going
+    }
+    before = _named(old, entry_ids(role, document))
+    places = [*(place for place in old if place not in going), *coming, *never_stood]
+    ids = _named(places, entry_ids(role, replace(after, blocks=(*after.blocks, *never_stood.values()))))
+    return Folded(
+        after=after,
+        ids={**before, **ids},
+        gone={**gone, **never_stood},
+        renumbered={
+            identity: ids[place] for place, identity in before.items() if place in ids and ids[place] != identity
+        },
+    )
+
+
+def _named(places: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
+    return {place: identity for place, identity in zip(places, ids, strict=True) if identity is not None}
+
 
 __all__ = ["Consolidation", "FindingsFile", "consolidate"]
 

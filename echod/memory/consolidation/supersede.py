@@ -2,6 +2,8 @@
 
 The one entry of that title goes to the archive, if it is older and may be taken out. In every other case a person
 decides: a title that fits nothing, or several, or something newer is more likely a mistake than an order.
+
+Why an agent's word that its finding replaces an entry is left to a person.
 """
 
 from __future__ import annotations
@@ -9,12 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 
 from echod.memory.consolidation.deduplicate import Reception, Replacement, is_to_come
-from echod.memory.doubt import Doubt
 from echod.memory.findings import Finding
-from echod.memory.layers import Layer
-from echod.memory.model import Entry
+from echod.memory.model import Entry, Layer
+
+
+class Doubt(StrEnum):
+    """Why nothing gave way to a finding that says what it replaces."""
+
+    NONE = "none"
+    SEVERAL = "several"
+    NEWER = "newer"
+    PROTECTED = "protected"
+    PINNED = "pinned"
+    STUCK = "stuck"
+
 
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from echod.memory.findings.text import plain, read_field
-from echod.memory.findings.titles import read_title
+from echod.memory.findings.text import plain, read_field, read_title
 
 BOLD_LEVEL = 7  # A bold line that serves as a heading lies below every real one.
 

@@ -15,15 +15,20 @@ from datetime import date, timedelta
 from operator import itemgetter
 
 from echod.memory.document import parse
-from echod.memory.findings.fields import Gleaned, glean, own_text
-from echod.memory.findings.sections import Section, is_empty_place, split
-from echod.memory.findings.stated import Fields, Said
-from echod.memory.findings.text import read_confidence, read_date, read_layer, read_optional
-from echod.memory.findings.titles import KINDS, Title, canonical_title, first_line_title, read_title
-from echod.memory.findings.unfolding import unfolded
-from echod.memory.findings.wrapping import front_matter, unwrapped
-from echod.memory.layers import Layer
-from echod.memory.model import Unreadable
+from echod.memory.findings.fields import Fields, Gleaned, Said, glean, own_text
+from echod.memory.findings.sections import Section, front_matter, is_empty_place, split, unfolded, unwrapped
+from echod.memory.findings.text import (
+    KINDS,
+    Title,
+    canonical_title,
+    first_line_title,
+    read_confidence,
+    read_date,
+    read_layer,
+    read_optional,
+    read_title,
+)
+from echod.memory.model import Layer, Unreadable
 
 DEFAULT_LAYER = Layer.TRACED
 DEFAULT_CONFIDENCE = 0.5

@@ -1,6 +1,21 @@
 """Cuts a findings file into sections: which heading starts a learning, which only groups others, which is content.
 
 Decides by structure and names alone; what the lines of a section say is read elsewhere (`findings`).
+
+What an agent says around its findings and not in them: "Here are my findings:", "Let me know if ...".
+
+Dropping a learning is worse than keeping a greeting: a paragraph is chatter only if every sentence of it, from its
+first word to its last, is one of a few known phrases made of filler words, and nothing in it looks like a fact.
+
+What may stand around a whole findings file: a fence or a pair of tags that holds all of it, and front matter.
+
+Both are habits of writers, not parts of any learning.
+
+Turns what agents write instead of headings into headings: list items and groups of labels that are learnings.
+
+Three habits: a list of which every item is a learning with its metadata below it; learnings one after the other that
+each begin with the same label; several metadata values on one line. What comes out are lines as `sections` reads them;
+no word is added or taken away.
 """
 
 from __future__ import annotations
@@ -8,11 +23,95 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from echod.memory.findings.chatter import is_chatter
-from echod.memory.findings.outline import BOLD_LEVEL, Heading, Place, headings, is_rule, places
-from echod.memory.findings.text import TELLING, find_date, read_field, read_optional
-from echod.memory.findings.titles import Title, read_title
+from echod.memory.findings.outline import (
+    BOLD_LEVEL,
+    Heading,
+    Place,
+    closes,
+    fence_of,
+    headings,
+    indent_of,
+    is_rule,
+    list_offset,
+    places,
+    read_atx,
+)
+from echod.memory.findings.text import TELLING, Title, find_date, plain, read_field, read_optional, read_title
+
+_FILLER = (
+    r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"
+    r"into|at|as|by|about|above|below|key|main|new|further|other|more|else|me|now|here|requested|required|recommended|"
+    r"asked|proper|correct|given|found|made|have|had|were|was|are|is|be|been|will|during|while|after|across|today|"
+    r"session|sessions|task|tasks|code|codebase|repository|repo|project|work|workflow|review|reviews|reviewing|audit|"
+    r"analysis|investigation|changes|plan|format|file|files|echo|echoes|memory|team|run|agent|agents|reviewer|worker|"
+    r"planner|auditor|finding|findings|learning|learnings|lessons|learned|learnt|entries|results|observations|notes|"
+    r"summary|pull|request|implementation|next|future|discovered|identified|collected|gathered|worth|remembering|"
+    r"keeping|saving|storing|reporting|noticed|noted|questions|anything|something|need|needed|want|like|would|if|"
+    r"there|help|branch|commit|commits|diff|patterns|insights|i'd|persist|share|record|report|save|store|consolidate|consolidated|orchestrator|changed|changes|details|adjustments|clarification|so|far|again)"
+)
+_FILL = rf"(?:[ ,-]+{_FILLER}){{0,16}}"
+_THINGS = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
+
+_INTERJECTION = re.compile(
+    r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
+)
+_SENTENCES = (
+    rf"(?:here(?:'s| is| are)|these are|below(?: is| are)|see below for){_FILL} {_THINGS}{_FILL}",
+    rf"here(?:'s| is) what (?:i|we) (?:have )?(?:found|learned|learnt|noticed|discovered){_FILL}",
+    rf"(?:my|the|our) {_THINGS}(?: (?:are|follow|from){_FILL})?",
+    rf"the following (?:are |is )?{_THINGS}{_FILL}",
+    rf"{_THINGS} (?:below|follow|from{_FILL})",
+    (
+        rf"i(?:'ve| have|'ll| will| am|'m)?(?: now)? (?:completed?|finished|done|reviewed|written|write|wrote|"
+        rf"recorded|recording|documented|documenting|compiled|summari[sz]ed|persisted|saved){_FILL}"
+    ),
+    rf"(?:please )?let me know{_FILL}",
+    rf"(?:please )?(?:feel free|don't hesitate) to (?:ask|reach out|contact me|let me know){_FILL}",
+    rf"(?:i |we )?hope (?:this|that|these|it) helps?{_FILL}",
+    rf"(?:i am |i'm |i'd be )?happy to (?:help|elaborate|clarify|expand|answer|discuss|continue|adjust){_FILL}",
+    rf"(?:that's|that is|this is|those are|these are) (?:all|everything|it){_FILL}",
+    rf"(?:no|end of) (?:more |further |additional |new )?{_THINGS}(?: yet| to report| this time| found)?",
+    r"no echoes yet",
+    r"(?:many )?(?:thanks|thank you)(?: very much| so much)?",
+    rf"would you like me to (?:continue|elaborate|expand|save|store|write){_FILL}",
+    rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILL}",
+)  # fmt: skip
+
+_LONG = 400  # characters; nobody is polite for longer
+# Words of a claim; a sentence with one of them may be a learning.
+_CLAIMS = re.compile(
+    r"\b(?:must|should|always|never|not|no|avoid|use|uses|because|needs|requires|since|when|found|that|which|is|are|was|"
+    r"were|has|causes?|fails?|and|but|so)\b"
+)
+_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
+_FACTS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
+
+
+def is_chatter(paragraph: str) -> bool:
+    """Whether a paragraph says nothing but that findings are coming, were given, or that help is at hand."""
+    text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
+    if not text or len(text) > _LONG or _FACTS.search(text):
+        return False
+    sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
+    return bool(sentences) and all(_is_phrase(sentence) for sentence in sentences)
+
+
+@cache
+def _sentences() -> tuple[re.Pattern[str], ...]:
+    """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
+    return tuple(map(re.compile, _SENTENCES))
+
+
+def _is_phrase(sentence: str) -> bool:
+    bare = sentence.strip(" -\u2013\u2014*_,")
+    greeting = _INTERJECTION.match(bare)
+    rest = bare[greeting.end() :] if greeting else bare
+    if not rest or any(pattern.fullmatch(rest) for pattern in _sentences()):
+        return True
+    return _COMPLETED.fullmatch(rest) is not None and _CLAIMS.search(rest) is None
+
 
 _EMPTY = Title("")
 
@@ -194,3 +293,130 @@ def _starting(candidates: Sequence[_Candidate]) -> tuple[list[int], frozenset[in
         else:
             learning_above = True
     return starts, frozenset(containers)
+
+
+_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
+_TAG = re.compile(r"<([a-z][a-z_-]*)>")
+_FRONT_MATTER_LIMIT = 60  # lines
+
+
+def unwrapped(lines: list[str]) -> list[str]:
+    """The lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings; else all lines."""
+    said = [index for index, line in enumerate(lines) if line.strip()]
+    tag = _TAG.fullmatch(lines[said[0]].strip()) if said else None
+    if tag and lines[said[-1]].strip() == f"</{tag[1]}>":
+        return lines[said[0] + 1 : said[-1]]
+    opening = next((index for index in said if fence_of(lines[index])), None)
+    if opening is None:
+        return lines
+    fence, info = fence_of(lines[opening]) or ("", "")
+    end = next((index for index in range(opening + 1, len(lines)) if closes(lines[index], fence)), None)
+    if info.casefold() not in {"md", "markdown"} or end is None:
+        return lines
+    if not _is_all_chatter(lines[:opening]) or not _is_all_chatter(lines[end + 1 :]):
+        return lines
+    inside = lines[opening + 1 : end]
+    first = next((line for line in inside if line.strip()), "")
+    return inside if read_atx(first) or first.strip() == "---" or first.lstrip().startswith("<!--") else lines
+
+
+def front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """The lines below the front matter, and what it says as names and values in order."""
+    start = next((index for index, line in enumerate(lines) if line.strip()), None)
+    if start is None or lines[start].rstrip() != "---":
+        return lines, ()
+    limit = min(len(lines), start + _FRONT_MATTER_LIMIT)
+    end = next((index for index in range(start + 1, limit) if lines[index].rstrip() == "---"), None)
+    if end is None:
+        return lines, ()
+    fields: list[tuple[str, str]] = []
+    for line in lines[start + 1 : end]:
+        key = _KEY.fullmatch(plain(line))
+        item = re.fullmatch(r"\s+(?:- +)?(.*)|- +(.*)", line)
+        if key:
+            field = read_field(line)
+            name = field.name if field and field.name != "learning" else re.sub(r"[ -]+", "_", key["key"].casefold())
+            fields.append((name, (key["value"] or "").strip().strip("\"'")))
+        elif item and fields:
+            name, value = fields[-1]
+            fields[-1] = (name, f"{value}, {(item[1] or item[2]).strip()}" if value else (item[1] or item[2]).strip())
+        elif line.strip():
+            return lines, ()
+    return lines[end + 1 :], tuple(field for field in fields if field[1])
+
+
+def _is_all_chatter(lines: Sequence[str]) -> bool:
+    paragraphs = "\n".join(lines).split("\n\n")
+    return all(not paragraph.strip() or is_chatter(paragraph) for paragraph in paragraphs)
+
+
+_ITEM_HEADING = "######"
+_LEADERS = frozenset({"layer", "learning", "title"})
+_BETWEEN_FIELDS = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
+
+
+def unfolded(lines: Sequence[str]) -> list[str]:
+    """The lines with a heading above every learning that had none."""
+    apart = _one_field_a_line(lines)
+    lifted = _lifted_items(apart, places(apart))
+    return _headed_groups(lifted, places(lifted))
+
+
+def _one_field_a_line(lines: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for line in lines:
+        parts = _BETWEEN_FIELDS.split(line) if "|" in line or "\u00b7" in line or "\u2022" in line else [line]
+        found += parts if len(parts) > 1 and all(map(read_field, parts)) else [line]
+    return found
+
+
+def _lifted_items(lines: Sequence[str], where: Sequence[Place]) -> list[str]:
+    found: list[str] = []
+    index = 0
+    while index < len(lines):
+        offset = list_offset(lines[index]) if where[index] is Place.TEXT else None
+        content = lines[index][offset or 0 :]
+        if offset is None or not _heads_a_learning(content, lines, where, index):
+            found.append(lines[index])
+            index += 1
+            continue
+        found.append(f"{_ITEM_HEADING} {content}")
+        index += 1
+        while index < len(lines) and (where[index] is not Place.TEXT or not lines[index].strip()):
+            found.append(lines[index][min(offset, indent_of(lines[index])) :])
+            index += 1
+    return found
+
+
+def _heads_a_learning(content: str, lines: Sequence[str], where: Sequence[Place], index: int) -> bool:
+    title = read_title(content)
+    if title.dated and title.typed:
+        return True
+    below = index + 1
+    if below == len(lines) or where[below] is not Place.NESTED or read_field(lines[index]):
+        return False
+    field = read_field(lines[below].lstrip())
+    return field is not None and field.name in TELLING and field.marked
+
+
+def _headed_groups(lines: list[str], where: Sequence[Place]) -> list[str]:
+    """With an empty heading above each group of labels, if the groups are all that keeps the learnings apart."""
+    if headings(lines, where):
+        return lines
+    leaders = [
+        (index, field.name)
+        for index, line in enumerate(lines)
+        if where[index] is Place.TEXT and (field := read_field(line)) and _is_first_of_its_kind(lines, index)
+    ]
+    first = next((name for _, name in leaders if name in _LEADERS), None)
+    starts = {index for index, name in leaders if name == first}
+    if first is None or len(starts) == 1:
+        return lines
+    found: list[str] = []
+    for index, line in enumerate(lines):
+        found += [_ITEM_HEADING, line] if index in starts else [line]
+    return found
+
+
+def _is_first_of_its_kind(lines: Sequence[str], index: int) -> bool:
+    return index == 0 or not lines[index - 1].strip() or is_rule(lines[index - 1])

@@ -14,11 +14,17 @@ For others:
 
 from __future__ import annotations
 
-from echod.memory.knowledge.addition import new_knowledge_file, with_blocks
-from echod.memory.knowledge.blocks import compose_block, knowledge_blocks
+from echod.memory.knowledge.blocks import (
+    Material,
+    compose_block,
+    is_knowledge,
+    knowledge_blocks,
+    material_of,
+    new_knowledge_file,
+    with_blocks,
+)
 from echod.memory.knowledge.compress import Compressed, Source, compress
-from echod.memory.knowledge.material import Material, is_knowledge, material_of
-from echod.memory.knowledge.references import references_of
+from echod.memory.knowledge.text import references_of
 
 __all__ = [
     "Compressed",

@@ -12,9 +12,7 @@ from datetime import date
 
 from echod.memory.compose import newline_of
 from echod.memory.document import parse_block
-from echod.memory.knowledge.blocks import compose_block
-from echod.memory.knowledge.material import Material, material_of
-from echod.memory.knowledge.topics import topics
+from echod.memory.knowledge.blocks import Material, compose_block, material_of, topics
 from echod.memory.model import Block, Document, Entry
 
 

@@ -1,16 +1,43 @@
 """What is known of an installed pack: the JSON beside it, which other programs write and read too.
 
 Fields that echod does not know are kept. What is no manifest, or one of a later schema, is `Unusable`, never empty.
+
+What a doc pack may be called, and the domains that entries of the global memory are sorted by.
+
+Which manifest belongs to what was done to a pack: the pack's file and its manifest cannot be written in one step.
+
+Every change of a pack leaves a line in its archive that says how its manifest was before and is to be afterwards.
+After a crash between the two writes, and after an undo, those lines tell which manifest the file should have.
+
+How old a pack is, in whole days, and whether that is too old.
+
+Two clocks count: when its text was last worked on (`last_updated`) and when it was put here (`installed_at`). A pack
+is stale as soon as one of them is over the limit, unless a person has had it checked for something newer since.
+
+Versions compared as versions: 1.10.0 comes after 1.9.0, 2.0.0-rc.1 before 2.0.0.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import StrEnum
+from itertools import takewhile, zip_longest
 from typing import Any
 
-from echod.memory.packs.names import is_stack
+_STACK = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
+
+DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
+"""Readers of these files take every other word for `general`."""
+
+
+def is_stack(name: str) -> bool:
+    """Whether this can be a pack's name: it becomes a part of paths, and stands on command lines."""
+    return _STACK.fullmatch(name) is not None
+
 
 SIZE_LIMIT = 64 * 1024
 SCHEMA = 1
@@ -118,3 +145,171 @@ def _text(values: Mapping[str, Any], key: str) -> str | None:
 def _texts(value: Any) -> tuple[str, ...]:
     found: Iterable[Any] = value if isinstance(value, list) else ()
     return tuple(text for text in found if isinstance(text, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a pack: its manifest's text before and after, None for no manifest. `stands`: it was not undone."""
+
+    before: str | None
+    after: str | None
+    stands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The manifest's text as it should be; None: there should be none."""
+
+    text: str | None
+
+
+def compose_step(job: int, before: bytes | None, after: bytes | None) -> bytes:
+    """The line that a change leaves in the archive."""
+    texts = {"before": before and before.decode(errors="replace"), "after": after and after.decode()}
+    return f"{json.dumps({'job': job, **texts}, ensure_ascii=False)}\n".encode()
+
+
+def read_steps(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
+    """Before and after of every line, by the job that left it; what is no such line is passed over."""
+    found: dict[int, tuple[str | None, str | None]] = {}
+    for line in data.decode(errors="replace").splitlines():
+        try:
+            values = json.loads(line)
+            before, after = values["before"], values["after"]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            continue
+        if isinstance(values["job"], int) and all(t is None or isinstance(t, str) for t in (before, after)):
+            found[values["job"]] = (before, after)
+    return found
+
+
+def due_manifest(stack: str, steps: Sequence[Step], present: str | None, *, has_file: bool) -> Due | None:
+    """The manifest that a pack should have; None where it may stay as it is.
+
+    A manifest that none of the steps knows was written by another program, and stays.
+
+    Args:
+        stack: the pack's name.
+        steps: what was done to it, as far as that is known, the newest first.
+        present: the manifest's text; None: there is none.
+        has_file: whether the pack's memory file exists.
+    """
+    if not steps:
+        return None
+    undone = tuple(takewhile(lambda step: not step.stands, steps))
+    # Not what the step before left: the manifest may have changed since by other means.
+    wanted = undone[-1].before if undone else steps[0].after
+    made = next((step for step in steps if step.before is None), None)
+    if not has_file and made is not None and not made.stands:
+        wanted = None  # what only changed the manifest stands, but the installation that it was about does not
+    if (wanted is not None) != has_file or _same(stack, present, wanted):
+        return None
+    known = {text for step in steps for text in (step.before, step.after)}
+    return Due(wanted) if any(_same(stack, present, text) for text in known) else None
+
+
+def _same(stack: str, one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    first, second = (_read(text, stack) for text in (one, other))
+    if isinstance(first, Manifest):
+        return isinstance(second, Manifest) and first.same_install(second)
+    return one == other
+
+
+def _read(text: str, stack: str) -> Manifest | Unusable:
+    return read_manifest(text.encode(), stack)
+
+
+_LONGEST = 64
+_DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Whole days since something happened; None where that is not known."""
+
+    updated: int | None
+    installed: int | None
+    checked: int | None
+
+
+def age_in_days(stamp: str | None, now: datetime) -> int | None:
+    """Whole days from a date, or a moment in ISO 8601, until `now`; negative for the future, None for anything else.
+
+    Args:
+        stamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
+        now: an aware datetime; its zone is the local one.
+    """
+    text = (stamp or "").strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    try:
+        if len(text) in _DATE_LENGTHS:
+            return (now.date() - date.fromisoformat(text)).days
+        moment = datetime.fromisoformat(text)
+        return (now - (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo))).days
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_stale(ages: Ages, days: int) -> bool | None:
+    """Whether a pack is older than so many days; of exactly that age it is fresh. None: its age is not known."""
+    if ages.checked is not None and ages.checked <= days:
+        return False
+    known = [age for age in (ages.updated, ages.installed) if age is not None]
+    return any(age > days for age in known) if known else None
+
+
+_VERSION = re.compile(
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
+    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
+    r"(?:\+\S{1,80})?",
+    re.ASCII,
+)
+
+_Preview = tuple[tuple[int, int, str], ...]
+
+
+class Order(StrEnum):
+    """How one version stands to another; `UNKNOWN` where one of them is none that can be compared."""
+
+    OLDER = "older"
+    SAME = "same"
+    NEWER = "newer"
+    UNKNOWN = "unknown"
+
+
+def is_version(text: str) -> bool:
+    """Whether it can be compared: numbers with dots, then perhaps a preview (`-rc.1`) and a build (`+7`)."""
+    return _VERSION.fullmatch(text.strip()) is not None
+
+
+def compare(one: str, other: str) -> Order:
+    """How `one` stands to `other`. The build (`+7`) does not count, and missing numbers are zero."""
+    if one.strip() == other.strip():
+        return Order.SAME
+    first, second = _parsed(one), _parsed(other)
+    if first is None or second is None:
+        return Order.UNKNOWN
+    for a, b in zip_longest(first[0], second[0], fillvalue=0):
+        if a != b:
+            return Order.NEWER if a > b else Order.OLDER
+    if first[1] == second[1]:
+        return Order.SAME
+    if not first[1] or not second[1]:
+        return Order.OLDER if first[1] else Order.NEWER
+    return Order.NEWER if first[1] > second[1] else Order.OLDER
+
+
+def _parsed(text: str) -> tuple[tuple[int, ...], _Preview] | None:
+    found = _VERSION.fullmatch(text.strip())
+    if found is None:
+        return None
+    numbers = tuple(map(int, found[1].split(".")))
+    return numbers, tuple(map(_part, found[2].split("."))) if found[2] else ()
+
+
+def _part(text: str) -> tuple[int, int, str]:
+    """A part of a preview: numbers by their value and before words, words by their letters."""
+    return (0, int(text), "") if text.isdigit() else (1, 0, text)

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from echod.memory.packs.ages import age_in_days
-from echod.memory.packs.names import DOMAINS, is_stack
-from echod.memory.packs.versions import is_version
+from echod.memory.packs.manifest import DOMAINS, age_in_days, is_stack, is_version
 
 SIZE_LIMIT = 1024 * 1024
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.identity import normalise_title
 from echod.memory.merge import Unmergeable, merge
 from echod.memory.model import Block, Document, Field
-from echod.memory.packs.provenance import belongs_to
+from echod.memory.packs.elevation import belongs_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,29 +26,21 @@ move along; `likeness.recognise` cannot tell by itself which of two equal entrie
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from echod.memory.policy.facts import Facts, History
-from echod.memory.policy.model import DEFAULT_POLICY, Policy
-from echod.memory.policy.rules import Action, Rule
-from echod.memory.policy.score import Terms
-
-if TYPE_CHECKING:
-    from echod.memory.policy.archive import (
-        ARCHIVE_LIMIT,
-        Archive,
-        ArchivedEntry,
-        Damaged,
-        archive_name,
-        archive_text,
-        read_archive,
-    )
-    from echod.memory.policy.compress import CompressPlan, plan_compress
-    from echod.memory.policy.explanation import Explanation, RuleView, explain
-    from echod.memory.policy.overlimit import OverLimit
-    from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
-    from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
+from echod.memory.policy.archive import (
+    ARCHIVE_LIMIT,
+    Archive,
+    ArchivedEntry,
+    Damaged,
+    archive_name,
+    archive_text,
+    read_archive,
+)
+from echod.memory.policy.compress import CompressPlan, plan_compress
+from echod.memory.policy.explanation import Explanation, RuleView, explain
+from echod.memory.policy.model import DEFAULT_POLICY, Action, Policy, Rule
+from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
+from echod.memory.policy.prune import EntryAction, OverLimit, PrunePlan, plan_prune
+from echod.memory.policy.scoring import Facts, History, Terms
 
 __all__ = [
     "ARCHIVE_LIMIT",
@@ -79,31 +71,3 @@ __all__ = [
     "plan_prune",
     "read_archive",
 ]
-
-_LOADED_WHEN_ASKED_FOR = {
-    name: module
-    for module, names in {
-        "archive": (
-            "ARCHIVE_LIMIT",
-            "Archive",
-            "ArchivedEntry",
-            "Damaged",
-            "archive_name",
-            "archive_text",
-            "read_archive",
-        ),
-        "compress": ("CompressPlan", "plan_compress"),
-        "explanation": ("Explanation", "RuleView", "explain"),
-        "overlimit": ("OverLimit",),
-        "promote": ("Held", "Promoted", "Promotion", "plan_promotion"),
-        "prune": ("EntryAction", "PrunePlan", "plan_prune"),
-    }.items()
-    for name in names
-}
-"""Who only looks or commits makes no plans, and these take a tenth of a second to load."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LOADED_WHEN_ASKED_FOR:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LOADED_WHEN_ASKED_FOR[name]}"), name)

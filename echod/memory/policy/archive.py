@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from echod.memory.layers import Layer
-from echod.memory.model import Block
-from echod.memory.policy.rules import Rule
-from echod.memory.policy.score import Terms
+from echod.memory.model import Block, Layer
+from echod.memory.policy.model import Rule
+from echod.memory.policy.scoring import Terms
 from echod.memory.redact import redact_entry
 
 ARCHIVE_LIMIT = 1024 * 1024

@@ -14,11 +14,8 @@ from echod.memory.knowledge import Source, compress
 from echod.memory.model import Document
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.candidates import may_be_told
-from echod.memory.policy.facts import Facts
-from echod.memory.policy.lines import document_lines, room
-from echod.memory.policy.model import Policy
-from echod.memory.policy.rules import Rule
-from echod.memory.policy.scoring import standings
+from echod.memory.policy.model import Policy, Rule
+from echod.memory.policy.scoring import Facts, document_lines, room, standings
 
 KNOWLEDGE = "knowledge.md"
 _CHARACTERS_OF_A_TOKEN = 4

@@ -11,17 +11,12 @@ from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.consolidation.deduplicate import as_target
-from echod.memory.layers import Layer
-from echod.memory.model import Document
-from echod.memory.policy.candidates import Leaving, inscribed_queue, long_queue, noise_queue
-from echod.memory.policy.expiry import age_of, expires_on
-from echod.memory.policy.facts import Facts
-from echod.memory.policy.model import Policy
+from echod.memory.model import Document, Layer
+from echod.memory.policy.candidates import Leaving, age_of, expires_on, inscribed_queue, long_queue, noise_queue
+from echod.memory.policy.model import Action, Policy, Rule
 from echod.memory.policy.promote import is_due
 from echod.memory.policy.prune import PrunePlan, plan_prune
-from echod.memory.policy.rules import Action, Rule
-from echod.memory.policy.score import Terms
-from echod.memory.policy.scoring import Standing, standings
+from echod.memory.policy.scoring import Facts, Standing, Terms, standings
 
 
 @dataclass(frozen=True, slots=True)

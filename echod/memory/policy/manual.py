@@ -1,6 +1,8 @@
 """What a person asks for of single entries: another layer, taken out, brought back. The rules have no say here.
 
 Each function gives the document as it would be then, or the reason why it cannot be done; nothing else in it changes.
+
+A file as it was on its first day, and all that stood in it as the archive keeps it. Only a person asks for that.
 """
 
 from __future__ import annotations
@@ -14,12 +16,11 @@ from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document
+from echod.memory.merge import reads_as_written
+from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
-from echod.memory.policy.condense import is_condensed
-from echod.memory.policy.rereading import reads_as_written
-from echod.memory.policy.rules import Rule
+from echod.memory.policy.candidates import is_condensed
+from echod.memory.policy.model import Rule
 
 _OPEN = "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
 
@@ -149,3 +150,36 @@ def _missing(role: str, document: Document, identities: Collection[str]) -> Impo
 
 def _checked(document: Document) -> Document | Impossible:
     return document if reads_as_written(document) else Impossible(_OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
+
+    What is no entry has no id in the archive.
+    """
+
+    data: bytes
+    entries: int
+    archived: tuple[ArchivedEntry, ...]
+
+
+def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> Reset | None:
+    """Empty a file; None where it holds nothing but its head.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the file.
+        new: the bytes that a file of its kind begins with.
+        day: the local day.
+        file: the file's name.
+    """
+    if not document.blocks:
+        return None
+    ids = entry_ids(role, document)
+    head = document.preamble
+    pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
+    if head.strip() and head.strip() != new.decode().strip():
+        pieces.insert(0, (Block(head, None), None))
+    kept = tuple(archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
+    return Reset(new, sum(own is not None for own in ids), kept)

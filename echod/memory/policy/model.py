@@ -1,10 +1,14 @@
-"""Every number that the policies go by, with its default. Settings say where others come from, and their ranges."""
+"""Every number that the policies go by, with its default. Settings say where others come from, and their ranges.
+
+The names of the rules that move entries, and what they do with them. `explain`, dry runs and archives show these.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,34 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
+
+
+class Action(StrEnum):
+    """What becomes of an entry."""
+
+    KEEP = "keep"
+    ARCHIVE = "archive"
+    COMPRESS = "compress"
+    CONDENSE = "condense"
+
+
+class Rule(StrEnum):
+    """Why. docs/lifecycle.md tells each in words."""
+
+    EXPIRED = "expired"
+    SAME_TITLE = "same-title"
+    LOWEST_TRACED = "lowest-traced"
+    MIDDLE_TRACED = "middle-traced"
+    NOISE_BUDGET = "noise-budget"
+    LONG = "long"
+    REMAINING_NOISE = "remaining-noise"
+    LOWEST_INSCRIBED = "lowest-inscribed"
+    PROMOTE = "promote"
+    TOPIC = "topic"
+    OLDEST_KNOWLEDGE = "oldest-knowledge"
+    SUPERSEDED = "superseded"
+    FORGOTTEN = "forgotten"
+    RESTORED = "restored"
+    RESET = "reset"
+    UNDONE = "undone"
+    LEFT = "left"

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from echod.memory.edit import with_layer
-from echod.memory.layers import Layer
-from echod.memory.model import Document
-from echod.memory.policy.facts import Facts
+from echod.memory.merge import reads_as_written
+from echod.memory.model import Document, Layer
 from echod.memory.policy.model import Policy
-from echod.memory.policy.rereading import reads_as_written
-from echod.memory.policy.scoring import Standing, standings
+from echod.memory.policy.scoring import Facts, Standing, standings
 from echod.memory.prompt_injection import speaks_to_agents
 
 

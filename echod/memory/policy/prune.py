@@ -8,37 +8,183 @@
 3. Etched, notes, opaque blocks and entries of an unknown layer never move; nor does a pinned entry.
 
 Everything that leaves, and everything that is condensed, stands verbatim in what the plan archives.
+
+The file while a plan is made: what was taken so far, and whether it fits.
+
+Why a file is still over its limit after it was pruned, in lines, and whether another day will help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.merge import reads_as_written
+from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, archive_name, archived_entry
 from echod.memory.policy.candidates import (
     Leaving,
+    condensed,
+    expired_at_any_size,
+    expired_over_limit,
     inscribed_allowance,
     inscribed_queue,
     long_queue,
     may_be_told,
+    noise_budget,
     noise_queue,
 )
-from echod.memory.policy.desk import Desk
-from echod.memory.policy.expiry import expired_at_any_size, expired_over_limit
-from echod.memory.policy.facts import Facts
-from echod.memory.policy.lines import document_lines
-from echod.memory.policy.model import Policy
-from echod.memory.policy.overlimit import OverLimit, over_limit
-from echod.memory.policy.rereading import reads_as_written
-from echod.memory.policy.rules import Action, Rule
-from echod.memory.policy.score import Terms
-from echod.memory.policy.scoring import Standing, standings
+from echod.memory.policy.model import Action, Policy, Rule
+from echod.memory.policy.scoring import NOISE_LAYERS, Facts, Standing, Terms, document_lines, room, standings
+
+
+class Desk:
+    """Takes entries out of a file, and counts lines."""
+
+    def __init__(self, document: Document, standings: Sequence[Standing], policy: Policy, archive: str) -> None:
+        self.taken: dict[int, Leaving] = {}
+        self.condensed: dict[int, Block] = {}
+        self._document = document
+        self._archive = archive
+        self._limit = policy.memory_line_limit
+        self._budget = noise_budget(policy)
+        self._lines = document_lines(document)
+        self._noise = sum(s.room for s in standings if s.layer in NOISE_LAYERS)
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file as it would be now."""
+        return self._lines
+
+    def is_over(self) -> bool:
+        """Whether the file is over its limit as it would be now."""
+        return self._lines > self._limit
+
+    def is_noisy(self) -> bool:
+        """Whether observations and traced entries take more than their budget."""
+        return self._noise > self._budget
+
+    def has(self, standing: Standing) -> bool:
+        """Whether the entry still stands in the file."""
+        return standing.index not in self.taken
+
+    def take(self, leaving: Leaving) -> None:
+        """Take an entry out."""
+        standing = leaving.standing
+        self.taken[standing.index] = leaving
+        block = self.condensed.get(standing.index)
+        self._lines -= room(block.text) if block else standing.room
+        if standing.layer in NOISE_LAYERS:
+            self._noise -= standing.room
+
+    def spare_last(self) -> None:
+        """Put back what was taken last, if nothing would be left of the file: an emptied file looks like a lost one."""
+        if self.taken and not self.document().render().strip():
+            _, leaving = self.taken.popitem()
+            standing = leaving.standing
+            block = self.condensed.get(standing.index)
+            self._lines += room(block.text) if block else standing.room
+            self._noise += standing.room if standing.layer in NOISE_LAYERS else 0
+
+    def condense(self, leaving: Leaving) -> None:
+        """Condense an entry, if that makes it shorter."""
+        standing = leaving.standing
+        block = condensed(standing.block, standing.id, self._archive)
+        if block is not None:
+            self.condensed[standing.index] = block
+            self._lines += room(block.text) - standing.room
+
+    def waiting(self, queue: Iterable[Leaving]) -> Iterable[Leaving]:
+        """What of a queue still stands in the file, in its order."""
+        return (leaving for leaving in queue if self.has(leaving.standing))
+
+    def document(self) -> Document:
+        """The file as it would be now."""
+        blocks = enumerate(self._document.blocks)
+        return Document(
+            self._document.preamble,
+            tuple(self.condensed.get(index, block) for index, block in blocks if index not in self.taken),
+        )
+
+    def action_of(self, standing: Standing) -> Action:
+        """What becomes of an entry."""
+        leaving = self.taken.get(standing.index)
+        if leaving is not None:
+            return leaving.action
+        return Action.CONDENSE if standing.index in self.condensed else Action.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class OverLimit:
+    """The lines of a file that is over its limit, by what keeps them there.
+
+    Attributes:
+        lines: lines of the file.
+        limit: its limit.
+        protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
+        pinned: lines of entries that are pinned.
+        waiting: lines of entries whose turn comes on another day.
+        stuck: lines that no rule can take out, because what stands around them would read differently.
+    """
+
+    lines: int
+    limit: int
+    protected: int
+    pinned: int
+    waiting: int
+    stuck: int
+
+    @property
+    def another_day_helps(self) -> bool:
+        """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
+        return self.waiting > 0
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        parts = (
+            (self.protected, "only a person may remove (etched, notes, other text)"),
+            (self.pinned, "are pinned"),
+            (self.waiting, "are inscribed entries, of which a few may go each day"),
+            (self.stuck, "hold a code block or comment that is never closed; close it"),
+        )
+        told = "; ".join(f"{lines} {'line' if lines == 1 else 'lines'} {what}" for lines, what in parts if lines)
+        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {told}."
+
+
+def over_limit(
+    document: Document, after: Document, found: Sequence[Standing], taken: Container[int], policy: Policy
+) -> OverLimit | None:
+    """Why `after` is over its limit; None if it is not.
+
+    Args:
+        document: the file before.
+        after: the file then.
+        found: every entry before.
+        taken: places of the entries that are no longer in the file.
+        policy: the numbers.
+    """
+    lines = document_lines(after)
+    if lines <= policy.memory_line_limit:
+        return None
+    kept = [index for index in range(len(document.blocks)) if index not in taken]
+    size = {index: room(block.text) for index, block in zip(kept, after.blocks, strict=True)}
+    staying = [s for s in found if s.index in size]
+    pinned = sum(size[s.index] for s in staying if not s.protected and s.pinned_until is not None)
+    stuck = sum(size[s.index] for s in staying if not s.protected and s.pinned_until is None and s.separates)
+    waiting = sum(size[s.index] for s in staying if s.free)
+    return OverLimit(
+        lines=lines,
+        limit=policy.memory_line_limit,
+        protected=lines - pinned - stuck - waiting,
+        pinned=pinned,
+        waiting=waiting,
+        stuck=stuck,
+    )
+
 
 _TOLD = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""

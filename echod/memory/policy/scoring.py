@@ -1,18 +1,160 @@
-"""How each entry of a file stands today: its score, how long nobody referenced it, and whether a rule may touch it."""
+"""How each entry of a file stands today: its score, how long nobody referenced it, and whether a rule may touch it.
+
+What the policies are told about entries and the project, apart from the file itself. Values only.
+
+Whatever is not known is left out or None, and every policy takes unknown for "not yet", never for "never".
+
+The score of an entry: 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1; and the days it counts from.
+
+Relevance is the share of the recent workflows that referenced the entry, 0 where none was seen. Recency falls from 1
+on the day of verification to 0 at the layer's age; etched and notes do not age.
+
+Counting lines: a line is what a newline ends, and an entry's lines do not count the blank ones at its end.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from types import MappingProxyType
 
-from echod.memory import markdown as scan
+from echod.memory import markdown
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document, Entry
-from echod.memory.policy.facts import UNKNOWN_HISTORY, Facts, History
-from echod.memory.policy.lines import entry_lines, room
+from echod.memory.model import Block, Document, Entry, Layer
 from echod.memory.policy.model import Policy
-from echod.memory.policy.score import Terms, idle_days, idle_since, score_of, terms_of, verified_on
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known about one entry.
+
+    Attributes:
+        first_seen: the day on which echod first saw it.
+        last_reference: the day on which it was last referenced.
+        references: how often it was referenced, once for each session or workflow where that is known.
+        workflows: how many of the workflows that `Facts.workflows_seen` counts referenced it.
+    """
+
+    first_seen: date | None = None
+    last_reference: date | None = None
+    references: int = 0
+    workflows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about a memory file's entries and its project.
+
+    Attributes:
+        histories: entry id -> its history; an id that is missing was seen for the first time today.
+        workflows_seen: workflows seen in the project in the last `Policy.relevance_days` days.
+        alive_days: local days on which a workflow was seen or memory changed.
+        pinned: entry id -> the last day on which no rule touches it.
+        inscribed_archived_today: inscribed entries of this file that rule `lowest-inscribed` archived today.
+    """
+
+    histories: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}))
+    workflows_seen: int = 0
+    alive_days: frozenset[date] = frozenset()
+    pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
+    inscribed_archived_today: int = 0
+
+
+UNKNOWN_HISTORY = History()
+
+
+EARLIEST = date(2000, 1, 1)
+"""No agent wrote anything before; an older date is an accident and counts as missing."""
+
+_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a score is made of, each 0..1."""
+
+    importance: float
+    relevance: float
+    recency: float
+
+
+def terms_of(layer: Layer, verified: date, history: History, workflows_seen: int, policy: Policy, today: date) -> Terms:
+    """The terms of an entry's score on the day `today`."""
+    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
+    return Terms(policy.importance(layer), _within(relevance), recency(layer, verified, policy, today))
+
+
+def recency(layer: Layer, verified: date, policy: Policy, today: date) -> float:
+    """1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
+    age = policy.max_age(layer)
+    if age is None:
+        return 1.0
+    days = max(0, (today - verified).days)
+    return _within(1 - days / age) if age > 0 else float(days == 0)
+
+
+def score_of(terms: Terms, policy: Policy) -> float:
+    """The weighted sum, 0..1. Nine digits, so that what is 0.3 by hand is never below 0.3 here."""
+    total = (
+        policy.importance_weight * terms.importance
+        + policy.relevance_weight * terms.relevance
+        + policy.recency_weight * terms.recency
+    )
+    return round(_within(total), _DIGITS)
+
+
+def plausible(day: date | None, today: date) -> date | None:
+    """The day, unless it is more than a day in the future or before there were agents."""
+    return day if day is not None and EARLIEST <= day <= today + _FUTURE else None
+
+
+def verified_on(entry: Entry, history: History, today: date) -> date:
+    """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
+    for day in (entry.verified, entry.heading_date, history.first_seen):
+        known = plausible(day, today)
+        if known is not None:
+            return known
+    return today
+
+
+def idle_since(verified: date, history: History, today: date) -> date:
+    """The day from which an entry counts as unreferenced.
+
+    It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
+    so an entry without a known first sight counts from today.
+    """
+    first_seen = plausible(history.first_seen, today) or today
+    return max(verified, first_seen, plausible(history.last_reference, today) or first_seen)
+
+
+def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
+    """Days on which the project was alive after `since`, up to and including `today`. `alive_days` is sorted."""
+    return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
+
+
+def _within(number: float) -> float:
+    return min(1.0, max(0.0, number))
+
+
+def room(text: str) -> int:
+    """Lines that a text takes in its file, blank ones at its end included."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def entry_lines(text: str) -> int:
+    """Lines of an entry."""
+    return room(text.rstrip(" \t\r\n"))
+
+
+def document_lines(document: Document) -> int:
+    """Lines of a whole file."""
+    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
+    # A byte order mark before the first heading is text, but no line.
+    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))
+
 
 DEFAULT_CONFIDENCE = 0.5
 PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
@@ -113,4 +255,4 @@ def standings(role: str, document: Document, facts: Facts, policy: Policy, today
 
 def stays_open(text: str) -> bool:
     """Whether a block ends inside a code block or comment."""
-    return any(mark in text for mark in _MAY_STAY_OPEN) and scan.structure(text).closing is not None
+    return any(mark in text for mark in _MAY_STAY_OPEN) and markdown.structure(text).closing is not None

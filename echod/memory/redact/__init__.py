@@ -8,8 +8,7 @@ docs/security.md says what is found, what is not, and why.
 
 from __future__ import annotations
 
-from echod.memory.redact.engine import find_secrets, redact, redact_bytes
-from echod.memory.redact.evidence import find_email_in_evidence, redact_entry
-from echod.memory.redact.values import Redaction, Secret
+from echod.memory.redact.engine import find_email_in_evidence, find_secrets, redact, redact_bytes, redact_entry
+from echod.memory.redact.spans import Redaction, Secret
 
 __all__ = ["Redaction", "Secret", "find_email_in_evidence", "find_secrets", "redact", "redact_bytes", "redact_entry"]

@@ -11,9 +11,8 @@ import string
 from collections.abc import Iterator
 
 from echod.memory.redact.names import Claim, Name, announced_by
-from echod.memory.redact.scan import first_of_overlapping, lowered, places
-from echod.memory.redact.values import Secret
-from echod.memory.redact.worth import Setting, is_secret
+from echod.memory.redact.plausibility import Setting, is_secret
+from echod.memory.redact.spans import Secret, first_of_overlapping, lowered, places
 
 _STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."

@@ -4,16 +4,26 @@ To add a vendor, add one `Shape` with its fixed beginning and a pattern for the 
 the tests. A pattern is matched only where the beginning stands. It is atomic and takes the
 whole run of token characters, so that no rest of a secret is left behind; what must be followed by something else is
 bounded (`{8,2000}`), so that time stays linear.
+
+Credentials inside a URL or a connection string: `scheme://user:password@host`.
+
+Only the credential is taken; the scheme, the user and the host stay, for they carry the knowledge.
+
+Credentials in the places that programs have for them: Authorization headers, `curl -u`, `sshpass -p`, netrc.
+
+Private keys in text armour (PEM, OpenSSH, PGP), whole or cut off before their end.
+
+The one rule that may take several lines. It takes the armour's own lines only, so a Markdown fence around a key stays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from echod.memory.redact.scan import first_of_overlapping, places
-from echod.memory.redact.values import Secret
+from echod.memory.redact.plausibility import is_code, is_description, is_mixed, is_placeholder, is_word, looks_random
+from echod.memory.redact.spans import Secret, first_of_overlapping, lowered, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +111,139 @@ def _matches(beginning: str, shape: Shape, text: str) -> Iterator[Secret]:
         if match is not None:
             done = match.end()
             yield Secret(shape.kind, at, done)
+
+
+_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
+_SHORTEST_TOKEN = 16
+
+
+def find_url_credentials(text: str) -> list[Secret]:
+    """The password of each URL that carries one, or a token in the place of the user."""
+    return [
+        secret
+        for at in places(text, "://")
+        if (authority := _AUTHORITY.match(text, at + 3))
+        and "@" in authority[0]
+        and (secret := _credential(authority[0], at + 3))
+    ]
+
+
+def _credential(authority: str, offset: int) -> Secret | None:
+    userinfo, _, _host = authority.rpartition("@")
+    user, colon, password = userinfo.partition(":")
+    if colon:
+        if not password or is_placeholder(password):
+            return None
+        start = offset + len(user) + 1
+        return Secret("connection-string", start, start + len(password))
+    if looks_random(user, at_least=_SHORTEST_TOKEN):
+        return Secret("connection-string", offset, offset + len(user))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pattern with a group `value`, matched where one of the words stands; `accepts` looks at the value."""
+
+    kind: str
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool]
+
+
+_SHORTEST = 6
+_SHORTEST_WORD = 16
+_TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_SHORTEST},2048}})"
+_GIVEN = r"(?P<value>[^\s\"'`\uffff]{1,128})"
+_STANDARD = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
+_RUN = re.compile(r"[A-Za-z0-9]+")
+
+
+def _is_token(value: str) -> bool:
+    """Whether what follows "bearer" is a token and not the next word of a sentence."""
+    if is_word(value) and not looks_random(value, at_least=_SHORTEST_WORD):
+        return False
+    if is_placeholder(value) or is_code(value) or is_description(value) or _STANDARD.fullmatch(value):
+        return False
+    return any(is_mixed(run, at_least=2) for run in _RUN.findall(value)) or looks_random(value, at_least=_SHORTEST)
+
+
+def _is_header(value: str) -> bool:
+    """Whether what follows "Authorization:" is a credential; there, a long run of letters is one too."""
+    if not value.isalpha() or is_placeholder(value):
+        return _is_token(value)
+    return len(value) >= _SHORTEST_WORD or looks_random(value, at_least=_SHORTEST)
+
+
+def _is_given(value: str) -> bool:
+    return not is_placeholder(value)
+
+
+def _place(kind: str, words: tuple[str, ...], pattern: str, accepts: Callable[[str], bool]) -> Place:
+    return Place(kind, words, re.compile(pattern, re.IGNORECASE), accepts)
+
+
+_HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
+
+PLACES = (
+    _place("bearer-token", ("authorization",), rf"{_HEADER}bearer[ \t]{{1,4}}{_TOKEN}", _is_header),
+    _place(
+        "bearer-token", ("bearer",), rf"bearer(?:[ \t]{{1,4}}|[ \t]{{0,2}}[:=][ \t]{{0,2}}[\"'`]?){_TOKEN}", _is_token
+    ),
+    _place(
+        "authorization",
+        ("authorization",),
+        rf"{_HEADER}(?:(?:basic|token|digest|apikey|api-key|key|bot)[ \t]{{1,4}})?{_TOKEN}",
+        _is_header,
+    ),
+    _place(
+        "password",
+        (" -u", " --user", " --proxy-user"),
+        rf" -{{1,2}}[a-z-]{{1,10}}[ =]{{0,2}}[\"']?[^\s:\"'@/\uffff]{{1,64}}:{_GIVEN}",
+        _is_given,
+    ),
+    _place("password", ("sshpass",), rf"sshpass[ \t]+-p[ \t]{{0,2}}[\"']?{_GIVEN}", _is_given),
+    _place("password", ("login ",), rf"login[ \t]+[^\s\uffff]{{1,64}}[ \t]+password[ \t]+{_GIVEN}", _is_given),
+    _place("token", ("sig=", "x-amz-signature="), r"[a-z-]{3,15}=(?P<value>[A-Za-z0-9%+/_-]{32,256}={0,2})", _is_token),
+)
+
+
+def find_header_credentials(text: str) -> list[Secret]:
+    """Every credential that stands in one of the places."""
+    lower = lowered(text)
+    return first_of_overlapping(
+        Secret(place.kind, match.start("value"), match.start("value") + len(value))
+        for place in PLACES
+        for word in place.words
+        for at in places(lower, word)
+        if (match := place.pattern.match(text, at)) and place.accepts(value := match["value"].rstrip(".,:"))
+    )
+
+
+# Between the lines of a key stand line breaks, and what quoting adds: blanks, `>`, string quotes, `+`, backslashes.
+_BETWEEN = r"[\s\"'\\>+,|]"
+_LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
+_LINE = r"[A-Za-z0-9+/=]{16,}+"
+_ARMOUR = re.compile(
+    rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
+        (?:{_BETWEEN}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
+        (?P<body>(?:{_BETWEEN}{{0,64}}{_LINE})++)
+        (?: (?:{_BETWEEN}{{1,64}}[A-Za-z0-9+/=]{{1,15}}+)? {_BETWEEN}{{0,64}}-{{4,5}}[ ]?END[ ]{_LABEL} )?
+    """,
+    re.VERBOSE,
+)
+_LINES = re.compile(_LINE)
+
+_LEAST_MATERIAL = 56
+"""Characters of base64: the smallest private key (Ed25519, 48 bytes) has 64; less is a placeholder."""
+
+
+def find_private_keys(text: str) -> list[Secret]:
+    """Every armoured private key that holds key material."""
+    if "PRIVATE KEY" not in text:
+        return []
+    return [
+        Secret("private-key", key.start(), key.end())
+        for key in _ARMOUR.finditer(text)
+        if sum(map(len, _LINES.findall(key["body"]))) >= _LEAST_MATERIAL
+    ]

@@ -1,16 +1,89 @@
 """What the rules look at: the text with tricks undone and with what is already redacted walled off.
 
 Offsets in a view can be led back to the original, so that a span always names exact characters of it.
+
+What redaction returns: spans with a kind, never the text of a secret, and the text without them.
+
+Finding the few places of a text that are worth a rule's closer look, at the speed of substring search.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from echod.memory.obfuscation import unfold
-from echod.memory.redact.values import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret stands in the original text, as character offsets (end exclusive), and what kind it is."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A text in which each of `spans` (offsets in the original) was replaced by `[REDACTED:kind]`."""
+
+    text: str
+    spans: tuple[Secret, ...]
+
+
+def marker(kind: str) -> str:
+    """What stands in the place of a secret."""
+    return f"[REDACTED:{kind}]"
+
+
+def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
+    """Replace spans that do not overlap; all text outside them is kept.
+
+    Raises:
+        ValueError: two spans overlap.
+    """
+    ordered = tuple(sorted(spans, key=lambda span: span.start))
+    if any(left.end > right.start for left, right in pairwise(ordered)):
+        raise ValueError("spans overlap")
+    pieces: list[str] = []
+    done = 0
+    for span in ordered:
+        pieces += (text[done : span.start], marker(span.kind))
+        done = span.end
+    pieces.append(text[done:])
+    return Redaction("".join(pieces), ordered)
+
+
+_DOTTED_I = "\u0130"
+"""The one character whose lower case is longer than itself."""
+
+
+def lowered(text: str) -> str:
+    """The text in lower case, every character at its place."""
+    return text.replace(_DOTTED_I, "I").lower()
+
+
+def places(text: str, needle: str) -> Iterator[int]:
+    """Where a needle stands, in order, not overlapping."""
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + len(needle))
+
+
+def first_of_overlapping(secrets: Iterable[Secret]) -> list[Secret]:
+    """The secrets in order; of two that overlap the one that starts earlier, of equal starts the one named first."""
+    kept: list[Secret] = []
+    end = 0
+    for secret in sorted(secrets, key=lambda secret: secret.start):
+        if secret.start >= end:
+            kept.append(secret)
+            end = secret.end
+    return kept
+
 
 WALL = "\uffff"
 """Stands for a character that no rule may match or look through (a Unicode noncharacter)."""

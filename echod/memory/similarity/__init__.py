@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from echod.memory.similarity.compare import (
     DEFAULT_THRESHOLDS,
+    Finder,
     Learning,
     Similarity,
     Sketch,
@@ -19,7 +20,6 @@ from echod.memory.similarity.compare import (
     learning_of,
     sketch,
 )
-from echod.memory.similarity.finder import Finder
 
 __all__ = [
     "DEFAULT_THRESHOLDS",

@@ -10,14 +10,13 @@ from echod.memory.lineage import Shape, shape
 from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import Probes
 from echod.store.commit.steps import Tracer
-from echod.store.digests import digest
 from echod.store.errors import told
 from echod.store.journal.blobs import ImageMissing
 from echod.store.journal.journal import RoleJournal
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import Ground
 from echod.store.role_lock import RoleLock
-from echod.store.snapshot import NotSettled, Snapshot, read
+from echod.store.snapshot import NotSettled, Snapshot, digest, read
 
 
 @dataclass(slots=True)

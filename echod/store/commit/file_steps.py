@@ -2,18 +2,113 @@
 
 Afterwards the stage's *name* holds the displaced file, whose late bytes are followed (`absorb`). Every function
 may be called again after a crash at any point: whether the exchange happened is judged by inodes, never by content.
+
+The new content beside its target: same directory, dot-name, same mode, owner and extended attributes, durable.
+
+A target that cannot be reproduced (foreign owner) or that its owner made read-only is refused before anything
+is written down.
+
+Taking a findings file away: claimed by rename to a dot-name that only we use, never checked and unlinked.
+
+Its agent may write on through a descriptor it holds, or make the name anew at any time: the first is followed as
+late bytes, the second is simply a new file.
+
+Adding text to an archive: one write at a known offset, durable; and taking it back where a commit fails early.
+
+After a crash the same call finishes a torn write and adds nothing twice that is already there.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from enum import Enum
 
+from echod.log import get_logger
 from echod.store.commit.steps import Step, Tracer
-from echod.store.fs import Dir
-from echod.store.journal.records import WriteRecord
-from echod.store.lease import read_lease
-from echod.store.renames import UnsupportedError, exchange, move_new
+from echod.store.errors import Refused
+from echod.store.fs import Dir, UnsupportedError, Writers, exchange, move_new, read_all, read_lease, sync, write_all
+from echod.store.journal.records import ConsumeRecord, WriteRecord
+from echod.store.snapshot import MAX_FILE_BYTES
+
+log = get_logger(__name__)
+
+_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
+_NEW_FILE = 0o666  # less the umask, like any other program's new file
+_BACKUP = 0o600
+
+
+def write_stage(directory: Dir, name: str, data: bytes, target: str) -> int:
+    """Write the stage for `target` and return its inode. Durable when this returns.
+
+    Raises:
+        Refused: mode, owner or attributes of the target cannot be kept, or it is read-only or no plain file.
+        OSError: writing failed; nothing is left behind.
+    """
+    like = directory.stat(target)
+    if like is not None:
+        _check(directory, target, like)
+        if like.st_nlink > 1:
+            log.warning("file_has_other_names", path=str(directory.path / target), names=like.st_nlink)
+    mode = _BACKUP if target.startswith("MEMORY-") else _NEW_FILE
+    fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        write_all(fd, data)
+        if like is not None:
+            _resemble(fd, directory, target, like)
+        sync(fd)
+        return os.fstat(fd).st_ino
+    except BaseException:
+        directory.unlink(name)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _check(directory: Dir, target: str, like: os.stat_result) -> None:
+    path = directory.path / target
+    if not stat.S_ISREG(like.st_mode):
+        raise Refused(f"{path} is a symbolic link or no plain file; echod leaves it alone. Put a real file there.")
+    if not like.st_mode & 0o200:
+        raise Refused(f"{path} is read-only; echod respects that. Make it writable (chmod u+w) to let it work.")
+
+
+def _resemble(fd: int, directory: Dir, target: str, like: os.stat_result) -> None:
+    path = directory.path / target
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(fd, like.st_uid, like.st_gid)
+        except PermissionError as error:
+            raise Refused(f"{path} belongs to another user or group, which echod could not keep; chown it.") from error
+    os.fchmod(fd, stat.S_IMODE(like.st_mode))
+    _copy_attributes(fd, directory, target)
+
+
+def _copy_attributes(fd: int, directory: Dir, target: str) -> None:
+    if not hasattr(os, "listxattr"):
+        return
+    old = directory.open(target, os.O_RDONLY)
+    try:
+        for name in _attributes(old):
+            try:
+                os.setxattr(fd, name, os.getxattr(old, name))
+            except OSError as error:
+                path = directory.path / target
+                raise Refused(f"The extended attribute {name} of {path} could not be kept; remove it.") from error
+    finally:
+        os.close(old)
+
+
+def _attributes(fd: int) -> list[str]:
+    try:
+        return [name for name in os.listxattr(fd) if name.startswith(_KEPT_ATTRIBUTES)]
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            return []  # this file system has none to keep
+        raise
+
 
 _OLD = ".old"
 
@@ -109,3 +204,76 @@ def _tidy_links(directory: Dir, write: WriteRecord) -> None:
         directory.unlink(write.stage)
     if directory.inode(write.stage + _OLD) is not None:
         move_new(directory, write.stage + _OLD, directory, write.stage)
+
+
+def claim(directory: Dir, name: str, consume: ConsumeRecord) -> None:
+    """Move the findings file to its claim name; a file that is gone, or claimed already, is fine.
+
+    Raises:
+        OSError: the file system refused.
+    """
+    if directory.inode(consume.claim) is not None:
+        return
+    try:
+        move_new(directory, name, directory, consume.claim)
+    except (FileNotFoundError, FileExistsError):
+        return
+
+
+def size(directory: Dir, name: str) -> int:
+    """Where the next text would start; 0 where there is no file."""
+    found = directory.stat(name)
+    return found.st_size if found else 0
+
+
+def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
+    """Add `data`, planned for `offset`, unless it is there. Durable once `directory` is synced too.
+
+    Raises:
+        OSError: it could not be written; the file may end in a part of it, which the next call completes.
+    """
+    fd = directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    try:
+        rest = _missing(fd, data, offset)
+        write_all(fd, rest)
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:
+    """Undo `append` after a failure, if nobody wrote after it; else the text stays (twice is better than never)."""
+    found = directory.stat(name)
+    if found is None or found.st_size < offset:
+        return
+    fd = directory.open(name, os.O_RDONLY)
+    try:
+        with read_lease(fd) as writers:
+            os.lseek(fd, offset, os.SEEK_SET)
+            tail = read_all(fd, len(data))
+            alone = writers is not Writers.SOME
+        if not alone or not data.startswith(tail):
+            return
+        if offset == 0:
+            directory.unlink(name)
+        elif tail:
+            _cut(directory, name, offset)
+    finally:
+        os.close(fd)
+
+
+def _cut(directory: Dir, name: str, offset: int) -> None:
+    fd = directory.open(name, os.O_WRONLY)
+    try:
+        os.ftruncate(fd, offset)
+    finally:
+        os.close(fd)
+
+
+def _missing(fd: int, data: bytes, offset: int) -> bytes:
+    """What of `data` still has to be written at the end."""
+    os.lseek(fd, offset, os.SEEK_SET)
+    tail = read_all(fd, MAX_FILE_BYTES)
+    if tail and data.startswith(tail):
+        return data[len(tail) :]
+    return b"" if data in tail else data

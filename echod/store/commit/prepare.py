@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from echod.memory.exposed_secrets import strip
-from echod.store import archive
-from echod.store.changes import Begin
-from echod.store.commit import file_steps as publish
+from echod.store.changes import Begin, Plan, PlannedConsume, PlannedWrite
+from echod.store.commit import file_steps
 from echod.store.commit.context import Desk
+from echod.store.commit.file_steps import write_stage
 from echod.store.commit.steps import Step
 from echod.store.errors import told
 from echod.store.journal.records import AppendRecord, BegunRecord, ConsumeRecord, Record, WriteRecord
-from echod.store.plan import Plan, PlannedConsume, PlannedWrite
-from echod.store.stage import write_stage
 
 
 def prepare(desk: Desk, plan: Plan, head: str | None) -> Record:
@@ -91,7 +89,7 @@ def _stage(desk: Desk, write: PlannedWrite, mark: str) -> WriteRecord:
 
 def _append_record(desk: Desk, path: str, text: bytes) -> AppendRecord:
     directory, name = desk.ground.place(path)
-    return AppendRecord(path, desk.journal.images.put(text), archive.size(directory, name))
+    return AppendRecord(path, desk.journal.images.put(text), file_steps.size(directory, name))
 
 
 def _consume_record(desk: Desk, consumed: PlannedConsume, mark: str) -> ConsumeRecord:
@@ -105,6 +103,6 @@ def drop_stages(desk: Desk, record: Record) -> None:
     """Remove the stages of a record that came to nothing; one that was used is left where it is."""
     for write in record.writes:
         directory, name = desk.ground.place(write.path)
-        if publish.unpublished(directory, name, write):
+        if file_steps.unpublished(directory, name, write):
             directory.unlink(write.stage)
     desk.journal.clear_staging()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.store.commit.apply import apply
 from echod.store.commit.context import Desk
 from echod.store.commit.steps import Step

@@ -2,6 +2,8 @@
 
 A stale writer's overwrite is repaired by a commit of its own; what a person did is respected, remembered as the
 newest state, and, where it could have been a mistake, noted for review with the text kept in the archive.
+
+A memory file that we took away: that it is gone is our doing, and is not to be taken for a person's.
 """
 
 from __future__ import annotations
@@ -9,30 +11,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.memory.alignment import Key, content, half_written, heading
+from echod.memory.entry_matching import likeness_of
 from echod.memory.identity import entry_ids
 from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
-from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, reads_as_written, without
 from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, Rule
-from echod.memory.policy.rereading import reads_as_written
-from echod.memory.presence import likeness_of
 from echod.memory.redact import redact
+from echod.store.changes import Overtaken, Plan, PlannedWrite, open_gate
 from echod.store.commit.commit import commit
 from echod.store.commit.context import Desk
-from echod.store.digests import digest
 from echod.store.errors import Busy
-from echod.store.forgotten import still_forgotten
 from echod.store.git import Tracking, tracking
-from echod.store.healing.archives import Archived, archived, as_kept, leaving
-from echod.store.healing.known_states import named, owed_blocks, reapplied_name, recent_consumptions, worn_out
+from echod.store.healing.archives import Archived, archived, as_kept, leaving, still_forgotten
+from echod.store.healing.known_states import (
+    KnownDocument,
+    known_document,
+    known_documents,
+    named,
+    owed_blocks,
+    reapplied_name,
+    recent_consumptions,
+    worn_out,
+)
 from echod.store.journal.journal import KnownState
 from echod.store.journal.notices import Review, note
-from echod.store.known import KnownDocument, known_document, known_documents
 from echod.store.layout import MEMORY
-from echod.store.plan import Overtaken, Plan, PlannedWrite, open_gate
-from echod.store.snapshot import Snapshot
+from echod.store.snapshot import Snapshot, digest
 
 log = get_logger(__name__)
 
@@ -330,3 +337,10 @@ def _add_review(desk: Desk, kind: str, titles: tuple[str, ...], what: str) -> No
 def _some(titles: tuple[str, ...]) -> str:
     first, *others = titles or ("Something",)
     return repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
+
+
+def remember_absence(desk: Desk, plan: Plan) -> None:
+    """Make it the newest known state that there is no memory file, if the plan took it away."""
+    if any(consume.path == desk.ground.path_of(MEMORY) for consume in plan.consumes):
+        absent = KnownState(desk.journal.images.put(b""), desk.moment(), head_of(desk))
+        desk.journal.note_states([absent])

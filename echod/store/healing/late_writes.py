@@ -4,38 +4,150 @@ Once the lease says that nobody can write to it any more, what came late is merg
 displaced file may itself be a stale overwrite, so its own lineage is healed first. Late findings are offered again
 as a new findings file, for the consolidation to read like any other. A record is closed when its files are old
 enough, cannot be written to, and hold nothing new.
+
+Files that were displaced or claimed, as they are now: somebody may still hold them open and write.
+
+The end of a commit: its displaced and claimed files are tidied away, the record becomes history.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from echod.logger import get_logger
+from echod.log import get_logger
 from echod.memory.alignment import content
 from echod.memory.document import parse
 from echod.memory.lineage import Crossed, Found, Stale, judge, shape
 from echod.memory.merge import Merged, Unmergeable, believe_removals, merge
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
-from echod.store.closing import close, is_over
+from echod.store.changes import Committed, Plan, PlannedWrite, open_gate
 from echod.store.commit.apply import note_absorption
 from echod.store.commit.commit import commit
 from echod.store.commit.context import Desk
-from echod.store.digests import digest
-from echod.store.errors import Busy
-from echod.store.findings_names import late_name
+from echod.store.commit.steps import Step
+from echod.store.errors import Busy, told
+from echod.store.fs import Writers, read_all, read_lease
 from echod.store.healing.archives import archived, leaving
 from echod.store.healing.heal import brought_in_line, head_of, healed_memory
+from echod.store.healing.known_states import known_documents
+from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import Absorption, ConsumeRecord, Record, RecordState, WriteRecord
-from echod.store.known import known_documents
-from echod.store.late import has_late, late_bytes
-from echod.store.layout import MEMORY
-from echod.store.plan import Committed, Plan, PlannedWrite, open_gate
+from echod.store.layout import MEMORY, late_name
+from echod.store.snapshot import MAX_FILE_BYTES, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A file as it is now.
+
+    Attributes:
+        data: its content; None where it is gone.
+        final: nobody can write to it, as far as can be known.
+        certain: the kernel says so.
+    """
+
+    data: bytes | None
+    final: bool
+    certain: bool
+
+    def holds(self, absorbed: str) -> bool:
+        """Whether there is nothing new in it: `absorbed` is the digest of what is merged of it."""
+        return self.data is None or digest(self.data) == absorbed
+
+
+def followed_files(record: Record) -> list[tuple[str, str, str]]:
+    """Displaced and claimed files: the path they had, the name they have, what is merged of them."""
+    displaced = [(w.path, w.stage, w.absorbed) for w in record.writes]
+    return displaced + [(c.path, c.claim, c.absorbed) for c in record.consumes]
+
+
+def has_late(desk: Desk, record: Record) -> bool:
+    """Whether something came late that can be merged now.
+
+    Where it is certain that nothing ever will, the record is not looked at again until it is closed: nobody has a
+    descriptor, and nobody but us knows the names.
+    """
+    if (record.seq, record.at) in desk.journal.settled:
+        return False
+    settled = True
+    for path, name, absorbed in followed_files(record):
+        late = late_bytes(desk, path, name)
+        if late.final and not late.holds(absorbed):
+            return True
+        settled = settled and late.certain and late.holds(absorbed)
+    if settled:
+        desk.journal.settled.add((record.seq, record.at))
+    return False
+
+
+def late_bytes(desk: Desk, path: str, name: str) -> Late:
+    """Look at a displaced or claimed file that lies under `name` beside `path` (relative to the store)."""
+    with told("look at the replaced file beside", desk.ground.role.store.root / path):
+        directory, _ = desk.ground.place(path)
+        try:
+            fd = directory.open(name, os.O_RDONLY)
+        except FileNotFoundError:
+            return Late(None, final=True, certain=True)
+        try:
+            with read_lease(fd) as writers:
+                data = read_all(fd, MAX_FILE_BYTES)
+                stat = os.fstat(fd)
+        finally:
+            os.close(fd)
+    if len(data) > MAX_FILE_BYTES:
+        return Late(data[:0], final=False, certain=False)  # too big to be merged: it stays for a person to look at
+    still = desk.clock() - max(stat.st_mtime, stat.st_ctime) >= desk.limits.settle_seconds
+    certain = writers is Writers.NONE
+    return Late(data, final=certain or (writers is Writers.UNKNOWN and still), certain=certain)
+
 
 log = get_logger(__name__)
 
-_ROUNDS = 4
 _HOUR = 3600.0
+
+
+def is_over(desk: Desk, record: Record) -> bool:
+    """Whether a record is old enough, and nobody can write to its files, and they hold nothing new."""
+    if desk.clock() - record.at <= desk.limits.displaced_hours * _HOUR:
+        return False
+    for path, name, absorbed in followed_files(record):
+        late = late_bytes(desk, path, name)
+        if late.data is not None and not (late.final and late.holds(absorbed)):
+            desk.journal.settled.discard((record.seq, record.at))
+            return False
+    return True
+
+
+def abandon(journal: RoleJournal, *, older_than: float) -> None:
+    """Close what is open in a role whose directory a person removed; its contents stay in the journal for a while."""
+    for record in journal.open_records():
+        if record.at < older_than:
+            log.warning("commit_abandoned", role=record.role, seq=record.seq, state=record.state.value)
+            journal.enter_ledger(record)
+            journal.close(replace(record, state=RecordState.CLOSED))
+
+
+def close(desk: Desk, record: Record) -> None:
+    """Remove what was displaced and claimed, and move the record to the history."""
+    desk.trace(Step.CLOSING)
+    with told("tidy up in", desk.ground.role.path):
+        for path, name, _ in followed_files(record):
+            directory, _ = desk.ground.place(path)
+            directory.unlink(name)
+        desk.trace(Step.FORGOTTEN)
+        desk.journal.enter_ledger(record)
+        for write in record.writes:
+            if write.path == desk.ground.path_of(MEMORY):
+                states = [KnownState(i, record.at, record.head) for i in (write.pre, write.post) if i]
+                desk.journal.note_states(states)
+        desk.journal.close(replace(record, state=RecordState.CLOSED))
+    desk.trace(Step.CLOSED)
+
+
+_ROUNDS = 4
 
 
 def settle(desk: Desk) -> tuple[int, ...]:

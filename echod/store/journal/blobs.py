@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echod.paths import PRIVATE_DIR, PRIVATE_FILE
-from echod.store.digests import digest
 from echod.store.errors import StoreFault
 from echod.store.fs import sync, write_all
+from echod.store.snapshot import digest
 
 
 class ImageMissing(StoreFault):

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.paths import PRIVATE_DIR
-from echod.store.digests import digest
 from echod.store.journal.blobs import Images
 from echod.store.journal.files import append_lazily, json_lines, replace_file, replace_lazily
 from echod.store.journal.ledger import Ledger
@@ -38,6 +37,7 @@ from echod.store.journal.notices import QUESTIONS, REVIEWS
 from echod.store.journal.record_directory import Shelf
 from echod.store.journal.undo_index import UNDONE, UNDOS, Undoing, Undoings, undoing_of
 from echod.store.layout import MEMORY, Role, Store, store_at
+from echod.store.snapshot import digest
 
 if TYPE_CHECKING:
     from echod.store.journal.records import Record

@@ -10,17 +10,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from echod.workflows import fields
-from echod.workflows import files as reading
-from echod.workflows.model import Claim, Marker
-from echod.workflows.unlistable import unlistable
-from echod.workflows.verdict import Kind
+from echod.workflows import files
+from echod.workflows.markers.locks import unlistable
+from echod.workflows.model import Claim, Kind, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from echod.workflows.processes import Processes
+    from echod.workflows.model import Processes
 
 ROOTS = (".rune/arc", ".claude/arc", "tmp/arc")
 """After a compaction a checkpoint may lie in `tmp`. Deeper copies and other directories are archives."""
@@ -48,13 +46,13 @@ def read(project: Path, processes: Processes) -> tuple[dict[str, Arc], tuple[Mar
     unseen: list[Marker] = []
     for root in ROOTS:
         base = project / root
-        if not all(reading.is_directory(parent) for parent in (base.parent, base)):
+        if not all(files.is_directory(parent) for parent in (base.parent, base)):
             continue
-        listing = reading.names_in(base, is_arc)
+        listing = files.names_in(base, is_arc)
         if not listing.readable:
             unseen.append(unlistable(project, base, listing.written))
-        inside = (base / name / "checkpoint.json" for name in listing.names if reading.is_directory(base / name))
-        for path in reading.newest(inside, _COUNT_LIMIT):
+        inside = (base / name / "checkpoint.json" for name in listing.names if files.is_directory(base / name))
+        for path in files.newest(inside, _COUNT_LIMIT):
             arc = _read_one(path, project, processes)
             if arc is not None:
                 arcs[path.parent.name] = _newer(arcs.get(path.parent.name), arc)
@@ -69,38 +67,38 @@ def _newer(known: Arc | None, found: Arc) -> Arc:
 
 
 def _read_one(path: Path, project: Path, processes: Processes) -> Arc | None:
-    found = reading.read(path, _SIZE_LIMIT)
+    found = files.read(path, _SIZE_LIMIT)
     if found is None:
         return None
     arc = path.parent.name
-    heartbeat = reading.look(project / "tmp" / "arc" / arc / "heartbeat.json")
+    heartbeat = files.look(project / "tmp" / "arc" / arc / "heartbeat.json")
     marker = Marker(
         kind=Kind.CHECKPOINT,
-        path=reading.relative(path, project),
+        path=files.relative(path, project),
         name=arc,
         says=f"the checkpoint of {arc} cannot be understood, perhaps it is being written",
         claim=Claim.UNREADABLE,
         written=found.written,
-        touched=reading.latest(found.written, reading.time_of(heartbeat) if heartbeat else None),
+        touched=files.latest(found.written, files.time_of(heartbeat) if heartbeat else None),
         workflow="arc",
     )
-    content = fields.json_object(found)
+    content = files.json_object(found)
     phases = None if content is None else _phases(content)
     if content is None or phases is None:
         return Arc(marker, over=False)
     marker = replace(
         marker,
-        owner=fields.owner(content, processes),
-        started=fields.first_moment(content, "started_at"),
-        ended=fields.first_moment(content, "completed_at", "cancelled_at"),
+        owner=files.owner(content, processes),
+        started=files.first_moment(content, "started_at"),
+        ended=files.first_moment(content, "completed_at", "cancelled_at"),
         key=f"arc:{arc}" if _has_run(phases.values()) else "",
     )
-    stopped = fields.flag(content.get("user_cancelled")) or bool(fields.text(content, "stop_reason"))
+    stopped = files.flag(content.get("user_cancelled")) or bool(files.text(content, "stop_reason"))
     working = () if stopped else tuple(name for name, status in phases.items() if _is_working(status))
     if working:
-        says = f"{arc} is in phase {fields.shown(', '.join(working))}"
+        says = f"{arc} is in phase {files.shown(', '.join(working))}"
         return Arc(replace(marker, claim=Claim.RUNNING, says=says), over=False)
-    over = stopped or all(status in fields.ENDED_WORDS for status in phases.values())
+    over = stopped or all(status in files.ENDED_WORDS for status in phases.values())
     return Arc(replace(marker, claim=Claim.ENDED, says=f"{arc} is in no phase"), over=over)
 
 
@@ -114,12 +112,12 @@ def _phases(content: Mapping[str, object]) -> dict[str, str] | None:
 
 def _status(phase: object) -> str:
     status = phase.get("status") if isinstance(phase, dict) else phase
-    return fields.word(status) if isinstance(status, str) else ""
+    return files.word(status) if isinstance(status, str) else ""
 
 
 def _is_working(status: str) -> bool:
     """A new word counts as work in progress: unknown means running, for a bounded time."""
-    return bool(status) and status not in fields.ENDED_WORDS and status != "pending"
+    return bool(status) and status not in files.ENDED_WORDS and status != "pending"
 
 
 def _has_run(statuses: Iterable[str]) -> bool:

@@ -8,15 +8,14 @@ import stat
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from echod.workflows import fields
-from echod.workflows import files as reading
+from echod.workflows import files
 from echod.workflows.model import NOBODY, Change, Editor, Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from echod.workflows.processes import Processes
+    from echod.workflows.model import Processes
 
 WATCHED = frozenset({"MEMORY.md", "knowledge.md"})
 _ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -58,9 +57,9 @@ def read(
     changes: list[Change] = []
     editors: list[Editor] = []
     for store in stores:
-        for role in reading.names_in(store, _is_role).names:
+        for role in files.names_in(store, _is_role).names:
             directory = store / role
-            for name in reading.present_in(directory, (*sorted(WATCHED), *_LOCKS)):
+            for name in files.present_in(directory, (*sorted(WATCHED), *_LOCKS)):
                 path = directory / name
                 if name in WATCHED:
                     changes.extend(_change(path, project, since, own_write))
@@ -83,25 +82,25 @@ def edited_by(name: str) -> str | None:
 
 
 def _change(path: Path, project: Path, since: float, own_write: Callable[[Path], int | None]) -> tuple[Change, ...]:
-    status = reading.look(path)
+    status = files.look(path)
     if status is None or not stat.S_ISREG(status.st_mode):
         return ()
-    at = reading.time_of(status)
+    at = files.time_of(status)
     # Most files are older, and to know what we wrote costs as much as the look.
     if at < since or own_write(path) == status.st_mtime_ns:
         return ()
-    return (Change(reading.relative(path, project), at),)
+    return (Change(files.relative(path, project), at),)
 
 
 def _editor(path: Path, project: Path, processes: Processes) -> tuple[Editor, ...]:
-    status = reading.look(path)
+    status = files.look(path)
     if status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
         return ()
     edits = edited_by(path.name) or path.name
     host, number = _emacs_holder(path) if _EMACS.fullmatch(path.name) else _vim_holder(path)
     # A process number means something on its own host only.
     owner = NOBODY if number is None or host != os.uname().nodename else Owner(number, processes.look(number))
-    return (Editor(reading.relative(path, project), edits, reading.time_of(status), owner),)
+    return (Editor(files.relative(path, project), edits, files.time_of(status), owner),)
 
 
 def _emacs_holder(path: Path) -> tuple[str, int | None]:
@@ -111,13 +110,13 @@ def _emacs_holder(path: Path) -> tuple[str, int | None]:
     except OSError:
         return "", None
     match = _EMACS_TARGET.fullmatch(target)
-    return (match["host"], fields.pid(match["pid"])) if match else ("", None)
+    return (match["host"], files.pid(match["pid"])) if match else ("", None)
 
 
 def _vim_holder(path: Path) -> tuple[str, int | None]:
     """Vim's first block: "b0", and at fixed places the process number (little endian) and the host's name."""
-    found = reading.read(path, _VIM_HEADER)
+    found = files.read(path, _VIM_HEADER)
     if found is None or found.data is None or len(found.data) < _VIM_HEADER or not found.data.startswith(b"b0"):
         return "", None
     host = found.data[_VIM_HOST].partition(b"\0")[0].decode(errors="replace")
-    return host, fields.pid(int.from_bytes(found.data[_VIM_PID], "little"))
+    return host, files.pid(int.from_bytes(found.data[_VIM_PID], "little"))

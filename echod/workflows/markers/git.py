@@ -11,10 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.plain_file import open_plain
-from echod.workflows import files as reading
-from echod.workflows.model import Claim, Marker
-from echod.workflows.verdict import Kind
+from echod.files import open_plain
+from echod.workflows import files
+from echod.workflows.model import Claim, Kind, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +41,7 @@ def read(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
         if repository is None:
             continue
         worktree, git = repository
-        running = [name for name in OPERATIONS if reading.look(git / name) is not None]
+        running = [name for name in OPERATIONS if files.look(git / name) is not None]
         if running and _tracks(git, store.relative_to(worktree)):
             markers |= {git / name: _marker(git / name, project) for name in running}
     return tuple(markers.values())
@@ -56,32 +55,32 @@ def may_track(store: Path) -> bool:
 
 def _marker(path: Path, project: Path) -> Marker:
     at = _last_sign(path)
-    shown = reading.relative(path, project)
+    shown = files.relative(path, project)
     return Marker(Kind.GIT, shown, path.name, OPERATIONS[path.name], Claim.RUNNING, at, at)
 
 
 def _last_sign(path: Path) -> float | None:
     """A rebase keeps its steps in files of its directory, rewritten in place."""
-    steps = reading.names_in(path, lambda _name: True).names[:_STEPS_SHOWN]
-    statuses = (reading.look(at) for at in (path, *(path / step for step in steps)))
-    return reading.latest(*(reading.time_of(status) for status in statuses if status))
+    steps = files.names_in(path, lambda _name: True).names[:_STEPS_SHOWN]
+    statuses = (files.look(at) for at in (path, *(path / step for step in steps)))
+    return files.latest(*(files.time_of(status) for status in statuses if status))
 
 
 def _repository_of(store: Path) -> tuple[Path, Path] | None:
     """The worktree that a store lies in, and its git directory, which a worktree or submodule keeps elsewhere."""
     for directory in (store, *store.parents):
         link = directory / ".git"
-        if reading.look(link) is None:
+        if files.look(link) is None:
             continue
         target = Path(os.path.realpath(link))
-        git = target if reading.is_directory(target) else _elsewhere(target)
+        git = target if files.is_directory(target) else _elsewhere(target)
         if git is not None:
             return directory, git
     return None
 
 
 def _elsewhere(link: Path) -> Path | None:
-    found = reading.read(link, _GITDIR_LIMIT)
+    found = files.read(link, _GITDIR_LIMIT)
     if found is None or found.data is None or not found.data.startswith(_GITDIR):
         return None
     target = os.fsdecode(found.data.removeprefix(_GITDIR).strip())
@@ -89,7 +88,7 @@ def _elsewhere(link: Path) -> Path | None:
 
 
 def _tracks(git: Path, below: Path) -> bool:
-    if reading.names_in(git, lambda name: name.startswith("sharedindex.")).names:
+    if files.names_in(git, lambda name: name.startswith("sharedindex.")).names:
         return True
     try:
         with open_plain(git / "index") as index:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from echod.workflows import fields
-from echod.workflows import files as reading
+from echod.workflows import files
 from echod.workflows.markers.checkpoints import Arc, is_arc
-from echod.workflows.model import Claim, Marker
-from echod.workflows.verdict import Kind
+from echod.workflows.model import Claim, Kind, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from echod.workflows.processes import Processes
+    from echod.workflows.model import Processes
 
 ROOTS = (".rune", ".claude")
 KINDS = ("phase", "batch", "hierarchy", "issues")
@@ -33,7 +31,7 @@ def read(project: Path, arcs: Mapping[str, Arc], processes: Processes) -> tuple[
     markers: list[Marker] = []
     for root in ROOTS:
         directory = project / root
-        listing = reading.names_in(directory, _KINDS.__contains__)
+        listing = files.names_in(directory, _KINDS.__contains__)
         # Where names cannot be listed, files may be there all the same.
         for name in listing.names if listing.readable else _KINDS:
             marker = _read_one(directory / name, _KINDS[name], project, arcs, processes)
@@ -43,7 +41,7 @@ def read(project: Path, arcs: Mapping[str, Arc], processes: Processes) -> tuple[
 
 
 def _read_one(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], processes: Processes) -> Marker | None:
-    found = reading.read(path, _SIZE_LIMIT)
+    found = files.read(path, _SIZE_LIMIT)
     if found is None:
         return None
     lines = None if found.data is None else frontmatter(found.data)
@@ -53,14 +51,14 @@ def _read_one(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], pro
     claim = Claim.UNREADABLE if lines is None else _claim(lines, arc)
     return Marker(
         kind=Kind.LOOP,
-        path=reading.relative(path, project),
+        path=files.relative(path, project),
         name=arc_id or f"arc-{kind}",
         says=_says(kind, arc_id, claim),
         claim=claim,
         written=found.written,
-        touched=reading.latest(found.written, arc.marker.touched if arc else None),
-        owner=fields.owner(said, processes),
-        started=fields.first_moment(said, "started_at") or (arc.marker.started if arc else None),
+        touched=files.latest(found.written, arc.marker.touched if arc else None),
+        owner=files.owner(said, processes),
+        started=files.first_moment(said, "started_at") or (arc.marker.started if arc else None),
         workflow="arc" if kind == "phase" else f"arc-{kind}",
         key=_key(kind, arc_id, said),
     )
@@ -90,13 +88,13 @@ def _unquoted(value: str) -> str:
 
 
 def _claim(said: Mapping[str, str], arc: Arc | None) -> Claim:
-    halted = any(fields.flag(said.get(name)) for name in ("user_cancelled", "stop_reason", "group_paused"))
+    halted = any(files.flag(said.get(name)) for name in ("user_cancelled", "stop_reason", "group_paused"))
     if halted or (arc is not None and arc.over):
         return Claim.ENDED
-    active, status = said.get("active", ""), fields.word(said.get("status", ""))
+    active, status = said.get("active", ""), files.word(said.get("status", ""))
     if active:
-        return Claim.RUNNING if fields.flag(active) else Claim.ENDED
-    return Claim.RUNNING if status and status not in fields.ENDED_WORDS | {"inactive"} else Claim.ENDED
+        return Claim.RUNNING if files.flag(active) else Claim.ENDED
+    return Claim.RUNNING if status and status not in files.ENDED_WORDS | {"inactive"} else Claim.ENDED
 
 
 def _arc_id(checkpoint_path: str) -> str:
@@ -110,7 +108,7 @@ def _key(kind: str, arc_id: str, said: Mapping[str, str]) -> str:
         return f"arc:{arc_id}"
     # Nothing else tells one batch from the next.
     own = said.get("started_at", "")
-    return f"loop:{kind}:{fields.shown(own)}" if own and kind != "phase" else ""
+    return f"loop:{kind}:{files.shown(own)}" if own and kind != "phase" else ""
 
 
 def _says(kind: str, arc_id: str, claim: Claim) -> str:

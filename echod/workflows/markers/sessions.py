@@ -11,13 +11,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.workflows import fields
-from echod.workflows import files as reading
-from echod.workflows.model import Claim, Marker, Owner
-from echod.workflows.verdict import Kind
+from echod.workflows import files
+from echod.workflows.model import Claim, Kind, Marker, Owner
 
 if TYPE_CHECKING:
-    from echod.workflows.processes import Processes
+    from echod.workflows.model import Processes
 
 _NAME = re.compile(r"[0-9]{1,7}\.json")
 _SIZE_LIMIT = 1 << 16
@@ -28,32 +26,32 @@ _WORKTREES = Path(".claude/worktrees")
 def read(claude_home: Path, project: Path, processes: Processes) -> tuple[Marker, ...]:
     """The busy sessions whose working directory is in the project (and not in a worktree copy of it)."""
     directory = claude_home / "sessions"
-    names = reading.names_in(directory, lambda name: _NAME.fullmatch(name) is not None).names
-    paths = reading.newest((directory / name for name in names), _COUNT_LIMIT)
+    names = files.names_in(directory, lambda name: _NAME.fullmatch(name) is not None).names
+    paths = files.newest((directory / name for name in names), _COUNT_LIMIT)
     found = (_read_one(path, project, processes) for path in paths)
     return tuple(marker for marker in found if marker is not None)
 
 
 def _read_one(path: Path, project: Path, processes: Processes) -> Marker | None:
-    found = reading.read(path, _SIZE_LIMIT)
-    session = None if found is None else fields.json_object(found)
-    if found is None or session is None or fields.word(fields.text(session, "status")) != "busy":
+    found = files.read(path, _SIZE_LIMIT)
+    session = None if found is None else files.json_object(found)
+    if found is None or session is None or files.word(files.text(session, "status")) != "busy":
         return None
-    if not _works_in(fields.text(session, "cwd"), project):
+    if not _works_in(files.text(session, "cwd"), project):
         return None
-    number = fields.pid(session.get("pid")) or fields.pid(path.stem)
+    number = files.pid(session.get("pid")) or files.pid(path.stem)
     if number is None:
         return None
     return Marker(
         kind=Kind.SESSION,
         path=str(path),
-        name=fields.shown(fields.text(session, "sessionId")),
+        name=files.shown(files.text(session, "sessionId")),
         says="a Claude Code session is busy in this project",
         claim=Claim.RUNNING,
         written=found.written,
         touched=found.written,
         owner=Owner(number, processes.look(number)),
-        started=fields.first_moment(session, "startedAt", "started_at"),
+        started=files.first_moment(session, "startedAt", "started_at"),
     )
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from echod.workflows import fields
-from echod.workflows import files as reading
-from echod.workflows.model import Claim, Marker
-from echod.workflows.unlistable import unlistable
-from echod.workflows.verdict import Kind
+from echod.workflows import files
+from echod.workflows.markers.locks import unlistable
+from echod.workflows.model import Claim, Kind, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from echod.workflows.processes import Processes
+    from echod.workflows.model import Processes
 
 _NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
 # Files of the same shape that are no state: requests to stop, compaction notes, cleanup notes, review findings.
@@ -47,9 +45,9 @@ def read(project: Path, teams: Mapping[str, float], processes: Processes) -> tup
         processes: the table of processes.
     """
     directory = project / "tmp"
-    listing = reading.names_in(directory, is_state_file)
+    listing = files.names_in(directory, is_state_file)
     markers = [] if listing.readable else [unlistable(project, directory, listing.written)]
-    paths = reading.newest((directory / name for name in listing.names), COUNT_LIMIT)
+    paths = files.newest((directory / name for name in listing.names), COUNT_LIMIT)
     for path in (*paths, *_audits(project)):
         marker = _read_one(path, project, teams, processes)
         if marker is not None:
@@ -61,7 +59,7 @@ def _audits(project: Path) -> Iterator[Path]:
     """Where the incremental audit's checkpoint may be."""
     for root in (".rune", ".claude"):
         above = project / root
-        if reading.is_directory(above) and reading.is_directory(directory := above / _AUDIT[0]):
+        if files.is_directory(above) and files.is_directory(directory := above / _AUDIT[0]):
             yield directory / _AUDIT[1]
 
 
@@ -71,27 +69,27 @@ def is_state_file(name: str) -> bool:
 
 
 def _read_one(path: Path, project: Path, teams: Mapping[str, float], processes: Processes) -> Marker | None:
-    found = reading.read(path, _SIZE_LIMIT)
+    found = files.read(path, _SIZE_LIMIT)
     if found is None:
         return None
-    content = fields.json_object(found)
+    content = files.json_object(found)
     state = content or {}
-    status = fields.text(state, "status")
+    status = files.text(state, "status")
     run = _run(path)
     workflow = _workflow(run)
-    team = fields.text(state, "team_name", "teamName")
+    team = files.text(state, "team_name", "teamName")
     arc = _ARC.search(f"{team} {run}")
     return Marker(
         kind=Kind.STATE_FILE,
-        path=reading.relative(path, project),
+        path=files.relative(path, project),
         name=run,
         says=_says(workflow, status, readable=content is not None),
         claim=Claim.UNREADABLE if content is None else claim(status),
         written=found.written,
-        touched=reading.latest(found.written, teams.get(team)),
-        owner=fields.owner(state, processes),
-        started=fields.first_moment(state, "started", "started_at", "startedAt"),
-        ended=fields.first_moment(state, "completed", "completed_at", "completedAt", "stopped_at"),
+        touched=files.latest(found.written, teams.get(team)),
+        owner=files.owner(state, processes),
+        started=files.first_moment(state, "started", "started_at", "startedAt"),
+        ended=files.first_moment(state, "completed", "completed_at", "completedAt", "stopped_at"),
         workflow=workflow,
         key=_key(run, arc[0] if arc else "", readable=content is not None),
     )
@@ -99,7 +97,7 @@ def _read_one(path: Path, project: Path, teams: Mapping[str, float], processes: 
 
 def claim(status: str) -> Claim:
     """What a status says. No status at all says nothing (as upstream reads it); a new word means running."""
-    return Claim.ENDED if not status or fields.word(status) in fields.ENDED_WORDS else Claim.RUNNING
+    return Claim.ENDED if not status or files.word(status) in files.ENDED_WORDS else Claim.RUNNING
 
 
 def _run(path: Path) -> str:
@@ -121,4 +119,4 @@ def _key(run: str, arc: str, *, readable: bool) -> str:
 def _says(workflow: str, status: str, *, readable: bool) -> str:
     if not readable:
         return f"the state file of the {workflow} workflow cannot be understood, perhaps it is being written"
-    return f'the {workflow} workflow says "{fields.shown(status)}"'
+    return f'the {workflow} workflow says "{files.shown(status)}"'

@@ -7,8 +7,7 @@ from datetime import date
 
 from echod.memory.document import parse
 from echod.memory.knowledge import knowledge_blocks, material_of, references_of
-from echod.memory.layers import Layer
-from echod.memory.model import Block, Document
+from echod.memory.model import Block, Document, Layer
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, none
 from tests.bench.made import knowledge_file

@@ -11,8 +11,8 @@ from statistics import median
 
 from echod.state.database import Database
 from echod.state.job import JobKind, JobState, Need, ProcessIdentity
+from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.queue_view import QueueView
 from tests.bench.figures import Curve, Figures
 from tests.bench.reference import timed
 from tests.bench.workspace import Workspace

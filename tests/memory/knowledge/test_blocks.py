@@ -19,8 +19,7 @@ from echod.memory.knowledge import (
     references_of,
     with_blocks,
 )
-from echod.memory.knowledge.blocks import packed
-from echod.memory.knowledge.topics import topics
+from echod.memory.knowledge.blocks import packed, topics
 from echod.memory.model import Block, Document
 from echod.memory.redact import redact_entry
 from tests.memory import strategies

@@ -13,8 +13,7 @@ from echod.memory.conservation import Change, violations
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import Source, compress, is_knowledge, references_of
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, Policy, archive_text, plan_compress
 from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies

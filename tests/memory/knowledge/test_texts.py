@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.knowledge.references import in_body, in_evidence
-from echod.memory.knowledge.sentences import first_sentence, plain, shortened, statement
-from echod.memory.knowledge.text import learnings
+from echod.memory.knowledge.text import first_sentence, in_body, in_evidence, learnings, plain, shortened, statement
 from tests.memory import strategies
 
 

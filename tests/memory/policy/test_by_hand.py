@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from echod.memory.alignment import content
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, archive_text, read_archive
 from echod.memory.policy.archive import archived_entry
-from echod.memory.policy.condense import condensed
-from echod.memory.policy.manual import BroughtBack, Impossible, TakenOut, brought_back, raised, taken_out
-from echod.memory.policy.reset import plan_reset
+from echod.memory.policy.candidates import condensed
+from echod.memory.policy.manual import BroughtBack, Impossible, TakenOut, brought_back, plan_reset, raised, taken_out
 from echod.memory.redact import redact_entry
 
 DAY = date(2026, 11, 20)

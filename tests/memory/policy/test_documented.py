@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs.first_prune import HOLD_SECONDS
+from echod.inspection.review_items import HOLD_SECONDS
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge.topics import ALIKE
+from echod.memory.knowledge.blocks import ALIKE
 from echod.memory.model import Document
 from echod.memory.policy import ARCHIVE_LIMIT, Action, Facts, History, Policy, Rule, plan_prune
 from echod.memory.policy.candidates import noise_budget
-from echod.memory.policy.score import EARLIEST
-from echod.memory.policy.scoring import DEFAULT_CONFIDENCE
+from echod.memory.policy.scoring import DEFAULT_CONFIDENCE, EARLIEST
 from echod.settings.values import Settings
 from tests.memory.policy.samples import alive
 

@@ -11,8 +11,7 @@ import pytest
 from echod.memory.conservation import Change, violations
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.policy import (
     Action,
     Facts,
@@ -22,7 +21,7 @@ from echod.memory.policy import (
     plan_prune,
     read_archive,
 )
-from echod.memory.policy.lines import document_lines, entry_lines
+from echod.memory.policy.scoring import document_lines, entry_lines
 from echod.memory.redact import redact, redact_entry
 from tests.bench.made import large_file
 from tests.memory.policy.samples import ROLE, TODAY, entry, ids, memory, observation

@@ -6,8 +6,7 @@ import pytest
 
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Policy, plan_promotion
 from tests.memory.policy.samples import ROLE, TODAY, entry, known, memory, observation
 

@@ -10,7 +10,7 @@ import pytest
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Facts, History, Policy, plan_prune
-from echod.memory.policy.lines import entry_lines
+from echod.memory.policy.scoring import entry_lines
 from echod.memory.redact import redact
 from tests.memory.policy.samples import (
     ARCHIVE,

@@ -13,10 +13,9 @@ from hypothesis.strategies import DrawFn
 from echod.memory.conservation import Change, violations
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.layers import Layer
-from echod.memory.model import Document
+from echod.memory.model import Document, Layer
 from echod.memory.policy import Action, Facts, History, Policy, PrunePlan, Rule, archive_text, plan_prune
-from echod.memory.policy.lines import document_lines
+from echod.memory.policy.scoring import document_lines
 from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies
 from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, observation

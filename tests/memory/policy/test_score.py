@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.layers import Layer
+from echod.memory.model import Layer
 from echod.memory.policy import Facts, History, Policy, Terms
-from echod.memory.policy.score import EARLIEST, idle_days, idle_since, score_of, terms_of, verified_on
-from echod.memory.policy.scoring import standings
+from echod.memory.policy.scoring import EARLIEST, idle_days, idle_since, score_of, standings, terms_of, verified_on
 from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, ids, memory
 
 POLICY = Policy()

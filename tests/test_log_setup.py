@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from echod import log
+from echod import log_setup
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def _restore_logging() -> Iterator[None]:
 
 def test_our_lines_and_a_librarys_lines_are_one_json_object_each() -> None:
     stream = io.StringIO()
-    log.configure("info", stream, {})
+    log_setup.configure("info", stream, {})
 
     structlog.get_logger("echod.test").info("job_finished", kind="consolidate", seconds=0.5)
     logging.getLogger("watchdog.observers").warning("overflow %d", 3)
@@ -43,7 +43,7 @@ def test_our_lines_and_a_librarys_lines_are_one_json_object_each() -> None:
 
 def test_a_traceback_carries_no_local_variables() -> None:
     stream = io.StringIO()
-    log.configure("info", stream, {})
+    log_setup.configure("info", stream, {})
 
     def fail() -> None:
         memory_text = "hunter" + "2-in-a-local"
@@ -60,7 +60,7 @@ def test_a_traceback_carries_no_local_variables() -> None:
 
 def test_lines_below_the_level_are_not_written() -> None:
     stream = io.StringIO()
-    log.configure("warning", stream, {})
+    log_setup.configure("warning", stream, {})
 
     structlog.get_logger("echod.test").info("quiet")
 
@@ -71,7 +71,7 @@ def test_the_journal_gets_a_priority_in_front_of_each_line(tmp_path: Path) -> No
     file = tmp_path / "journal"
     with file.open("w") as stream:
         status = os.fstat(stream.fileno())
-        log.configure("info", stream, {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+        log_setup.configure("info", stream, {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
 
         structlog.get_logger("echod.test").warning("projects_missing")
 
@@ -80,7 +80,7 @@ def test_the_journal_gets_a_priority_in_front_of_each_line(tmp_path: Path) -> No
 
 def test_a_log_file_is_private_and_rotates(tmp_path: Path) -> None:
     file = tmp_path / "log" / "echod.log"
-    log.configure("info", io.StringIO(), {}, file=file)
+    log_setup.configure("info", io.StringIO(), {}, file=file)
 
     structlog.get_logger("echod.test").info("started")
 
@@ -92,7 +92,7 @@ def test_a_log_file_that_cannot_be_written_is_no_more_than_a_missing_log(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "log").write_text("a file where the directory would be")
-    log.configure("info", io.StringIO(), {}, file=tmp_path / "log" / "echod.log")
+    log_setup.configure("info", io.StringIO(), {}, file=tmp_path / "log" / "echod.log")
 
     structlog.get_logger("echod.test").info("job_finished")
 
