@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.memory.policy.model import Policy
+from echod.memory.policy_model import Policy
 from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.workflows.markers.git import may_track

@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError, reason_of
-from echod.memory.policy.model import Policy
+from echod.memory.policy_model import Policy
 from echod.projects.registry import fault_of
 from echod.settings.values import (
     PATH_VARIABLES,

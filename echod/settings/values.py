@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from echod.memory.policy.model import DEFAULT_POLICY, Policy
+from echod.memory.policy_model import DEFAULT_POLICY, Policy
 
 Mode = Literal["maintain", "report"]
 LogLevel = Literal["debug", "info", "warning", "error"]

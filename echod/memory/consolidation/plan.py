@@ -29,7 +29,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.merge import reads_as_written
 from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
-from echod.memory.policy.model import Rule
+from echod.memory.policy_model import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ from echod.memory.policy.archive import (
 )
 from echod.memory.policy.compress import CompressPlan, plan_compress
 from echod.memory.policy.explanation import Explanation, RuleView, explain
-from echod.memory.policy.model import DEFAULT_POLICY, Action, Policy, Rule
 from echod.memory.policy.promote import Held, Promoted, Promotion, plan_promotion
 from echod.memory.policy.prune import EntryAction, OverLimit, PrunePlan, plan_prune
 from echod.memory.policy.scoring import Facts, History, Terms
+from echod.memory.policy_model import DEFAULT_POLICY, Action, Policy, Rule
 
 __all__ = [
     "ARCHIVE_LIMIT",

@@ -18,8 +18,8 @@ from datetime import date
 from typing import Any
 
 from echod.memory.model import Block, Layer
-from echod.memory.policy.model import Rule
 from echod.memory.policy.scoring import Terms
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 
 ARCHIVE_LIMIT = 1024 * 1024

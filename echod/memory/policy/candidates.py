@@ -32,8 +32,8 @@ from echod.memory.document import parse_block
 from echod.memory.identity import normalise_title
 from echod.memory.knowledge.text import first_sentence, learnings
 from echod.memory.model import Block, Entry, Layer
-from echod.memory.policy.model import Action, Policy, Rule
 from echod.memory.policy.scoring import Standing, Terms, entry_lines, recency, score_of
+from echod.memory.policy_model import Action, Policy, Rule
 from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact
 

@@ -14,8 +14,8 @@ from echod.memory.knowledge import Source, compress
 from echod.memory.model import Document
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.candidates import may_be_told
-from echod.memory.policy.model import Policy, Rule
 from echod.memory.policy.scoring import Facts, document_lines, room, standings
+from echod.memory.policy_model import Policy, Rule
 
 KNOWLEDGE = "knowledge.md"
 _CHARACTERS_OF_A_TOKEN = 4

@@ -13,10 +13,10 @@ from datetime import date
 from echod.memory.consolidation.deduplicate import as_target
 from echod.memory.model import Document, Layer
 from echod.memory.policy.candidates import Leaving, age_of, expires_on, inscribed_queue, long_queue, noise_queue
-from echod.memory.policy.model import Action, Policy, Rule
 from echod.memory.policy.promote import is_due
 from echod.memory.policy.prune import PrunePlan, plan_prune
 from echod.memory.policy.scoring import Facts, Standing, Terms, standings
+from echod.memory.policy_model import Action, Policy, Rule
 
 
 @dataclass(frozen=True, slots=True)

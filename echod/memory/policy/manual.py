@@ -20,7 +20,7 @@ from echod.memory.merge import reads_as_written
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy.candidates import is_condensed
-from echod.memory.policy.model import Rule
+from echod.memory.policy_model import Rule
 
 _OPEN = "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
 

@@ -12,8 +12,8 @@ from datetime import date
 from echod.memory.edit import with_layer
 from echod.memory.merge import reads_as_written
 from echod.memory.model import Document, Layer
-from echod.memory.policy.model import Policy
 from echod.memory.policy.scoring import Facts, Standing, standings
+from echod.memory.policy_model import Policy
 from echod.memory.prompt_injection import speaks_to_agents
 
 

@@ -37,8 +37,8 @@ from echod.memory.policy.candidates import (
     noise_budget,
     noise_queue,
 )
-from echod.memory.policy.model import Action, Policy, Rule
 from echod.memory.policy.scoring import NOISE_LAYERS, Facts, Standing, Terms, document_lines, room, standings
+from echod.memory.policy_model import Action, Policy, Rule
 
 
 class Desk:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from echod.memory import markdown
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Entry, Layer
-from echod.memory.policy.model import Policy
+from echod.memory.policy_model import Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from echod.memory.model import Block, Layer
 from echod.memory.policy import ARCHIVE_LIMIT, ArchivedEntry, Terms, archive_name, archive_text, read_archive
 from echod.memory.policy.archive import archived_entry
-from echod.memory.policy.model import Rule
+from echod.memory.policy_model import Rule
 from tests.memory import strategies
 from tests.memory.policy.samples import TODAY, entry, memory
 
