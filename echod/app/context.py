@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.inbox.spool import Spool
 from echod.inspection.counts import Counted, take_up
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 _SAME_START_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lookout:
+class Lookout(NamedTuple):
     """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded.
 
     `wishes` are the projects' own settings; parsing them at every look would cost more than the look. While

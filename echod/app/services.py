@@ -10,8 +10,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -53,8 +53,7 @@ class Progress:
         return self._at
 
 
-@dataclass(frozen=True, slots=True)
-class House:
+class House(NamedTuple):
     """What works on memories."""
 
     lookout: Lookout

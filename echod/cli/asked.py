@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.app.context import still_runs
 from echod.app.services import House
@@ -25,8 +25,7 @@ class NotDoneError(EchodError):
     """A file was left as it is; the sentence says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What is to be done to a role, and why, in a sentence for `echod jobs`."""
 
     kind: JobKind
@@ -34,8 +33,7 @@ class Asked:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(NamedTuple):
     """What was done, in a line, and as which job."""
 
     job: Job

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from echod.store.layout import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """How a command that changes memory was called: only to say what it would do, unasked, although a workflow runs."""
 
     dry_run: bool

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -40,8 +40,7 @@ _DOUBTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planned(NamedTuple):
     """What would become of a role's findings; `digests` names the files that are ready."""
 
     role: Role

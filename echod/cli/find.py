@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -47,8 +47,7 @@ class Found:
         return _title(self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class Archived:
+class Archived(NamedTuple):
     """An entry that stands in no memory file any more: its copies in the archive of its role, oldest first."""
 
     role: Role

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.app.context import look_out
 from echod.app.services import House, furnish
@@ -21,8 +21,7 @@ from echod.store.changes import Gate
 from echod.store.layout import Role, Store, roles_of
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planned(NamedTuple):
     """What would become of a role."""
 
     role: Role

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -28,8 +27,7 @@ from echod.store.git import tracking
 from echod.store.layout import Role, Store
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A file and what stands in it; or why it could not be looked at."""
 
     file: Candidate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -28,8 +28,7 @@ from echod.memory.policy.scoring import document_lines, entry_lines
 from echod.store.layout import Role, Store, commons_of, findings_of, roles_of
 
 
-@dataclass(frozen=True, slots=True)
-class _Role:
+class _Role(NamedTuple):
     """A role and the entries of its memory file."""
 
     info: ShownRole

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -35,8 +35,7 @@ _DIGITS = 18
 _MANIFEST = "  change no memory file; the pack's manifest becomes what it was"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """What is to be taken back: the newest of the job's commits stands for the job."""
 
     job: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -32,8 +32,7 @@ from echod.store.layout import Role, Store, roles_of
 from echod.store.session import RoleView
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """What would become of one file."""
 
     role: Role

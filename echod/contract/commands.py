@@ -27,15 +27,13 @@ What `echod scrub` prints as JSON.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from echod.contract.status import SCHEMA, PackInfo
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedPack:
+class AuditedPack(NamedTuple):
     """An installed doc pack: how many entries it has, and how many of them it did not bring."""
 
     name: str
@@ -46,8 +44,7 @@ class AuditedPack:
     added: int
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedEntry:
+class AuditedEntry(NamedTuple):
     """An entry of the global memory and where it comes from; `project` is None where its source does not say."""
 
     id: str
@@ -60,8 +57,7 @@ class AuditedEntry:
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditReport(NamedTuple):
     """`echod audit`: where everything in the global memory comes from; `unknown` are entries that do not say it."""
 
     packs: tuple[AuditedPack, ...] = ()
@@ -71,8 +67,7 @@ class AuditReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
+class SettingInfo(NamedTuple):
     """A setting in force; `source` is `default`, `file` or `variable`, `place` the line or variable that says it."""
 
     key: str
@@ -82,8 +77,7 @@ class SettingInfo:
     place: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigReport:
+class ConfigReport(NamedTuple):
     """`echod config show`: every setting, and where echod's own files are; `file` need not exist."""
 
     file: str
@@ -93,8 +87,7 @@ class ConfigReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFinding:
+class PlannedFinding(NamedTuple):
     """What would become of a finding, or of an entry because of one.
 
     `action` is `add`, `duplicate` (the entry `id` says it already), `supersede` (the entry `id` goes to the archive)
@@ -109,8 +102,7 @@ class PlannedFinding:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFindings:
+class PlannedFindings(NamedTuple):
     """What would become of a findings file: `consume`, `set-aside`, or `wait` (it is being written).
 
     `left`: nothing becomes of any of the role. `note` says why.
@@ -123,8 +115,7 @@ class PlannedFindings:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidationReport:
+class ConsolidationReport(NamedTuple):
     """`echod consolidate --dry-run`."""
 
     findings: tuple[PlannedFinding, ...] = ()
@@ -140,8 +131,7 @@ class CheckResult(StrEnum):
     PROBLEM = "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One thing that `echod doctor` looked at: a stable code, how it is, what to do, and the path it is about."""
 
     code: str
@@ -151,8 +141,7 @@ class Check:
     place: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorReport:
+class DoctorReport(NamedTuple):
     """`echod doctor`; `healthy` if no check found a problem."""
 
     healthy: bool
@@ -160,8 +149,7 @@ class DoctorReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class TermsInfo:
+class TermsInfo(NamedTuple):
     """What a score is made of, each 0..1."""
 
     importance: float
@@ -169,8 +157,7 @@ class TermsInfo:
     recency: float
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInfo:
+class RuleInfo(NamedTuple):
     """A rule as it concerns an entry. `applies_on` (a date) is null for rules of pressure, which have a `rank`."""
 
     name: str
@@ -181,8 +168,7 @@ class RuleInfo:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainReport:
+class ExplainReport(NamedTuple):
     """`echod explain ENTRY`; `pinned` is the last day of the pin, dates are local."""
 
     id: str
@@ -202,8 +188,7 @@ class ExplainReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class JobReport:
+class JobReport(NamedTuple):
     """A row of `echod jobs`."""
 
     job: int
@@ -220,16 +205,14 @@ class JobReport:
     finished_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobsReport:
+class JobsReport(NamedTuple):
     """`echod jobs`."""
 
     jobs: tuple[JobReport, ...] = ()
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class LogJob:
+class LogJob(NamedTuple):
     """A row of `echod log`: what one job changed. `job` is None for what was put right without one."""
 
     job: int | None
@@ -241,16 +224,14 @@ class LogJob:
     undone_by: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LogReport:
+class LogReport(NamedTuple):
     """`echod log`."""
 
     jobs: tuple[LogJob, ...] = ()
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class PacksReport:
+class PacksReport(NamedTuple):
     """`echod packs list` and `echod packs status`; `problems` are sentences about registries and manifests."""
 
     packs: tuple[PackInfo, ...] = ()
@@ -258,8 +239,7 @@ class PacksReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedEntry:
+class PlannedEntry(NamedTuple):
     """What prune or compress would do with an entry; `rule` is None where it stays, `score` where none is asked for."""
 
     id: str
@@ -272,8 +252,7 @@ class PlannedEntry:
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(NamedTuple):
     """What would become of a file: its lines now and then, its limit; `note` says why it stays too long, or is left."""
 
     store: str
@@ -284,8 +263,7 @@ class PlannedFile:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(NamedTuple):
     """`echod prune --dry-run` and `echod compress --dry-run`."""
 
     entries: tuple[PlannedEntry, ...] = ()
@@ -293,8 +271,7 @@ class PlanReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectInfo:
+class ProjectInfo(NamedTuple):
     """A row of `echod projects`; not `registered` means that a glob in the settings matches it."""
 
     path: str
@@ -303,16 +280,14 @@ class ProjectInfo:
     paused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectsReport:
+class ProjectsReport(NamedTuple):
     """`echod projects`."""
 
     projects: tuple[ProjectInfo, ...] = ()
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewItem:
+class ReviewItem(NamedTuple):
     """A row of `echod review`: what it is, the headings it is about, and what each answer to it would change."""
 
     id: str
@@ -326,16 +301,14 @@ class ReviewItem:
     reject: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewReport:
+class ReviewReport(NamedTuple):
     """`echod review`."""
 
     items: tuple[ReviewItem, ...] = ()
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class ScrubPlace:
+class ScrubPlace(NamedTuple):
     """Where a secret stands in a file, and of which kind it is; `confirm`: its entry is etched or a note."""
 
     line: int
@@ -344,8 +317,7 @@ class ScrubPlace:
     confirm: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ScrubFile:
+class ScrubFile(NamedTuple):
     """A file with secrets as it was found, or one that could not be looked at (`problem`)."""
 
     path: str
@@ -354,8 +326,7 @@ class ScrubFile:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScrubReport:
+class ScrubReport(NamedTuple):
     """`echod scrub`: what was found, how many places were cleared, and how many are left."""
 
     project: str
@@ -365,8 +336,7 @@ class ScrubReport:
     schema: int = SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class ShownEntry:
+class ShownEntry(NamedTuple):
     """An entry of a memory file. `layer` is null if it is unknown, dates are local, `confidence` is 0..1 or null."""
 
     id: str
@@ -381,8 +351,7 @@ class ShownEntry:
     store: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRole:
+class ShownRole(NamedTuple):
     """A role at a glance. `lines` is null if its memory file cannot be read; `problem` says why.
 
     The global memory is the role "". It and the doc packs have no `limit`.
@@ -401,8 +370,7 @@ class ShownRole:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedText:
+class ArchivedText(NamedTuple):
     """A text in an archive. `job` put it there by `rule`; `redacted`: secrets were taken out before."""
 
     file: str
@@ -413,8 +381,7 @@ class ArchivedText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobTouch:
+class JobTouch(NamedTuple):
     """A job that wrote an entry: it `added`, `changed` or `removed` it. `job` is null for what needed none."""
 
     job: int | None
@@ -423,8 +390,7 @@ class JobTouch:
     did: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryHistory:
+class EntryHistory(NamedTuple):
     """What is known of one entry. `text` is null if it stands in no memory file; `pinned` is the last day of a pin."""
 
     id: str
@@ -439,8 +405,7 @@ class EntryHistory:
     archived: tuple[ArchivedText, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShowReport:
+class ShowReport(NamedTuple):
     """`echod show`; `entry` is null unless one was asked for."""
 
     entries: tuple[ShownEntry, ...] = ()

@@ -13,7 +13,7 @@ import types
 import typing
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 SCHEMA = 1
 
@@ -45,8 +45,7 @@ class Warn:
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonInfo:
+class DaemonInfo(NamedTuple):
     """The daemon that runs."""
 
     pid: int
@@ -54,8 +53,7 @@ class DaemonInfo:
     uptime_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
+class QueueInfo(NamedTuple):
     """How many jobs are in each state; `oldest_due_seconds` is how long the oldest due job has been waiting."""
 
     queued: int = 0
@@ -65,16 +63,14 @@ class QueueInfo:
     oldest_due_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KindInfo:
+class KindInfo(NamedTuple):
     """When a kind of job last ended well and badly (Unix seconds)."""
 
     last_success: float | None = None
     last_failure: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateReason:
+class GateReason(NamedTuple):
     """A marker that was looked at and what it says."""
 
     marker: str
@@ -85,8 +81,7 @@ class GateReason:
     pid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateReport:
+class GateReport(NamedTuple):
     """`echod gate PATH`: may a job write this project's memory now, and if not, why and until when."""
 
     state: str
@@ -124,8 +119,7 @@ class StoreInfo:
     paused: bool | None = False
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingJob:
+class WaitingJob(NamedTuple):
     """A job that is not done: what it waits for, in words."""
 
     job: int
@@ -147,8 +141,7 @@ class HookInfo:
     last: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PackInfo:
+class PackInfo(NamedTuple):
     """A doc pack: installed, or only in a registry; unknown values are None.
 
     `version` is the installed one, else the registry's, which `available` has in any case. `offer` says what the
@@ -191,9 +184,23 @@ class StatusReport:
 
 def to_json(report: Any) -> str:
     """One JSON object, `schema` first, for machines and people alike."""
-    values = dataclasses.asdict(report)
+    values = _plain(report)
     ordered = {"schema": values.pop("schema"), **values} if "schema" in values else values
     return json.dumps(ordered, ensure_ascii=False, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    """A value of the contract as `json.dumps` takes it: named tuples and dataclasses become objects."""
+    if isinstance(value, tuple):
+        named: tuple[str, ...] | None = getattr(value, "_fields", None)
+        if named is None:
+            return [_plain(item) for item in value]
+        return {name: _plain(item) for name, item in zip(named, value, strict=True)}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
 
 
 def status_from_json(text: str) -> StatusReport:
@@ -224,7 +231,7 @@ def _decode(kind: Any, value: Any) -> Any:
         return tuple(_decode(arguments[0], item) for item in value)
     if origin is dict:
         return {key: _decode(arguments[1], item) for key, item in value.items()}
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         return kind(**{name: _decode(hint, value[name]) for name, hint in _hints(kind).items() if name in value})
     return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
 

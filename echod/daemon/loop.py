@@ -10,9 +10,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from echod import __version__
 from echod.app.services import House
@@ -73,8 +73,7 @@ LONG_LOOK_SECONDS, REST_FACTOR = 0.1, 10.0
 LONGEST_TURN_SECONDS = BEAT_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """This daemon, as its heartbeat names it."""
 
     pid: int

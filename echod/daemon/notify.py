@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.log import get_logger
 
@@ -17,8 +17,7 @@ log = get_logger(__name__)
 MICROSECONDS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Notifier:
+class Notifier(NamedTuple):
     """Sends messages to the supervisor.
 
     Attributes:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.memory import MemoryJobStore
@@ -106,8 +106,7 @@ class ClockJumps:
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """`action` is called every `seconds`, for the first time after as many."""
 
     name: str

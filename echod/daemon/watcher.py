@@ -19,10 +19,9 @@ not exist yet is awaited at its nearest existing ancestor. Looks at the disk, wa
 event storm brings tens of thousands of paths at once.
 """
 
-# ruff: noqa: PTH112, PTH119, PTH120  (Path.is_dir raises where a directory may not be entered)
-
 from __future__ import annotations
 
+# ruff: noqa: PTH112, PTH119, PTH120  (Path.is_dir raises where a directory may not be entered)
 import errno
 import os
 import stat
@@ -33,7 +32,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -52,8 +51,7 @@ from echod.daemon.events import UNREBUILT, Handler, LossTap, Sink, new_observer
 from echod.log import get_logger
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(NamedTuple):
     """What shall be watched. Nothing here needs to exist yet.
 
     Attributes:
@@ -65,24 +63,21 @@ class Targets:
     hints: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Dirt:
+class Dirt(NamedTuple):
     """Where to look. `rescan` says, in words, why everything must be looked at; empty if it need not."""
 
     paths: frozenset[Path]
     rescan: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A real directory to schedule; several targets may share one while they do not exist."""
 
     path: str
     recursive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Which event paths matter, and under which name they are reported."""
 
     roots: frozenset[str]

@@ -12,10 +12,10 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.inbox.spool import Spool, Spooled
 from echod.log import get_logger
@@ -47,8 +47,7 @@ class Elsewhere(StrEnum):
     SIGNALLED = "another program has recorded the task"
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """What the settings say about events.
 
     Attributes:
@@ -66,8 +65,7 @@ class Rules:
     global_store: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(NamedTuple):
     """An observation that waits in the spool, and where it belongs."""
 
     spooled: Spooled

@@ -10,8 +10,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.files import read_plain
 from echod.hooks import spool
@@ -32,8 +32,7 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(NamedTuple):
     """An event that waits: its file's name, what kind of event it is, and when it was told (Unix seconds)."""
 
     name: str

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.files import Remembered, Stamp, plain_stamp
 from echod.inspection.counts import Counted, read_document
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from echod.state.entries import EntryLog
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """An entry of a memory file.
 
     Attributes:
@@ -42,8 +40,7 @@ class Seen:
     phrase: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(NamedTuple):
     """A memory file.
 
     Attributes:
@@ -59,8 +56,7 @@ class Glance:
     suspicious: tuple[Seen, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What pruning would do to a file today.
 
     Attributes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.clock import local_day
 from echod.errors import EchodError
@@ -55,8 +56,7 @@ from echod.store.snapshot import digest
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptBack:
+class KeptBack(NamedTuple):
     """A findings file that was given back.
 
     Attributes:

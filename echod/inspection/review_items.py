@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from echod.memory.model import Layer
 from echod.store.layout import Role
@@ -29,23 +29,20 @@ class Kind(StrEnum):
     TOO_LONG = "too-long"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """An agent wants an entry to be in a layer that only a person gives."""
 
     entry: str
     layer: Layer
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """An entry, by its id, of which another one says that it replaces it."""
 
     entry: str
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicious:
+class Suspicious(NamedTuple):
     """An entry that reads like an instruction to agents."""
 
     entry: str
@@ -56,8 +53,7 @@ class FirstPrune:
     """A first prune of more than half of a memory file, which is held."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(NamedTuple):
     """A findings file in quarantine: its name there, the name it gets back, its content by digest, what is wrong."""
 
     name: str
@@ -66,8 +62,7 @@ class SetAside:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBack:
+class GivenBack(NamedTuple):
     """A findings file, by its name and digest, that an undo gave back."""
 
     name: str
@@ -82,8 +77,7 @@ class Told:
 Subject = Claim | Replaced | Suspicious | FirstPrune | SetAside | GivenBack | Told
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One thing that waits for a person.
 
     Attributes:

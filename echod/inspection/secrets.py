@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.files import Stamp, stamp_of
 from echod.log import get_logger
@@ -26,8 +27,7 @@ _GLANCE_BYTES = 128
 _FOLDERS = ("", "archive", layout.FINDINGS_ARCHIVE, layout.QUARANTINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A file in which secrets may stand; `problem` says why it cannot be looked at."""
 
     role: Role

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from echod.files import read_plain
 from echod.memory.policy import ArchivedEntry, archive_name, archive_text, read_archive
@@ -23,8 +23,7 @@ _DIRECTORY = "archive"
 _BACKUP_PREFIX = "MEMORY-"
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """An entry of an archive, and the file that it stands in, relative to the role."""
 
     file: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.clock import local_day
 from echod.memory.document import parse
@@ -58,8 +59,7 @@ def _nothing() -> None:
     """There is nothing to be written down beside the commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """What a job wants to change, and what is to be written down of it once it is done."""
 
     changes: ChangeSet

@@ -15,9 +15,10 @@ The same plans as of the consolidate job; a preview and the run agree finding by
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.inspection.entry_facts import note_entries
 from echod.jobs.archives import backup_of, pruned
@@ -71,8 +72,7 @@ _MOST_CHANGES = 1_000
 """Entries that are added or refreshed at once, for the same reason: a small file may hold very many small findings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What holds for a run.
 
     Attributes:
@@ -276,8 +276,7 @@ def _day(at: float) -> date:
     return datetime.fromtimestamp(at).astimezone().date()
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(NamedTuple):
     """What it is done with: the job's number, the engine, what is known of entries, the gate and the clock."""
 
     job: int

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from echod.inbox.inbox import Elsewhere, Inbox, Letter
 from echod.jobs.base import Blocked, Deferred, Done, Outcome
@@ -55,8 +56,7 @@ RETRY_SECONDS = 10.0
 _PLANS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(NamedTuple):
     """Where the letters come from, and what is known of their tasks."""
 
     inbox: Inbox

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.jobs.archives import free_backup
 from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out
@@ -29,8 +30,7 @@ from echod.store.changes import Append, ChangeSet, Consume, Gate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """What becomes of a pack.
 
     Attributes:

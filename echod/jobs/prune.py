@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.inspection.entry_facts import note_entries, noted_facts
 from echod.inspection.review_items import HOLD_SECONDS, first_prune_id, held_until, takes_most
@@ -27,8 +27,7 @@ from echod.store.layout import Role
 from echod.store.session import RoleSession, RoleView
 
 
-@dataclass(frozen=True, slots=True)
-class Untold:
+class Untold(NamedTuple):
     """Why entries leave nothing in the knowledge file though they should, in a sentence."""
 
     reason: str

@@ -6,9 +6,9 @@ Findings files and the archive stay. The memory file is copied as it is before a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.jobs.archives import backup_of, removed
 from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, without_knowledge
@@ -22,8 +22,7 @@ from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Emptied:
+class Emptied(NamedTuple):
     """What a reset does to the files of a role.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.inspection.entry_facts import note_entries
 from echod.jobs.archives import gave_way, removed
@@ -24,8 +25,7 @@ from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
+class Pins(NamedTuple):
     """Where it is written down that no rule touches an entry, and for how many days."""
 
     entries: EntryLog

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.inspection.secrets import Candidate
 from echod.memory.document import parse
@@ -21,8 +21,7 @@ MOST_FILES = 50
 """Of a role's files so many are changed in one commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scrubbed:
+class Scrubbed(NamedTuple):
     """What was done in a role: how many secrets are gone, and why which file was left alone."""
 
     places: int

@@ -11,8 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from echod.memory.alignment import Key, content, heading, key
 from echod.memory.model import Block, Document, Entry, Layer
@@ -32,16 +32,14 @@ class Broken(StrEnum):
     EMPTIED = "would become empty"
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """A block, named by its heading (or a file, where it would become empty), and what would happen to it."""
 
     broken: Broken
     heading: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One memory or knowledge file before and after."""
 
     before: Document

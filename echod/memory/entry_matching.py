@@ -16,9 +16,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from echod.memory.alignment import key
 from echod.memory.document import parse_block
@@ -29,8 +29,7 @@ from echod.memory.redact import redact_entry
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(NamedTuple):
     """Digests of an entry's title, date, source and body; `body` is empty where the entry has none."""
 
     title: str
@@ -44,8 +43,7 @@ class Likeness:
         return self.title, self.day, self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(NamedTuple):
     """An entry as it stands in a memory file now."""
 
     id: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from echod.memory.document import parse
 from echod.memory.model import Block, Layer, Unreadable
@@ -17,8 +18,7 @@ from echod.memory.redact.spans import replace_spans
 _PERSONS_OWN = (Layer.ETCHED, Layer.NOTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a secret stands.
 
     Attributes:
@@ -82,8 +82,7 @@ def taken_out(before: bytes, after: bytes) -> Gone:
     return Gone(frozenset(secret for secret in secrets if secret not in left))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A stretch of the file that is redacted by itself, as what it says decides what is a secret in it."""
 
     text: str

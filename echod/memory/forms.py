@@ -27,8 +27,8 @@ functions say which characters carry the meaning, so that an edit replaces those
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
@@ -59,8 +59,7 @@ _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The metadata right below a heading. Offsets count from the heading's line.
 
     Attributes:
@@ -251,8 +250,7 @@ _SPACE = " \t\r\n"
 _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """What a heading says.
 
     Attributes:
@@ -272,8 +270,7 @@ class Heading:
     certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A recognised entry whose end is not known yet."""
 
     heading: Heading

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.memory import forms
 
@@ -68,8 +68,7 @@ _VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
 _ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(NamedTuple):
     """Fenced code that is open."""
 
     mark: str
@@ -86,8 +85,7 @@ class Fence:
         return end is not None and end[1].startswith(self.closing)
 
 
-@dataclass(frozen=True, slots=True)
-class Html:
+class Html(NamedTuple):
     """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
 
     begins: re.Pattern[str]
@@ -164,16 +162,14 @@ _PARAGRAPH = _Paragraph()
 _Leaf = Html | Fence | _Paragraph | None
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """The offset of a heading that begins a block, and the entry's shape where it begins one."""
 
     offset: int
     shape: forms.Shape | None
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """What there is at the left margin of a text; offsets are characters.
 
     Attributes:

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from echod.memory.alignment import Key, align, align_additions, content, half_written, numbered_keys
 from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """The visible file with the other version's changes.
 
     Attributes:
@@ -37,8 +37,7 @@ class Merged:
     lost: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unmergeable:
+class Unmergeable(NamedTuple):
     """The versions cannot be put together so that every block stays a block; `reason` says why."""
 
     reason: str

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Layer(StrEnum):
@@ -43,16 +44,14 @@ class Fault(StrEnum):
     CONFLICT_MARKERS = "conflict-markers"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Character offsets in a block's text, end exclusive."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One metadata line of an entry: its lower-case name, its value as written, and where the value stands.
 
     The value of a bullet that goes on in indented lines includes those lines.
@@ -115,8 +114,7 @@ class Document:
         return (self.preamble + "".join([block.text for block in self.blocks])).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """A file that must not be written over; `reason` is a sentence for the person."""
 
     fault: Fault

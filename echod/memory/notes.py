@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries, closed_text, learning_lines, newline_of, one_line
@@ -32,8 +32,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What is to be remembered, fit to be written.
 
     Attributes:
@@ -47,8 +46,7 @@ class Note:
     redacted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritable:
+class Unwritable(NamedTuple):
     """Why a note cannot be written: a sentence without its full stop."""
 
     reason: str

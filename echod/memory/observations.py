@@ -11,10 +11,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries
@@ -65,8 +65,7 @@ class Drop(StrEnum):
     ERRAND = "the task is an errand (shutdown, cleanup, aggregate, monitor)"
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A completed task as the hook was told. Everything is the agent's own text; "" is what was not said.
 
     Attributes:
@@ -88,8 +87,7 @@ class Task:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """A task that is worth an entry.
 
     Attributes:
@@ -106,8 +104,7 @@ class Observation:
     signal: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritable:
+class Unwritable(NamedTuple):
     """The memory file cannot take observations; why in a sentence."""
 
     reason: str

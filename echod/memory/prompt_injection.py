@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.memory.obfuscation import hides_text, unfold
 
 HIDDEN_TEXT = "hidden text"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What a pattern makes an entry look like, in a few words for the person.
 
     One of `words` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what

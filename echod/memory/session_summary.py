@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.document import parse
 from echod.memory.model import Document, Entry, Layer
@@ -31,8 +31,7 @@ _MARKUP = re.compile(r"\*\*|`{3,}|~{3,}|^[-*+>#\s]+", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     rank: tuple[int, bool, float, int, str, str]
     line: str
 

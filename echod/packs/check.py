@@ -6,9 +6,9 @@ One look at all doc packs: what is installed, compared with what the registries 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from echod.memory.packs.manifest import Ages, Manifest, Order, age_in_days, compare, is_stale
 from echod.packs.installed import Holding, Installed, PackRoom
@@ -31,8 +31,7 @@ class Offer(StrEnum):
     """The same version, but it is not known which text was installed, and the file is another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackState:
+class PackState(NamedTuple):
     """A pack as it stands.
 
     Attributes:
@@ -124,8 +123,7 @@ def _offer_of_text(installed: Installed, manifest: Manifest, pack: Pack) -> Offe
     return Offer.UNKNOWN if _edited(installed, pack) is None else Offer.NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(NamedTuple):
     """One look at everything: how each pack stands, and what is wrong with a registry or a manifest."""
 
     packs: tuple[PackState, ...]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.errors import reason_of
 from echod.memory.document import parse
@@ -54,8 +54,7 @@ class Installed:
     barred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """All packs by name, and sentences about what is no pack."""
 
     packs: tuple[Installed, ...]
@@ -162,8 +161,7 @@ def _is_link(directory: Dir, name: str) -> bool:
     return found is not None and stat.S_ISLNK(found.st_mode)
 
 
-@dataclass(frozen=True, slots=True)
-class PackRoom:
+class PackRoom(NamedTuple):
     """`home` is Claude Code's own directory, resolved; `registries` are the places that the settings name."""
 
     home: Path

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.errors import reason_of
 from echod.memory.document import parse
@@ -66,8 +67,7 @@ PACK_LIMIT = 1024 * 1024
 """Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(NamedTuple):
     """A pack that can be installed. `text` is free of secrets; `place` is the registry's directory."""
 
     listed: Listed
@@ -90,8 +90,7 @@ class Pack:
         return origin_of(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(NamedTuple):
     """One registry: the packs that can be used, and a sentence for everything that is wrong or odd."""
 
     place: Path

@@ -17,9 +17,8 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from echod.errors import ConfigurationError, StateError, UsageError, reason_of
 from echod.log import get_logger
@@ -114,24 +113,21 @@ _EVERYTHING: Final = "*"
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """A registered project. `missing`: its directory is not to be seen now (deleted, not mounted, no permission)."""
 
     root: Path
     missing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """The registered projects in the order of the file; a sentence for each line that names none."""
 
     projects: tuple[Project, ...]
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pauses:
+class Pauses(NamedTuple):
     """Who rests: every project, or these; `since` (Unix seconds), where there is one pause only."""
 
     everything: bool

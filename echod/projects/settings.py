@@ -10,9 +10,8 @@ import contextlib
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -38,8 +37,7 @@ _TRUTHS: Final = {
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSettings:
+class ProjectSettings(NamedTuple):
     """What the project asks for; the defaults are those of a project that says nothing.
 
     Attributes:
@@ -67,8 +65,7 @@ class ProjectSettings:
         return max(users, self.memory_line_limit or users)
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSettingsRead:
+class ProjectSettingsRead(NamedTuple):
     """The settings, the file they are from (None: there is none), and a sentence for all that was not understood."""
 
     settings: ProjectSettings

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.files import leave
 from echod.paths import Paths
@@ -131,8 +132,7 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class Liveness:
+class Liveness(NamedTuple):
     """The state, a sentence about it, the heartbeat if it is the running daemon's own, and its process, if it has one.
 
     `RUNNING` and `UPGRADED` answer; the latter runs as another version than the one asking (`heartbeat.version`).

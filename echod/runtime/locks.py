@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.errors import EchodError, StateError
 from echod.paths import PRIVATE_FILE
@@ -47,8 +48,7 @@ class Holder:
         return json.dumps(asdict(self)).encode() + b"\n"
 
 
-@dataclass(frozen=True, slots=True)
-class LockState:
+class LockState(NamedTuple):
     """Whether a lock is held now; `holder` may be the last one if it is not, None if nothing readable is there."""
 
     held: bool

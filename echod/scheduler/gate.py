@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.state.workflow_log import Sighting, WorkflowLog
 from echod.store.layout import Store
@@ -31,8 +31,7 @@ _UNBROKEN_SECONDS = 60.0
 """Two looks further apart than this say nothing about the time between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Streak:
+class _Streak(NamedTuple):
     since: float | None
     asked: float
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from os import stat_result
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.clock import local_day
 from echod.files import Stamp, plain_stamp
@@ -28,8 +28,7 @@ from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """When and at what a file was looked at, and what it called for (None: nothing)."""
 
     stamp: Stamp | None

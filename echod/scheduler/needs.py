@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from os import stat_result
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from echod.errors import reason_of
 from echod.projects.maintenance import Care
@@ -23,8 +23,7 @@ _NAMED = 3
 NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class NeedRules:
+class NeedRules(NamedTuple):
     """What decides whether something found on the disk is work: opt-outs, numbers, how long a file must be still.
 
     `mode` is part of an input's name: what was only reported has not been done when the mode changes.
@@ -36,16 +35,14 @@ class NeedRules:
     care: Care
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """A place that could not be looked at: unreadable is not empty."""
 
     place: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What one look at a store found."""
 
     needs: tuple[Need, ...]

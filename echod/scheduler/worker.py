@@ -6,8 +6,8 @@ Whoever calls holds the worker lock. A job's error never ends the caller; a lost
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -41,8 +41,7 @@ _JOB_DAYS = 30.0
 """How long `echod jobs` remembers what was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What holds for every job of a project."""
 
     quiet_seconds: float
@@ -51,8 +50,7 @@ class Terms:
     care: Care
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """A job that was run, and how that ended; `held_by_gate` if it waits for the project's gate."""
 
     job: Job

@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from echod.errors import EchodError
 from echod.runtime.heartbeat import Liveness
@@ -72,8 +72,7 @@ def record(python: Path, environ: Mapping[str, str]) -> Recorded:
     return Recorded(command, tuple(chosen.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """How the service stands with its supervisor.
 
     Attributes:
@@ -125,8 +124,7 @@ WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(NamedTuple):
     """Time for whoever waits."""
 
     monotonic: Callable[[], float]
@@ -147,8 +145,7 @@ TIMEOUT_SECONDS = 120.0
 """More than the supervisor itself allows for a start or a stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """How a tool ended and what it said."""
 
     code: int

@@ -14,10 +14,9 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -41,8 +40,7 @@ from echod.settings.values import (
 _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFile:
+class SettingsFile(NamedTuple):
     """A settings file that was read; one that does not exist holds nothing."""
 
     path: Path
@@ -412,8 +410,7 @@ class Source(StrEnum):
     VARIABLE = "variable"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A setting as it is in force, and why.
 
     Attributes:

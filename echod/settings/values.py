@@ -7,9 +7,9 @@ that checks is loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from echod.memory.policy_model import DEFAULT_POLICY, Policy
 
@@ -24,38 +24,33 @@ TEAMS = ("rune-*", "arc-*", "session-*")
 """Teams of the workflow plugins, and those that Claude Code names after their session."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateSettings:
+class GateSettings(NamedTuple):
     """What the gate looks at beyond the workflow plugins' own markers."""
 
     sessions: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ObserveSettings:
+class ObserveSettings(NamedTuple):
     """Which completed tasks become observations."""
 
     teams: tuple[str, ...] = TEAMS
 
 
-@dataclass(frozen=True, slots=True)
-class HookSettings:
+class HookSettings(NamedTuple):
     """What the hooks of agents may do beyond reporting."""
 
     register_projects: bool = False
     session_summary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PackSettings:
+class PackSettings(NamedTuple):
     """Where doc packs come from besides those that ship, and when they are old."""
 
     registries: tuple[str, ...] = ()
     staleness_days: int = 90
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Every setting. The line limits in `policy` are those beside it; `policy_numbers` gives a project its own."""
 
     projects: tuple[str, ...] = ()

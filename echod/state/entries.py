@@ -10,10 +10,9 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Layer
 from echod.state.database import Database
@@ -50,8 +49,7 @@ _PINS = (
 _THESE = "IN (SELECT value FROM json_each(?))"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """That an entry was of use.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.memory.entry_matching import NOTHING, Likeness, Present, recognise
 
@@ -22,8 +22,7 @@ _WANTED = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(NamedTuple):
     """What a look at a file means for the rows of its role.
 
     Attributes:

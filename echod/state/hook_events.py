@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from echod.state.database import Database
 
@@ -25,8 +26,7 @@ class Known(StrEnum):
     RECORDED = "recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A task that was met before: how far it came, and the name of the spooled event that it came from."""
 
     known: Known

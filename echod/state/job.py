@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class JobKind(StrEnum):
@@ -73,8 +74,7 @@ class JobState(StrEnum):
 PENDING = frozenset({JobState.QUEUED, JobState.DEFERRED})
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What the present state of a store calls for.
 
     Attributes:
@@ -93,8 +93,7 @@ class Need:
     due: float
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
+class ProcessIdentity(NamedTuple):
     """Who runs a job: a process number and when that process started (Unix seconds), since numbers are used again."""
 
     pid: int

@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database
@@ -150,8 +149,7 @@ def _of_key(link: sqlite3.Connection, of: Need | Job, select: str) -> Job | None
 ALL_STATES: Final = frozenset(JobState)
 
 
-@dataclass(frozen=True, slots=True)
-class KindRecord:
+class KindRecord(NamedTuple):
     """When a kind of job last ended well and badly (Unix seconds; None: never). Outlives the jobs themselves."""
 
     last_success: float | None

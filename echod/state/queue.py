@@ -16,8 +16,8 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from echod.errors import StateError, UsageError
 from echod.state import job_rows
@@ -25,8 +25,7 @@ from echod.state.database import Database
 from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(NamedTuple):
     """Growing pauses with jitter, so that jobs that failed together do not come back together.
 
     Attributes:

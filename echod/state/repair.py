@@ -17,9 +17,8 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state import errors
@@ -40,8 +39,7 @@ _LOCK_SECONDS: Final = 10.0
 _KEPT: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(NamedTuple):
     """A damaged database was replaced by an empty one at `at` (Unix seconds); the old one is now `moved_to`."""
 
     at: float
@@ -49,8 +47,7 @@ class Rebuilt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A database that passed its check, and what had to be done for that."""
 
     database: Database

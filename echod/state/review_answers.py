@@ -9,8 +9,8 @@ What a person answered to review items: an item that was answered is not shown a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from echod.state.database import Database
 
@@ -50,8 +50,7 @@ class AnswerLog:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(NamedTuple):
     """What a question names: the key of the finding that it comes from, and an entry by the id that it had then."""
 
     finding: str

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.state.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """A workflow as one look at a project shows it. Times are Unix seconds.
 
     Attributes:
@@ -35,16 +34,14 @@ class Sighting:
     ended_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What a look brought that was not known: the keys of the workflows that began and that ended."""
 
     began: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """A workflow that someone announced: its process, if it has one, and the end agreed beforehand (Unix seconds)."""
 
     name: str
@@ -145,8 +142,7 @@ class WorkflowLog:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(NamedTuple):
     """Something to be noted: a workflow began (`ended_at` is None) or ended. `first` is set if it was not known."""
 
     key: str

@@ -7,10 +7,9 @@ is everything again when it did, when a registry did, and on every new day.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.app.context import Lookout
 from echod.clock import local_day
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(NamedTuple):
     """What there is to tell of the packs: their texts are not kept for that. `newer`: what could be updated."""
 
     infos: tuple[PackInfo, ...] = ()

@@ -10,14 +10,14 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.store.fs import Dir, UnsupportedError, Writers, exchange, open_dir, read_lease
 
 _NAMES = (".echod-probe-one", ".echod-probe-two")
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """Attributes say what works: atomic exchange of two names, read leases, a second name for a file."""
 
     exchange: bool

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.store.journal.records import Absorption
 
@@ -25,8 +26,7 @@ class Write:
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Add to the end of an archive file, creating it if need be."""
 
     path: PurePosixPath
@@ -48,8 +48,7 @@ class Consume:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """Take findings from a file that stays, since it holds more than can be taken up at once.
 
     `before` is its content's digest, `keys` name the findings for the ledger: they are passed over from then on.
@@ -94,8 +93,7 @@ def open_gate() -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedWrite:
+class PlannedWrite(NamedTuple):
     """Replace `before` (None: no file) by `after`."""
 
     path: str
@@ -103,8 +101,7 @@ class PlannedWrite:
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedConsume:
+class PlannedConsume(NamedTuple):
     """Take a findings file away and keep `kept` at the (free) archive path."""
 
     path: str
@@ -114,8 +111,7 @@ class PlannedConsume:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A checked change set, with contents in the place of digests; what `commit` carries out.
 
     `withholds` is what an undo takes back of `begins`: findings that are in no memory any more, in files that stay.
@@ -140,15 +136,13 @@ class Plan:
         return not (self.writes or self.appends or self.consumes or self.begins)
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
 
     seq: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overtaken:
+class Overtaken(NamedTuple):
     """Someone else wrote `path` since it was read: read again and plan again."""
 
     path: str

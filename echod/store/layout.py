@@ -28,6 +28,7 @@ from datetime import date
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
+from typing import NamedTuple
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -45,8 +46,7 @@ MANY = 2_000
 """So many findings files are put in order. Whoever works through more of them cannot look at all of them each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """One echoes directory. `project` is the resolved project root, `root` the store below it."""
 
     project: Path
@@ -119,8 +119,7 @@ def roles_of(store: Store) -> tuple[Role, ...]:
     return tuple(Role(store, name) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(NamedTuple):
     """The roles of a store as far as it could be listed; `problem` is why it could not."""
 
     found: tuple[Role, ...]
@@ -158,8 +157,7 @@ def findings_of(role: Role, most: int = MANY) -> tuple[Path, ...]:
     return tuple(role.path / name for name in sorted(islice(each_findings_file(role), most)))
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """What a role's directory holds, by its names: findings files, and whether there may be the others."""
 
     findings: int

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.log import get_logger
 from echod.memory.model import Document
@@ -55,8 +55,7 @@ class Done:
     undone_by: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     """One commit that wrote the memory file, and the file before and after it."""
 
     done: Done

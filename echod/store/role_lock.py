@@ -11,8 +11,8 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.store.errors import Busy, told
 from echod.store.fs import Dir, UnsupportedError, open_dir, rename_new
@@ -32,8 +32,7 @@ def _place(role: Role) -> tuple[str, ...]:
     return commons_of(role.store) or ("tmp",)
 
 
-@dataclass(frozen=True, slots=True)
-class RoleLock:
+class RoleLock(NamedTuple):
     """A lock we hold; `mark` tells it from others', and is None where nobody locks, as in a project without `tmp`."""
 
     role: Role

@@ -13,6 +13,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.store.errors import Busy
 from echod.store.fs import Dir, Writers, read_all, read_lease
@@ -56,8 +57,7 @@ class Snapshot:
         return self.data or b""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
+class Unsettled(NamedTuple):
     """A file that cannot be read reliably now.
 
     Attributes:

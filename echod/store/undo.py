@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.memory.alignment import content
 from echod.memory.document import parse
@@ -31,8 +32,7 @@ from echod.store.snapshot import Snapshot
 _KEPT_FOLDERS = ("archive/", "quarantine/")
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(NamedTuple):
     """One commit was taken back.
 
     Attributes:
@@ -49,8 +49,7 @@ class Undone:
     redacted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(NamedTuple):
     """What taking one commit back would do now. Paths are relative to the store.
 
     Attributes:

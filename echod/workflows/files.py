@@ -14,7 +14,7 @@ import re
 import stat
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.workflows.model import NOBODY, Owner
 
@@ -45,8 +45,7 @@ class Found:
     written: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """Names in a directory. `readable` is false if there are, or may be, names that could not be listed."""
 
     names: tuple[str, ...]

@@ -11,11 +11,11 @@ announced workflows. A lock or a team is a part of one of those, and a session i
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.workflows.model import (
     Change,
@@ -270,8 +270,7 @@ class SeenState(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWorkflow:
+class SeenWorkflow(NamedTuple):
     """One run of a workflow.
 
     Attributes:

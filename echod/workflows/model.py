@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Life(StrEnum):
@@ -120,8 +120,7 @@ class Reason:
     pid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One verdict for the worker, `status` and `echod gate`.
 
     `until` is the earliest moment (Unix seconds) at which asking again can give another answer by time alone.
@@ -161,8 +160,7 @@ class Claim(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """The process a marker names, as the system saw it. `pid` None: it names none that can be checked."""
 
     pid: int | None = None
@@ -222,16 +220,14 @@ class Marker:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A memory, knowledge or marker file that someone else changed at `at` (Unix seconds)."""
 
     path: str
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Editor:
+class Editor(NamedTuple):
     """A lock or swap file that a person's editor keeps beside a file it has open."""
 
     path: str
@@ -240,8 +236,7 @@ class Editor:
     owner: Owner = NOBODY
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredWorkflow:
+class DeclaredWorkflow(NamedTuple):
     """A workflow that someone announced: `echod workflow begin NAME [--pid P] [--ttl MINUTES]`.
 
     Attributes:
@@ -278,8 +273,7 @@ class Observations:
     unseen: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GateLimits:
+class GateLimits(NamedTuple):
     """The gate's bounds; names carry the unit. A marker's age counts from its last sign of life.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from echod.memory.compose import tidied
 from echod.memory.edit import with_confidence, with_verified
@@ -22,8 +23,7 @@ _REFRESHED_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(NamedTuple):
     """A finding says that what it reports, which stands at `place`, replaces the entries of this title."""
 
     finding: Finding

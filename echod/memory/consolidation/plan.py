@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, compose_entry, form_for, newline_of, with_entries
 from echod.memory.consolidation.deduplicate import Reception
@@ -32,8 +33,7 @@ from echod.memory.policy.archive import ArchivedEntry, archived_entry
 from echod.memory.policy_model import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class TakenUp:
+class TakenUp(NamedTuple):
     """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
 
     It became that entry, or, as a duplicate, counts as one reference to it.
@@ -45,8 +45,7 @@ class TakenUp:
     claimed: Layer | None
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(NamedTuple):
     """An entry that gave way to a finding which says that it replaces it.
 
     Attributes:
@@ -64,8 +63,7 @@ class Superseded:
     own_key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
+class Undecided(NamedTuple):
     """A finding says that it replaces a title, but a person has to say what gives way.
 
     Attributes:
@@ -81,8 +79,7 @@ class Undecided:
     doubt: Doubt
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(NamedTuple):
     """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
 
     name: str
@@ -90,16 +87,14 @@ class Consumed:
     kept: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(NamedTuple):
     """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
 
     name: str
@@ -107,8 +102,7 @@ class Quarantined:
     kept: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Consolidation:
+class Consolidation(NamedTuple):
     """What the policy decided.
 
     Attributes:
@@ -160,8 +154,7 @@ class Consolidation:
         return ", ".join(parts) or "nothing new"
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(NamedTuple):
     """The outcome, by place as in `Reception`.
 
     Attributes:
@@ -278,8 +271,7 @@ def consolidate(
         return _decided(document, reception, portions, known, [*rejected, *refused], terms)
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+class _Terms(NamedTuple):
     role: str
     memory: bytes | None
     today: date

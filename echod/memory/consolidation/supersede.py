@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import Reception, Replacement, is_to_come
 from echod.memory.findings import Finding
@@ -32,8 +33,7 @@ class Doubt(StrEnum):
 _REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 
 
-@dataclass(frozen=True, slots=True)
-class Going:
+class Going(NamedTuple):
     """The place of what gives way, and for what."""
 
     place: int

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from echod.memory.findings.outline import Place, indent_of, is_rule, list_offset
 from echod.memory.findings.sections import is_chatter
@@ -41,8 +40,7 @@ _SHORT = 60  # characters; a longer "Status: ..." in a list is a sentence of the
 Line = tuple[str, Place]
 
 
-@dataclass(frozen=True, slots=True)
-class Gleaned:
+class Gleaned(NamedTuple):
     """The metadata of a section as names and values in order, and the lines that are none."""
 
     fields: tuple[tuple[str, str], ...]

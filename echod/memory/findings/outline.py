@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from echod.memory.findings.text import plain, read_field, read_title
 
@@ -36,8 +36,7 @@ class Place(Enum):
     COMMENT = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading: the index of its line, the index after it, its level (1..7), and its text without marks."""
 
     line: int

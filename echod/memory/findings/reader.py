@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from operator import itemgetter
+from typing import NamedTuple
 
 from echod.memory.document import parse
 from echod.memory.findings.fields import Fields, Gleaned, Said, glean, own_text
@@ -96,8 +97,7 @@ def _lines(text: str) -> list[str]:
 _NO_TITLE = Title("")
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """What a heading that groups findings, or the file's head, says about all of them."""
 
     topic: str | None = None

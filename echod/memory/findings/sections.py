@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 from echod.memory.findings.outline import (
     BOLD_LEVEL,
@@ -150,8 +151,7 @@ _ASKING = frozenset(
 """Headings of the places in a report where an agent may have nothing to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Lines that belong together, and the heading above them (None before the first heading).
 
     `groups` are the headings of the sections around it that only group others, outermost first, as indices into the
@@ -166,8 +166,7 @@ class Section:
     groups: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     heading: Heading
     title: Title
     generic: bool

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from echod.memory.forms import read_heading
 from echod.memory.model import Layer
@@ -119,8 +119,7 @@ class Reading(Generic[T_co]):
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDate:
+class FoundDate(NamedTuple):
     """A date in a text and where it stands (character offsets, end exclusive)."""
 
     value: date
@@ -128,8 +127,7 @@ class FoundDate:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class FieldLine:
+class FieldLine(NamedTuple):
     """A line that carries metadata: the canonical name of its label, and the value as written.
 
     `marked` says that the label had a bullet or emphasis; a bare `Source: ...` may just as well be prose.

@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, append_entries, newline_of
 from echod.memory.document import parse, parse_block
@@ -63,8 +64,7 @@ _COMMON = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(NamedTuple):
     """What goes into a knowledge block.
 
     Attributes:

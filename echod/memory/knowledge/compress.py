@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.compose import newline_of
 from echod.memory.document import parse_block
@@ -26,8 +27,7 @@ class Source:
     day: date
 
 
-@dataclass(frozen=True, slots=True)
-class Compressed:
+class Compressed(NamedTuple):
     """A knowledge file after compression.
 
     Attributes:
@@ -41,8 +41,7 @@ class Compressed:
     dropped: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """A block of the result: where it comes from, its text, what it puts into a larger one."""
 
     origins: tuple[int, ...]

@@ -17,8 +17,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
@@ -32,16 +32,14 @@ _PACK = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
 _UNKNOWN = "general"
 
 
-@dataclass(frozen=True, slots=True)
-class FromProject:
+class FromProject(NamedTuple):
     """A person elevated it from the role of a project."""
 
     project: str
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class FromPack:
+class FromPack(NamedTuple):
     """It came with a doc pack."""
 
     stack: str
@@ -95,8 +93,7 @@ GLOBAL_ROLE = ""
 _DEFAULT_CONFIDENCE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Elevation:
+class Elevation(NamedTuple):
     """What is to be elevated: an entry, where it stands, the domain it is for, and the local day."""
 
     block: Block
@@ -106,15 +103,13 @@ class Elevation:
     day: date
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(NamedTuple):
     """Why an entry is not elevated: a sentence without its full stop."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Elevated:
+class Elevated(NamedTuple):
     """The global memory with the entry at its end. `redacted`: a secret was taken out of it."""
 
     document: Document

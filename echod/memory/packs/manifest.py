@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from itertools import takewhile, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 
@@ -78,8 +78,7 @@ class Manifest:
         return other is not None and replace(self, checked_at=None) == replace(other, checked_at=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(NamedTuple):
     """Why a manifest is passed over: a sentence without its full stop."""
 
     reason: str
@@ -147,8 +146,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(text for text in found if isinstance(text, str))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One change of a pack: its manifest's text before and after, None for no manifest. `stands`: it was not undone."""
 
     before: str | None
@@ -156,8 +154,7 @@ class Step:
     stands: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """The manifest's text as it should be; None: there should be none."""
 
     text: str | None
@@ -225,8 +222,7 @@ _LONGEST = 64
 _DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
 
 
-@dataclass(frozen=True, slots=True)
-class Ages:
+class Ages(NamedTuple):
     """Whole days since something happened; None where that is not known."""
 
     updated: int | None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from echod.memory.packs.manifest import DOMAINS, age_in_days, is_stack, is_version
 
@@ -15,8 +14,7 @@ _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """A pack as its registry describes it; `stack` is its name in paths, `title` its name for people."""
 
     stack: str
@@ -27,8 +25,7 @@ class Listed:
     domains: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryRead:
+class RegistryRead(NamedTuple):
     """The packs that can be used, in the registry's order, and a sentence for everything that cannot, or is odd."""
 
     listed: tuple[Listed, ...]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from echod.memory.alignment import align, content
 from echod.memory.document import parse, parse_block
@@ -18,8 +19,7 @@ from echod.memory.model import Block, Document, Field
 from echod.memory.packs.elevation import belongs_to
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
+class Renewed(NamedTuple):
     """The file with the new version.
 
     Attributes:

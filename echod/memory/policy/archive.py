@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from echod.memory.model import Block, Layer
 from echod.memory.policy.scoring import Terms
@@ -65,16 +65,14 @@ class ArchivedEntry:
     job: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
+class Damaged(NamedTuple):
     """An entry of an archive whose text is not what it was: its id, where it can be read, and its place in bytes."""
 
     id: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(NamedTuple):
     """What an archive file holds. `damaged` entries were changed by someone; their text still stands in the file."""
 
     entries: tuple[ArchivedEntry, ...]

@@ -23,9 +23,9 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
+from typing import NamedTuple
 
 from echod.memory import markdown
 from echod.memory.document import parse_block
@@ -38,8 +38,7 @@ from echod.memory.prompt_injection import speaks_to_agents
 from echod.memory.redact import redact
 
 
-@dataclass(frozen=True, slots=True)
-class Age:
+class Age(NamedTuple):
     """When entries of a layer expire: after so many unreferenced days, and with a score below this (None: any)."""
 
     days: int
@@ -163,8 +162,7 @@ def _same_but_for_body(entry: Entry, result: Block) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(NamedTuple):
     """An entry in a queue, why its turn comes there, and what then becomes of it."""
 
     standing: Standing

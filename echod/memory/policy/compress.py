@@ -6,8 +6,8 @@ notes, pinned entries, what is no entry, and what reads like an instruction to a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.document import parse
 from echod.memory.knowledge import Source, compress
@@ -21,8 +21,7 @@ KNOWLEDGE = "knowledge.md"
 _CHARACTERS_OF_A_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CompressPlan:
+class CompressPlan(NamedTuple):
     """What compress would do today.
 
     Attributes:

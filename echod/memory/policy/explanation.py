@@ -7,8 +7,8 @@ agents write. Asking for another day is asking with another `today`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import as_target
 from echod.memory.model import Document, Layer
@@ -19,8 +19,7 @@ from echod.memory.policy.scoring import Facts, Standing, Terms, standings
 from echod.memory.policy_model import Action, Policy, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class RuleView:
+class RuleView(NamedTuple):
     """One rule as it concerns an entry.
 
     Attributes:
@@ -40,8 +39,7 @@ class RuleView:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(NamedTuple):
     """Everything that decides what becomes of an entry.
 
     Attributes:

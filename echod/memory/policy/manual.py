@@ -8,8 +8,9 @@ A file as it was on its first day, and all that stood in it as the archive keeps
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.alignment import content
 from echod.memory.compose import append_entries
@@ -25,23 +26,20 @@ from echod.memory.policy_model import Rule
 _OPEN = "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(NamedTuple):
     """Why it cannot be done: a sentence without its full stop."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOut:
+class TakenOut(NamedTuple):
     """A file without some entries, and those entries as the archive keeps them, in file order."""
 
     document: Document
     archived: tuple[ArchivedEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtBack:
+class BroughtBack(NamedTuple):
     """A file with an entry of the archive in it again.
 
     Attributes:
@@ -152,8 +150,7 @@ def _checked(document: Document) -> Document | Impossible:
     return document if reads_as_written(document) else Impossible(_OPEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(NamedTuple):
     """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
 
     What is no entry has no id in the archive.

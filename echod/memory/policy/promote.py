@@ -6,8 +6,9 @@ person, and a pinned one alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.edit import with_layer
 from echod.memory.merge import reads_as_written
@@ -17,8 +18,7 @@ from echod.memory.policy_model import Policy
 from echod.memory.prompt_injection import speaks_to_agents
 
 
-@dataclass(frozen=True, slots=True)
-class Promoted:
+class Promoted(NamedTuple):
     """An observation that becomes inscribed."""
 
     id: str
@@ -26,8 +26,7 @@ class Promoted:
     references: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """An observation with enough references that is not promoted, and why, in a few words for the person."""
 
     id: str
@@ -35,8 +34,7 @@ class Held:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Promotion:
+class Promotion(NamedTuple):
     """What promotion would do today: the new bytes of the memory file (None if nothing changes), and to whom."""
 
     role: str

@@ -17,8 +17,8 @@ Why a file is still over its limit after it was pruned, in lines, and whether an
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import knowledge_blocks, material_of
@@ -117,8 +117,7 @@ class Desk:
         return Action.CONDENSE if standing.index in self.condensed else Action.KEEP
 
 
-@dataclass(frozen=True, slots=True)
-class OverLimit:
+class OverLimit(NamedTuple):
     """The lines of a file that is over its limit, by what keeps them there.
 
     Attributes:
@@ -190,8 +189,7 @@ _TOLD = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryAction:
+class EntryAction(NamedTuple):
     """What becomes of one entry.
 
     Attributes:
@@ -213,8 +211,7 @@ class EntryAction:
     pinned_until: date | None
 
 
-@dataclass(frozen=True, slots=True)
-class PrunePlan:
+class PrunePlan(NamedTuple):
     """What prune would do today. The dry run shows it, the job does it.
 
     Attributes:

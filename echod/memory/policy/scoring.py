@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from types import MappingProxyType
+from typing import NamedTuple
 
 from echod.memory import markdown
 from echod.memory.identity import entry_ids
@@ -72,8 +73,7 @@ _FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
 _DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What a score is made of, each 0..1."""
 
     importance: float

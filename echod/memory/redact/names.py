@@ -6,9 +6,9 @@ The words that stand beside "password", "token" and "key" in texts that hold no 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 
 def words(text: str) -> frozenset[str]:
@@ -68,8 +68,7 @@ class Claim(Enum):
     """A long value that looks random and is no hexadecimal number: "key" is said of caches and maps too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """The kind of secret that a name announces, and how much it claims."""
 
     kind: str

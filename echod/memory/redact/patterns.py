@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.memory.redact.plausibility import is_code, is_description, is_mixed, is_placeholder, is_word, looks_random
 from echod.memory.redact.spans import Secret, first_of_overlapping, lowered, places
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A token form: any of the beginnings, then the pattern, which must not end within a longer word."""
 
     kind: str
@@ -141,8 +140,7 @@ def _credential(authority: str, offset: int) -> Secret | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A pattern with a group `value`, matched where one of the words stands; `accepts` looks at the value."""
 
     kind: str

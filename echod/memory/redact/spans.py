@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from echod.memory.obfuscation import unfold
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     """Where a secret stands in the original text, as character offsets (end exclusive), and what kind it is."""
 
     kind: str
@@ -26,8 +26,7 @@ class Secret:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(NamedTuple):
     """A text in which each of `spans` (offsets in the original) was replaced by `[REDACTED:kind]`."""
 
     text: str

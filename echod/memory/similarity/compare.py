@@ -18,6 +18,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil
+from typing import NamedTuple
 
 from echod.memory.findings.text import KINDS, read_title
 from echod.memory.identity import normalise_title
@@ -39,8 +40,7 @@ _TITLES = 2_048
 _NO_PATHS = frozenset({"e.g", "i.e", "etc."})
 
 
-@dataclass(frozen=True, slots=True)
-class Learning:
+class Learning(NamedTuple):
     """What of an entry or a finding says what was learned."""
 
     title: str
@@ -49,8 +49,7 @@ class Learning:
     layer: Layer | None
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """How much of two titles and of two bodies must be shared, 0..1."""
 
     title: float = 0.8
@@ -60,8 +59,7 @@ class Thresholds:
 DEFAULT_THRESHOLDS = Thresholds()
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(NamedTuple):
     """How alike two learnings are, in numbers, and whether they are one.
 
     Attributes:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain, combinations, product
+from typing import NamedTuple
 
 from echod.memory.similarity.words import fold, is_unspaced, numbers_in, stem, with_plain_numbers, words
 
@@ -201,8 +201,7 @@ Counted = frozenset[tuple[str, int]]
 Triple = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(NamedTuple):
     """What two texts must agree on to be the same learning.
 
     Attributes:

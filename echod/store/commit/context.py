@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from echod.memory.document import parse
 from echod.memory.lineage import Shape, shape
@@ -69,8 +70,7 @@ class Readings:
         return self._shapes[image]
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(NamedTuple):
     """What a commit in one role works with."""
 
     ground: Ground

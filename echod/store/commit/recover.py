@@ -7,7 +7,7 @@ recovery is the same case again.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.log import get_logger
 from echod.store.commit.apply import apply
@@ -21,16 +21,14 @@ log = get_logger(__name__)
 _OURS = re.compile(r"\..+\.echod-(?P<tag>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(NamedTuple):
     """A role whose recovery has to wait; `reason` is the sentence why. Other roles are not held up."""
 
     role: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(NamedTuple):
     """What a recovery found: commits it finished, stages it swept, roles that must wait."""
 
     redone: tuple[Record, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from echod.memory.alignment import Key, content, numbered_keys
 from echod.memory.lineage import Known
@@ -21,8 +21,7 @@ from echod.store.layout import MEMORY
 _HOUR = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDocument:
+class KnownDocument(NamedTuple):
     """A known state with its document."""
 
     known: Known

@@ -13,8 +13,9 @@ The end of a commit: its displaced and claimed files are tidied away, the record
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from echod.log import get_logger
 from echod.memory.alignment import content
@@ -39,8 +40,7 @@ from echod.store.layout import MEMORY, late_name
 from echod.store.snapshot import MAX_FILE_BYTES, digest
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+class Late(NamedTuple):
     """A file as it is now.
 
     Attributes:

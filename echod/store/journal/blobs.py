@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.paths import PRIVATE_DIR, PRIVATE_FILE
 from echod.store.errors import StoreFault
@@ -20,8 +20,7 @@ class ImageMissing(StoreFault):
         super().__init__(f"The journal has lost {path}; what it was kept for can no longer be done.")
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(NamedTuple):
     """A directory of contents."""
 
     root: Path

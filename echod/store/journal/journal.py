@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.paths import PRIVATE_DIR
 from echod.store.journal.blobs import Images
@@ -46,8 +46,7 @@ _ROOT_ROLE = "+root"
 _FOR_PEOPLE = (REVIEWS, QUESTIONS, UNDOS, UNDONE)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownState:
+class KnownState(NamedTuple):
     """A content of the memory file that was really there.
 
     Attributes:

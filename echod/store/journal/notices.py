@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from echod.store.journal.files import append_line, json_lines
 from echod.store.layout import Role
@@ -74,8 +74,7 @@ class Question:
     doubt: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(NamedTuple):
     """What a store's journal has for a person.
 
     Attributes:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.store.journal.files import append_line, json_lines, lines_of, replace_file
 from echod.store.journal.record_directory import Shelf
@@ -22,8 +21,7 @@ UNDOS, UNDONE = "undos", "undone"
 _FORGOTTEN = "undoings"
 
 
-@dataclass(frozen=True, slots=True)
-class Undoing:
+class Undoing(NamedTuple):
     """What is wanted of a commit when it is asked what was undone: `gave_back` names findings files by digest."""
 
     seq: int

@@ -7,8 +7,8 @@ is in progress means anything.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable
@@ -27,8 +27,7 @@ _SIZE_LIMIT = 4 << 20
 _COUNT_LIMIT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(NamedTuple):
     """A pipeline: its checkpoint as a marker, and whether it is over (no phase can follow)."""
 
     marker: Marker
