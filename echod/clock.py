@@ -5,6 +5,6 @@ from __future__ import annotations
 from datetime import date, datetime
 
 
-def local_day(at: float) -> date:
+def local_date(timestamp: float) -> date:
     """The local day of a moment (Unix seconds)."""
-    return datetime.fromtimestamp(at).astimezone().date()
+    return datetime.fromtimestamp(timestamp).astimezone().date()

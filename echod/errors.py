@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes of every command (contract for scripts)."""
 
     OK = 0
@@ -19,7 +19,7 @@ class Exit(IntEnum):
     CONFIGURATION = 78
 
 
-def reason_of(error: OSError) -> str:
+def os_reason(error: OSError) -> str:
     """What the operating system said, in the middle of a sentence."""
     return (error.strerror or type(error).__name__).lower()
 
@@ -27,19 +27,19 @@ def reason_of(error: OSError) -> str:
 class EchodError(Exception):
     """Something a person can act upon. `str(error)` is the sentence they read."""
 
-    exit_code: Exit = Exit.FAILED
+    exit_code: ExitCode = ExitCode.FAILED
 
 
 class UsageError(EchodError):
     """The command was asked for something that makes no sense here."""
 
-    exit_code = Exit.USAGE
+    exit_code = ExitCode.USAGE
 
 
 class ConfigurationError(EchodError):
     """The settings cannot be used; starting again without a change is pointless (EX_CONFIG)."""
 
-    exit_code = Exit.CONFIGURATION
+    exit_code = ExitCode.CONFIGURATION
 
 
 class StateError(EchodError):

@@ -22,10 +22,10 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO, Generic, TypeVar
 
-from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """A plain file, opened for reading; a link is followed.
 
     Raises:
@@ -39,50 +39,52 @@ def open_plain(path: Path) -> BinaryIO:
     raise OSError(errno.EINVAL, "not a plain file", str(path))
 
 
-def read_plain(path: Path, limit: int) -> bytes:
+def read_regular(path: Path, limit: int) -> bytes:
     """All of a plain file of at most `limit` bytes.
 
     Raises:
-        OSError: as `open_plain`, or it is larger.
+        OSError: as `open_regular`, or it is larger.
     """
-    with open_plain(path) as file:
+    with open_regular(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, "too large", str(path))
     return data
 
 
-def leave(path: Path, text: str) -> None:
+def write_runtime_file(path: Path, text: str) -> None:
     """Replace the file at `path` by `text`.
 
     Raises:
         OSError: the runtime directory is gone or full.
     """
-    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)  # some sweep runtime directories
-    stage = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+    path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)  # some sweep runtime directories
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE
+    )
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        stage.replace(path)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            stage.unlink()
+            temporary.unlink()
         raise
 
 
-Stamp = tuple[int, int, int, int]
+FileVersion = tuple[int, int, int, int]
 """Inode, bytes, time of the content, time of the file's state (both in nanoseconds)."""
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-def stamp_of(status: stat_result) -> Stamp:
+def file_version(status: stat_result) -> FileVersion:
     """The stamp of a file whose state is known."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def plain_stamp(file: Path, limit: int) -> Stamp | None:
+def regular_file_version(file: Path, limit: int) -> FileVersion | None:
     """The stamp of a plain file of at most `limit` bytes; None for anything else, also for nothing.
 
     Raises:
@@ -92,30 +94,30 @@ def plain_stamp(file: Path, limit: int) -> Stamp | None:
         status = file.lstat()
     except FileNotFoundError:
         return None
-    return stamp_of(status) if S_ISREG(status.st_mode) and status.st_size <= limit else None
+    return file_version(status) if S_ISREG(status.st_mode) and status.st_size <= limit else None
 
 
-class Remembered(Generic[Made]):
+class VersionedCache(Generic[Value]):
     """What was made of things, each as long as the thing is the same and is still asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[Hashable, Made]] = {}
-        self._asked: set[Hashable] = set()
+        self._cache: dict[Hashable, tuple[Hashable, Value]] = {}
+        self._used: set[Hashable] = set()
 
-    def of(self, thing: Hashable, version: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` says of a thing, which is called only if the thing has another version than before.
+    def get_or_compute(self, key: Hashable, version: Hashable, compute: Callable[[], Value]) -> Value:
+        """What `compute` says of a thing, which is called only if the thing has another version than before.
 
         Raises:
-            whatever `make` raises; nothing is remembered then.
+            whatever `compute` raises; nothing is remembered then.
         """
-        self._asked.add(thing)
-        known = self._known.get(thing)
-        if known is None or known[0] != version:
-            known = self._known[thing] = (version, make())
-        return known[1]
+        self._used.add(key)
+        cached = self._cache.get(key)
+        if cached is None or cached[0] != version:
+            cached = self._cache[key] = (version, compute())
+        return cached[1]
 
-    def forget_unasked(self) -> None:
+    def evict_unused(self) -> None:
         """Forget what nobody asked for since the last time."""
-        for gone in self._known.keys() - self._asked:
-            del self._known[gone]
-        self._asked.clear()
+        for unused in self._cache.keys() - self._used:
+            del self._cache[unused]
+        self._used.clear()

@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
 
-class _SetUp:
+class _LazySetup:
     """What is to be done before the first line; one for the process, as the standard library's log is."""
 
     def __init__(self) -> None:
-        self._todo: Callable[[], None] | None = None
+        self._pending: Callable[[], None] | None = None
 
-    def later(self, configure: Callable[[], None]) -> None:
-        self._todo = configure
+    def defer(self, configure: Callable[[], None]) -> None:
+        self._pending = configure
 
-    def now(self) -> None:
-        todo = self._todo
-        self.is_done()
-        if todo is not None:
-            todo()
+    def run_pending(self) -> None:
+        pending = self._pending
+        self.cancel()
+        if pending is not None:
+            pending()
 
-    def is_done(self) -> None:
-        self._todo = None
+    def cancel(self) -> None:
+        self._pending = None
 
 
-_SET_UP = _SetUp()
+_LAZY_SETUP = _LazySetup()
 
 
 class Logger:
@@ -44,31 +44,31 @@ class Logger:
 
     def debug(self, event: str, **fields: object) -> None:
         """What only helps to find a fault in echod."""
-        self._lines.debug(event, **fields)
+        self._bound.debug(event, **fields)
 
     def info(self, event: str, **fields: object) -> None:
         """What happened."""
-        self._lines.info(event, **fields)
+        self._bound.info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
         """What a person may have to look at."""
-        self._lines.warning(event, **fields)
+        self._bound.warning(event, **fields)
 
     def error(self, event: str, **fields: object) -> None:
         """What did not work."""
-        self._lines.error(event, **fields)
+        self._bound.error(event, **fields)
 
     def exception(self, event: str, **fields: object) -> None:
         """What did not work, with the traceback of the exception that is being handled."""
-        self._lines.exception(event, **fields)
+        self._bound.exception(event, **fields)
 
     @cached_property
-    def _lines(self) -> BoundLogger:
-        _SET_UP.now()
+    def _bound(self) -> BoundLogger:
+        _LAZY_SETUP.run_pending()
         import structlog  # noqa: PLC0415  slow to load
 
-        lines: BoundLogger = structlog.get_logger(self._name)
-        return lines
+        bound_logger: BoundLogger = structlog.get_logger(self._name)
+        return bound_logger
 
 
 def get_logger(name: str) -> Logger:
@@ -76,11 +76,11 @@ def get_logger(name: str) -> Logger:
     return Logger(name)
 
 
-def configure_before_first_line(configure: Callable[[], None]) -> None:
+def configure_lazily(configure: Callable[[], None]) -> None:
     """Have the log set up when a line is written, and never if none is. A later call replaces an earlier one."""
-    _SET_UP.later(configure)
+    _LAZY_SETUP.defer(configure)
 
 
-def is_configured() -> None:
+def mark_configured() -> None:
     """The log is set up: what was to be done before the first line is not done any more."""
-    _SET_UP.is_done()
+    _LAZY_SETUP.cancel()

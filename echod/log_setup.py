@@ -18,11 +18,11 @@ from typing import Any, TextIO
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
-from echod.log import is_configured
+from echod.log import mark_configured
 
-_CHATTY = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
-_LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
-_SYSLOG = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
+_NOISY_LOGGERS = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
+_MAX_LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
+_SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 
 def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: Path | None = None) -> None:
@@ -34,27 +34,29 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
         environ: `JOURNAL_STREAM` tells whether systemd's journal reads the stream, `NO_COLOR` is honoured.
         file: where to write instead (launchd does not rotate what it collects).
     """
-    is_configured()
+    mark_configured()
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    handler: logging.Handler = logging.StreamHandler(stream) if file is None else _LogFile(file)
-    for_people = file is None and stream.isatty()
+    handler: logging.Handler = logging.StreamHandler(stream) if file is None else _LazyLogFileHandler(file)
+    for_terminal = file is None and stream.isatty()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
-            processors=_render(for_people=for_people, journal=_is_journal(stream, environ), environ=environ),
+            processors=_build_processors(
+                for_terminal=for_terminal, journal=_is_journal(stream, environ), environ=environ
+            ),
         )
     )
     root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
-        old.close()
+    for old_handler in list(root.handlers):
+        root.removeHandler(old_handler)
+        old_handler.close()
     root.addHandler(handler)
     root.setLevel(level.upper())
-    for name in _CHATTY:
+    for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
         processors=[
@@ -68,11 +70,11 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
     )
 
 
-class _LogFile(logging.handlers.RotatingFileHandler):
+class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
     """A private file that is created with its first line, so that a command that logs nothing creates nothing."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(file, maxBytes=_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
+        super().__init__(file, maxBytes=_MAX_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
         """Drop a line that cannot be written: where the disk is full or the home read-only, work goes on all the same.
@@ -86,32 +88,34 @@ class _LogFile(logging.handlers.RotatingFileHandler):
         return TextIOWrapper(io.FileIO(descriptor, "a"), encoding=self.encoding, write_through=True)
 
 
-def _render(*, for_people: bool, journal: bool, environ: Mapping[str, str]) -> list[structlog.types.Processor]:
+def _build_processors(
+    *, for_terminal: bool, journal: bool, environ: Mapping[str, str]
+) -> list[structlog.types.Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    if for_people:
+    if for_terminal:
         colors = not environ.get("NO_COLOR")
-        plain = structlog.dev.plain_traceback
-        return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+        plain_traceback = structlog.dev.plain_traceback
+        return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback)]
     tracebacks = ExceptionDictTransformer(show_locals=False, max_frames=20)
     json = structlog.processors.JSONRenderer(ensure_ascii=False)
     return [
         strip,
         structlog.processors.ExceptionRenderer(tracebacks),
-        _with_priority(json) if journal else json,
+        _with_syslog_priority(json) if journal else json,
     ]
 
 
-def _with_priority(
+def _with_syslog_priority(
     render: Callable[[Any, str, MutableMapping[str, Any]], str | bytes],
 ) -> Callable[[Any, str, MutableMapping[str, Any]], str]:
     """Prefix the line with `<N>`, which journald takes for its priority (sd-daemon(3))."""
 
-    def rendered(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
-        priority = _SYSLOG.get(str(event.get("level")), 6)
+    def render_with_priority(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
+        priority = _SYSLOG_PRIORITIES.get(str(event.get("level")), 6)
         line = render(logger, name, event)
         return f"<{priority}>{line.decode() if isinstance(line, bytes) else line}"
 
-    return rendered
+    return render_with_priority
 
 
 def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import platformdirs
 
-from echod.errors import ConfigurationError, StateError, reason_of
+from echod.errors import ConfigurationError, StateError, os_reason
 
-APP = "echod"
-PRIVATE_DIR = 0o700
-PRIVATE_FILE = 0o600
+APP_NAME = "echod"
+PRIVATE_DIR_MODE = 0o700
+PRIVATE_FILE_MODE = 0o600
 RUN_USER = Path("/run/user")
 
 
@@ -76,7 +76,7 @@ class Paths:
         return self.runtime / "canary"
 
     @property
-    def wake(self) -> Path:
+    def wake_file(self) -> Path:
         """Written by commands that have queued work.
 
         It lies in the one directory there that the daemon watches; the heartbeat beside it would wake the daemon
@@ -85,16 +85,16 @@ class Paths:
         return self.canary / "wake"
 
     @property
-    def snapshot(self) -> Path:
+    def status_snapshot(self) -> Path:
         """The status that the daemon keeps ready for `echod status`."""
         return self.runtime / "status.json"
 
     @property
-    def counts(self) -> Path:
+    def file_stats(self) -> Path:
         """What was counted in files, so that the next process need not count those again that are the same."""
         return self.runtime / "counts.json"
 
-    def create(self) -> None:
+    def create_directories(self) -> None:
         """Make the directories that commands and the daemon write into (mode 0700).
 
         Raises:
@@ -102,23 +102,23 @@ class Paths:
         """
         for directory in (self.state, self.journal, self.spool, self.runtime, self.canary):
             try:
-                directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+                directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             except OSError as error:
                 raise StateError(
-                    f"The directory {directory} cannot be made: {reason_of(error)}; check the path and its "
+                    f"The directory {directory} cannot be made: {os_reason(error)}; check the path and its "
                     "permissions, or set ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
                 ) from error
 
 
-def from_environment(environ: Mapping[str, str]) -> Paths:
+def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     """The platform's directories, unless `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` or `ECHOD_CONFIG` say otherwise.
 
     Raises:
         ConfigurationError: one of those variables is not an absolute path.
     """
-    state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP)
+    state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP_NAME)
     runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
-    config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP) / "config.toml"
+    config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP_NAME) / "config.toml"
     return Paths(state=state, runtime=runtime, config_file=config)
 
 
@@ -130,11 +130,11 @@ def claude_home(environ: Mapping[str, str]) -> Path:
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
     # A shell without a login session (cron, ssh to another user) lacks the variable, but must find what the daemon
     # that has one left there. platformdirs would answer with a path in the shared /tmp.
-    named = environ.get("XDG_RUNTIME_DIR", "")
-    if Path(named).is_absolute():
-        return Path(named) / APP
-    usual = RUN_USER / str(os.getuid())
-    return usual / APP if usual.is_dir() else state / "run"
+    xdg_runtime = environ.get("XDG_RUNTIME_DIR", "")
+    if Path(xdg_runtime).is_absolute():
+        return Path(xdg_runtime) / APP_NAME
+    user_runtime = RUN_USER / str(os.getuid())
+    return user_runtime / APP_NAME if user_runtime.is_dir() else state / "run"
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
@@ -147,7 +147,7 @@ def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
     return path
 
 
-def is_text(path: Path) -> bool:
+def is_utf8(path: Path) -> bool:
     """Whether a path is UTF-8. Any other can be written neither into the database nor into a status."""
     try:
         str(path).encode()
@@ -156,6 +156,6 @@ def is_text(path: Path) -> bool:
     return True
 
 
-def not_text(path: Path) -> str:
+def not_utf8_message(path: Path) -> str:
     """What a person is told who names a path that is not UTF-8."""
     return f"The path {str(path)!a} is not UTF-8, so echod cannot write it down. Rename it first."

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def corpus(*parts: str) -> Path:
@@ -33,16 +33,16 @@ def corpus(*parts: str) -> Path:
     return path
 
 
-def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait for a condition; fails with `what` if it does not come about."""
+def until(condition: Callable[[], bool], description: str, seconds: float = TIMEOUT_SECONDS) -> None:
+    """Wait for a condition; fails with `description` if it does not come about."""
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds:g} s in vain for: {what}")
+            pytest.fail(f"waited {seconds:g} s in vain for: {description}")
         time.sleep(0.02)
 
 
-def finding(title: str, text: str = "", *, date: str = "2026-11-20", layer: str = "inscribed") -> str:
+def finding_text(title: str, text: str = "", *, date: str = "2026-11-20", layer: str = "inscribed") -> str:
     """A finding in the canonical form."""
     return (
         f"### [{date}] Pattern: {title}\n"
@@ -69,9 +69,9 @@ class Home:
 
     @property
     def environ(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE_"))}
         return {
-            **kept,
+            **inherited,
             "HOME": str(self.root),
             "ECHOD_STATE_DIR": str(self.state),
             "ECHOD_RUNTIME_DIR": str(self.runtime),
@@ -107,12 +107,12 @@ class Home:
 
     def json(self, *arguments: object) -> dict[str, Any]:
         """The JSON that a command prints."""
-        done = self.echod(*arguments, "--json")
-        assert done.stdout, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
+        completed = self.echod(*arguments, "--json")
+        assert completed.stdout, completed.stderr
+        found: dict[str, Any] = json.loads(completed.stdout)
         return found
 
-    def done(self, *arguments: object) -> str:
+    def run(self, *arguments: object) -> str:
         """What a command that must succeed prints."""
         result = self.echod(*arguments)
         assert result.returncode == 0, f"{result.stdout}{result.stderr}"
@@ -130,15 +130,15 @@ class Daemon:
     def kill(self) -> None:
         """kill -9, and reap."""
         self.process.kill()
-        self.process.wait(PATIENCE_SECONDS)
+        self.process.wait(TIMEOUT_SECONDS)
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.process.wait(TIMEOUT_SECONDS)
 
 
-def start(home: Home, seconds: float = PATIENCE_SECONDS) -> Daemon:
+def start_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Daemon:
     """Start the real service and wait until it answers, which takes longer with very many projects."""
     log = home.root / "service.log"
     with log.open("a") as stderr:
@@ -153,21 +153,21 @@ def start(home: Home, seconds: float = PATIENCE_SECONDS) -> Daemon:
     daemon = Daemon(home, process, log)
     heartbeat = home.runtime / "heartbeat.json"
 
-    def up() -> bool:
+    def is_up() -> bool:
         if process.poll() is not None:
             pytest.fail(f"the service ended with {process.returncode}:\n{log.read_text()}")
         with contextlib.suppress(OSError, ValueError, KeyError):
             return bool(json.loads(heartbeat.read_text())["pid"] == process.pid)
         return False
 
-    until(up, "the service's heartbeat", seconds)
+    until(is_up, "the service's heartbeat", seconds)
     return daemon
 
 
 @contextlib.contextmanager
-def daemon(home: Home, seconds: float = PATIENCE_SECONDS) -> Iterator[Daemon]:
+def running_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Iterator[Daemon]:
     """A running service that is gone afterwards, whatever happens."""
-    running = start(home, seconds)
+    running = start_daemon(home, seconds)
     try:
         yield running
     finally:
@@ -175,7 +175,7 @@ def daemon(home: Home, seconds: float = PATIENCE_SECONDS) -> Iterator[Daemon]:
             running.kill()
 
 
-def project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
+def make_project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
     """A project with a store and roles."""
     for role in roles or ("reviewer",):
         (root / store / role).mkdir(parents=True)
@@ -183,7 +183,7 @@ def project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
     return root
 
 
-def in_child(work: Callable[[], object]) -> int:
+def run_in_child(work: Callable[[], object]) -> int:
     """Run in a forked process and return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
     child = os.fork()
     if child == 0:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.errors import ConfigurationError, Exit
+from echod.errors import ConfigurationError, ExitCode
 from echod.memory.policy import DEFAULT_POLICY
 from echod.settings import loader
 from echod.settings.values import Settings
@@ -14,11 +14,11 @@ from echod.settings.values import Settings
 def load(tmp_path: Path, text: str, **environ: str) -> Settings:
     file = tmp_path / "config.toml"
     file.write_text(text)
-    return loader.load(file, environ)
+    return loader.load_settings(file, environ)
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    settings = loader.load(tmp_path / "absent.toml", {})
+    settings = loader.load_settings(tmp_path / "absent.toml", {})
 
     assert settings.quiet_seconds == 30
     assert settings.mode == "maintain"
@@ -75,7 +75,7 @@ def test_a_wrong_setting_is_named_with_file_and_line(tmp_path: Path, text: str, 
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         load(tmp_path, text)
 
-    assert caught.value.exit_code is Exit.CONFIGURATION
+    assert caught.value.exit_code is ExitCode.CONFIGURATION
 
 
 def test_every_wrong_setting_is_named_at_once(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
     absent = tmp_path / "absent.toml"
 
     with pytest.raises(ConfigurationError, match="does not exist"):
-        loader.load(absent, {"ECHOD_CONFIG": str(absent)})
+        loader.load_settings(absent, {"ECHOD_CONFIG": str(absent)})
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path, ma
     make(file)
 
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        loader.load(file, {})
+        loader.load_settings(file, {})
 
 
 def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
@@ -118,7 +118,7 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
         "HOME": "/",
     }
 
-    warnings = loader.unknown_variables(environ)
+    warnings = loader.unknown_variable_warnings(environ)
 
     assert [w.split()[0] for w in warnings] == ["ECHOD_GATE__NOPE", "ECHOD_QUIET_SECNDS"]
     assert "did you mean ECHOD_QUIET_SECONDS" in warnings[1]
@@ -138,14 +138,14 @@ def test_unknown_variables_are_warnings_and_known_ones_are_not() -> None:
     ],
 )
 def test_a_variable_is_taken_for_another_only_where_their_names_are_near(name: str, hint: str) -> None:
-    assert loader.unknown_variables({name: "1"}) == (f"{name} is not a setting of echod{hint}",)
+    assert loader.unknown_variable_warnings({name: "1"}) == (f"{name} is not a setting of echod{hint}",)
 
 
 class TestPolicy:
     def test_the_defaults_are_those_of_the_policies(self, tmp_path: Path) -> None:
         settings = load(tmp_path, "")
 
-        assert settings.policy_numbers(settings.memory_line_limit) == DEFAULT_POLICY
+        assert settings.policy_settings(settings.memory_line_limit) == DEFAULT_POLICY
 
     def test_every_number_of_the_policies_can_be_set(self, tmp_path: Path) -> None:
         said = dataclasses.asdict(DEFAULT_POLICY)
@@ -157,7 +157,7 @@ class TestPolicy:
     def test_a_number_arrives_where_it_counts(self, tmp_path: Path) -> None:
         settings = load(tmp_path, "[policy]\nobservations_days = 7", ECHOD_POLICY__NOISE_SHARE="0.5")
 
-        policy = settings.policy_numbers(400)
+        policy = settings.policy_settings(400)
         assert (policy.observations_days, policy.noise_share, policy.memory_line_limit) == (7, 0.5, 400)
 
     @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from echod.contract.status import (
     GateReason,
     GateReport,
     Health,
-    KindInfo,
+    JobKindInfo,
     QueueInfo,
     RoleInfo,
     Severity,
     StatusReport,
+    StatusWarning,
     StoreInfo,
     WaitingJob,
-    Warn,
     status_from_json,
     to_json,
 )
@@ -31,10 +31,10 @@ ROOT = Path(__file__).parents[1]
 
 FULL = StatusReport(
     health=Health.DEGRADED,
-    warnings=(Warn("job-given-up", Severity.WARNING, 3.0, "It was given up.", "Retry it."),),
+    warnings=(StatusWarning("job-failed", Severity.WARNING, 3.0, "It was given up.", "Retry it."),),
     daemon=DaemonInfo(7, "0.1.0", 12.5),
     queue=QueueInfo(queued=1, oldest_due_seconds=2.0),
-    jobs={"consolidate": KindInfo(1.0, None)},
+    jobs={"consolidate": JobKindInfo(1.0, None)},
     waiting=(WaitingJob(1, "consolidate", "/p/.rune/echoes", "reviewer", "queued", "1 findings file", 4.0),),
     stores=(
         StoreInfo(
@@ -77,7 +77,7 @@ def test_every_field_and_warning_code_is_documented() -> None:
     kinds = [kind for kind in found if isinstance(kind, type) and hasattr(kind, "__match_args__")]
     fields = {name for kind in kinds for name in kind.__match_args__}
     sources = (ROOT / "echod").rglob("*.py")
-    codes = {code for file in sources for code in re.findall(r'Warn\(\s*"([a-z-]+)"', file.read_text())}
+    codes = {code for file in sources for code in re.findall(r'StatusWarning\(\s*"([a-z-]+)"', file.read_text())}
 
     assert len(kinds) > 40
     assert [name for name in sorted(fields) if f"`{name}`" not in page and f"`{name}[]`" not in page] == []

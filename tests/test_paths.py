@@ -10,7 +10,7 @@ from echod.errors import ConfigurationError
 
 
 def test_variables_decide_where_state_runtime_and_settings_are(tmp_path: Path) -> None:
-    found = paths.from_environment(
+    found = paths.paths_from_environment(
         {
             "ECHOD_STATE_DIR": str(tmp_path / "s"),
             "ECHOD_RUNTIME_DIR": str(tmp_path / "r"),
@@ -26,7 +26,7 @@ def test_without_a_login_session_the_runtime_directory_is_private_to_the_user(
 ) -> None:
     monkeypatch.setattr(paths, "RUN_USER", tmp_path / "absent")
 
-    found = paths.from_environment({"ECHOD_STATE_DIR": str(tmp_path)})
+    found = paths.paths_from_environment({"ECHOD_STATE_DIR": str(tmp_path)})
 
     assert found.runtime == tmp_path / "run"
 
@@ -38,19 +38,21 @@ def test_a_shell_without_the_variable_finds_what_the_session_uses(
     session = tmp_path / str(os.getuid())
     session.mkdir()
 
-    assert paths.from_environment({}).runtime == session / "echod"
-    assert paths.from_environment({"XDG_RUNTIME_DIR": str(session)}).runtime == session / "echod"
+    assert paths.paths_from_environment({}).runtime == session / "echod"
+    assert paths.paths_from_environment({"XDG_RUNTIME_DIR": str(session)}).runtime == session / "echod"
 
 
 def test_a_relative_directory_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="ECHOD_STATE_DIR must be an absolute path"):
-        paths.from_environment({"ECHOD_STATE_DIR": "state"})
+        paths.paths_from_environment({"ECHOD_STATE_DIR": "state"})
 
 
 def test_created_directories_are_readable_by_nobody_else(tmp_path: Path) -> None:
-    found = paths.from_environment({"ECHOD_STATE_DIR": str(tmp_path / "s"), "ECHOD_RUNTIME_DIR": str(tmp_path / "r")})
+    found = paths.paths_from_environment(
+        {"ECHOD_STATE_DIR": str(tmp_path / "s"), "ECHOD_RUNTIME_DIR": str(tmp_path / "r")}
+    )
 
-    found.create()
+    found.create_directories()
 
     for directory in (found.state, found.journal, found.spool, found.runtime, found.canary):
         assert directory.stat().st_mode & 0o777 == 0o700

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from echod.projects.settings import (
-    DEEPEST,
-    LARGEST_BYTES,
+    MAX_DEPTH,
+    MAX_SETTINGS_BYTES,
     ProjectSettings,
-    ProjectSettingsReader,
+    ProjectSettingsCache,
     read_project_settings,
 )
 
@@ -151,7 +151,7 @@ class TestWhatItSays:
     def test_a_project_may_raise_the_users_limit_and_never_lower_it(
         self, said: int | None, users: int, counts: int
     ) -> None:
-        assert ProjectSettings(memory_line_limit=said).line_limit(users) == counts
+        assert ProjectSettings(memory_line_limit=said).effective_line_limit(users) == counts
 
     def test_one_odd_value_does_not_take_the_others_along(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put("echoes:\n  memory_line_limit: few\n  consolidate: false\n")
@@ -227,15 +227,15 @@ class TestHostile:
 
     @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "!!map {a: &x "])
     def test_no_depth_brings_the_process_down(self, put: Callable[..., Path], tmp_path: Path, opening: str) -> None:
-        put(opening * (LARGEST_BYTES // len(opening)))
+        put(opening * (MAX_SETTINGS_BYTES // len(opening)))
 
         assert "is not read" in warning_of(tmp_path)
 
     def test_a_depth_no_person_needs_is_refused(self, put: Callable[..., Path], tmp_path: Path) -> None:
-        put(f"a: {'[' * DEEPEST}{']' * DEEPEST}\nechoes: {{consolidate: false}}\n")
-        assert f"{DEEPEST} levels" in warning_of(tmp_path)
+        put(f"a: {'[' * MAX_DEPTH}{']' * MAX_DEPTH}\nechoes: {{consolidate: false}}\n")
+        assert f"{MAX_DEPTH} levels" in warning_of(tmp_path)
 
-        put(f"a: {'[' * (DEEPEST - 1)}{']' * (DEEPEST - 1)}\nechoes: {{consolidate: false}}\n")
+        put(f"a: {'[' * (MAX_DEPTH - 1)}{']' * (MAX_DEPTH - 1)}\nechoes: {{consolidate: false}}\n")
         assert not read_project_settings(tmp_path).settings.consolidate
 
     def test_nothing_is_constructed(self, put: Callable[..., Path], tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ class TestHostile:
         assert len(read.warnings) == 1
 
     def test_a_large_file_is_refused_and_never_read_whole(self, put: Callable[..., Path], tmp_path: Path) -> None:
-        file = put("echoes: {consolidate: false}\n" + "#" * LARGEST_BYTES)
+        file = put("echoes: {consolidate: false}\n" + "#" * MAX_SETTINGS_BYTES)
         assert "256 KiB" in warning_of(tmp_path)
 
         os.truncate(file, 1 << 40)  # a hole; reading it would never end
@@ -260,7 +260,7 @@ class TestHostile:
 
     def test_the_largest_file_allowed_is_read(self, put: Callable[..., Path], tmp_path: Path) -> None:
         text = "echoes: {consolidate: false}\n"
-        put(text + "#" * (LARGEST_BYTES - len(text)))
+        put(text + "#" * (MAX_SETTINGS_BYTES - len(text)))
 
         assert not read_project_settings(tmp_path).settings.consolidate
 
@@ -333,14 +333,14 @@ class TestReader:
         self, put: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         put("echoes: {consolidate: false}\n")
-        reader = ProjectSettingsReader()
+        reader = ProjectSettingsCache()
         first = reader.read(tmp_path)
         monkeypatch.setattr("echod.projects.settings.read_project_settings", None)
 
         assert reader.read(tmp_path) is first
 
     def test_it_sees_every_change(self, put: Callable[..., Path], tmp_path: Path) -> None:
-        reader = ProjectSettingsReader()
+        reader = ProjectSettingsCache()
         assert reader.read(tmp_path).settings.consolidate
 
         older = put("echoes: {consolidate: false}\n", ".claude/talisman.yml")
@@ -357,7 +357,7 @@ class TestReader:
     def test_projects_do_not_share_settings(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put("echoes: {consolidate: false}\n")
         (tmp_path / "other").mkdir()
-        reader = ProjectSettingsReader()
+        reader = ProjectSettingsCache()
 
         assert not reader.read(tmp_path).settings.consolidate
         assert reader.read(tmp_path / "other").settings.consolidate

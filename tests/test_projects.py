@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from echod.errors import ConfigurationError, StateError, UsageError
-from echod.projects.registry import LineFile, Project, Projects, expand
+from echod.projects.registry import LineFile, ProjectRegistry, RegisteredProject, expand_globs
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def projects(file: Path) -> Projects:
-    return Projects(file)
+def projects(file: Path) -> ProjectRegistry:
+    return ProjectRegistry(file)
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def write(file: Path, text: str) -> None:
 
 
 class TestList:
-    def test_nobody_is_registered_at_first(self, projects: Projects, file: Path) -> None:
-        assert projects.listed().projects == ()
+    def test_nobody_is_registered_at_first(self, projects: ProjectRegistry, file: Path) -> None:
+        assert projects.list_projects().projects == ()
         assert not file.exists()
 
     def test_projects_keep_the_order_in_which_they_were_added(
-        self, projects: Projects, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, make: Callable[[str], Path]
     ) -> None:
         b, a = make("b"), make("a")
 
@@ -68,16 +68,18 @@ class TestList:
     @pytest.mark.parametrize(
         "name", ["with space", " leading", "trailing ", "tab\there", "ünï-çødé", "#hash", "~tilde", "*", "e\u0301"]
     )
-    def test_any_name_comes_back_as_it_was(self, projects: Projects, make: Callable[[str], Path], name: str) -> None:
+    def test_any_name_comes_back_as_it_was(
+        self, projects: ProjectRegistry, make: Callable[[str], Path], name: str
+    ) -> None:
         root = make(name)
 
         projects.add(root)
 
-        assert projects.listed().projects == (Project(root, missing=False),)
+        assert projects.list_projects().projects == (RegisteredProject(root, missing=False),)
         assert projects.remove(root)
         assert projects.roots() == ()
 
-    def test_a_name_that_is_not_utf8_is_refused_with_a_sentence(self, projects: Projects, latin: Path) -> None:
+    def test_a_name_that_is_not_utf8_is_refused_with_a_sentence(self, projects: ProjectRegistry, latin: Path) -> None:
         """Neither the database nor a status can hold it, so one such project would stop the work on all."""
         for wanted in (projects.add, projects.pause):
             with pytest.raises(UsageError, match=r"caf\\udce9' is not UTF-8"):
@@ -86,14 +88,14 @@ class TestList:
         assert projects.roots() == ()
 
     def test_a_line_that_is_not_utf8_is_reported_and_stays_as_it_was(
-        self, projects: Projects, file: Path, make: Callable[[str], Path], latin: Path
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], latin: Path
     ) -> None:
         file.parent.mkdir()
         file.write_bytes(os.fsencode(latin) + b"\n")
         root = make("a")
         projects.add(root)
 
-        listing = projects.listed()
+        listing = projects.list_projects()
 
         assert [project.root for project in listing.projects] == [root]
         assert listing.warnings == (f"{file}:1: this is no absolute path in UTF-8; correct or remove the line.",)
@@ -104,11 +106,11 @@ class TestList:
         for one in (root, latin):
             (one / ".rune/echoes").mkdir(parents=True)
 
-        assert expand([f"{root.parent}/*", f"{latin.parent}/*"]) == (root,)
+        assert expand_globs([f"{root.parent}/*", f"{latin.parent}/*"]) == (root,)
 
     @pytest.mark.parametrize("name", ["line\nbreak", "carriage\rreturn"])
     def test_a_name_with_a_line_break_is_refused_with_a_sentence(
-        self, projects: Projects, make: Callable[[str], Path], name: str
+        self, projects: ProjectRegistry, make: Callable[[str], Path], name: str
     ) -> None:
         root = make(name)
 
@@ -117,7 +119,7 @@ class TestList:
         with pytest.raises(UsageError, match="line break"):
             projects.pause(root)
 
-    def test_what_is_no_directory_is_refused_with_a_sentence(self, projects: Projects, tmp_path: Path) -> None:
+    def test_what_is_no_directory_is_refused_with_a_sentence(self, projects: ProjectRegistry, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
 
         for path in (tmp_path / "file", tmp_path / "nowhere"):
@@ -125,7 +127,7 @@ class TestList:
                 projects.add(path)
 
     def test_one_project_under_two_names_is_one(
-        self, projects: Projects, make: Callable[[str], Path], tmp_path: Path
+        self, projects: ProjectRegistry, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         root = make("a")
         (tmp_path / "link").symlink_to(root)
@@ -138,7 +140,7 @@ class TestList:
         assert projects.remove(tmp_path / "link")
 
     def test_a_relative_path_is_made_absolute(
-        self, projects: Projects, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+        self, projects: ProjectRegistry, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         root = make("a")
         monkeypatch.chdir(root)
@@ -147,17 +149,19 @@ class TestList:
 
         assert projects.roots() == (root,)
 
-    def test_a_vanished_project_is_kept_and_reported(self, projects: Projects, make: Callable[[str], Path]) -> None:
+    def test_a_vanished_project_is_kept_and_reported(
+        self, projects: ProjectRegistry, make: Callable[[str], Path]
+    ) -> None:
         root = make("a")
         projects.add(root)
 
         root.rmdir()
-        assert projects.listed().projects == (Project(root, missing=True),)
+        assert projects.list_projects().projects == (RegisteredProject(root, missing=True),)
 
         root.mkdir()
-        assert projects.listed().projects == (Project(root, missing=False),)
+        assert projects.list_projects().projects == (RegisteredProject(root, missing=False),)
 
-    def test_a_vanished_project_can_be_removed(self, projects: Projects, make: Callable[[str], Path]) -> None:
+    def test_a_vanished_project_can_be_removed(self, projects: ProjectRegistry, make: Callable[[str], Path]) -> None:
         root = make("a")
         projects.add(root)
         root.rmdir()
@@ -169,7 +173,7 @@ class TestList:
 
 class TestByHand:
     def test_comments_and_blank_lines_are_tolerated_and_kept(
-        self, projects: Projects, file: Path, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
         write(file, f"# mine\n\n   \n  {a}\r\n")
@@ -177,11 +181,11 @@ class TestByHand:
         projects.add(b)
 
         assert projects.roots() == (a, b)
-        assert projects.listed().warnings == ()
+        assert projects.list_projects().warnings == ()
         assert file.read_text() == f"# mine\n\n   \n  {a}\n{b}\n"
 
     def test_a_missing_last_line_end_does_not_join_two_projects(
-        self, projects: Projects, file: Path, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
         write(file, f"{a}")
@@ -191,7 +195,7 @@ class TestByHand:
         assert projects.roots() == (a, b)
 
     def test_duplicates_are_one_and_go_together(
-        self, projects: Projects, file: Path, make: Callable[[str], Path], tmp_path: Path
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         a = make("a")
         (tmp_path / "link").symlink_to(a)
@@ -202,7 +206,7 @@ class TestByHand:
         assert projects.roots() == ()
 
     def test_home_is_understood(
-        self, projects: Projects, file: Path, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a = make("a")
         monkeypatch.setenv("HOME", str(a.parent))
@@ -212,17 +216,17 @@ class TestByHand:
 
     @pytest.mark.parametrize("line", ["src/a", "a\\b", "~nobody-of-that-name/x", "/nul\0here"])
     def test_a_line_that_names_no_project_is_reported_not_guessed(
-        self, projects: Projects, file: Path, line: str
+        self, projects: ProjectRegistry, file: Path, line: str
     ) -> None:
         write(file, f"# mine\n\n{line}\n")
 
-        listing = projects.listed()
+        listing = projects.list_projects()
 
         assert listing.projects == ()
         assert listing.warnings == (f"{file}:3: this is no absolute path in UTF-8; correct or remove the line.",)
 
     def test_a_link_to_ones_own_place_stays_a_link(
-        self, projects: Projects, file: Path, make: Callable[[str], Path], tmp_path: Path
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         file.parent.mkdir()
         (tmp_path / "dotfiles").touch()
@@ -235,51 +239,51 @@ class TestByHand:
 
 
 class TestPauses:
-    def test_nobody_rests_at_first(self, projects: Projects, make: Callable[[str], Path]) -> None:
-        assert not projects.paused(make("a"))
+    def test_nobody_rests_at_first(self, projects: ProjectRegistry, make: Callable[[str], Path]) -> None:
+        assert not projects.is_paused(make("a"))
         assert not projects.resume(None)
 
     def test_one_project_rests_until_it_is_resumed(
-        self, projects: Projects, file: Path, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
 
         assert projects.pause(a)
         assert not projects.pause(a)
 
-        assert (projects.paused(a), projects.paused(b)) == (True, False)
-        assert Projects(file).paused(a)  # a restart changes nothing
+        assert (projects.is_paused(a), projects.is_paused(b)) == (True, False)
+        assert ProjectRegistry(file).is_paused(a)  # a restart changes nothing
         assert projects.resume(a)
         assert not projects.resume(a)
-        assert not projects.paused(a)
+        assert not projects.is_paused(a)
 
     def test_everything_rests_until_everything_is_resumed(
-        self, projects: Projects, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
         projects.pause(a)
 
         assert projects.pause(None)
         assert not projects.pause(None)
-        assert projects.paused(b)
+        assert projects.is_paused(b)
         assert not projects.resume(b)
-        assert projects.paused(b)
+        assert projects.is_paused(b)
 
         assert projects.resume(None)
-        assert (projects.paused(a), projects.paused(b)) == (True, False)
+        assert (projects.is_paused(a), projects.is_paused(b)) == (True, False)
 
     def test_a_project_rests_under_any_of_its_names(
-        self, projects: Projects, make: Callable[[str], Path], tmp_path: Path
+        self, projects: ProjectRegistry, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         a = make("a")
         (tmp_path / "link").symlink_to(a)
 
         projects.pause(tmp_path / "link")
 
-        assert projects.paused(a)
+        assert projects.is_paused(a)
 
     def test_a_removed_project_does_not_rest_when_it_is_added_again(
-        self, projects: Projects, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, make: Callable[[str], Path]
     ) -> None:
         a = make("a")
         projects.add(a)
@@ -288,21 +292,23 @@ class TestPauses:
         projects.remove(a)
         projects.add(a)
 
-        assert not projects.paused(a)
+        assert not projects.is_paused(a)
 
-    def test_pauses_can_be_read_by_a_person(self, projects: Projects, file: Path, make: Callable[[str], Path]) -> None:
+    def test_pauses_can_be_read_by_a_person(
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
+    ) -> None:
         a = make("a")
         projects.pause(a)
         projects.pause(None)
 
         assert file.with_name("paused").read_text() == f"{a}\n*\n"
         assert projects.pauses().roots == (a,)
-        assert projects.pauses().everything
+        assert projects.pauses().all_projects
 
 
 class TestFile:
     def test_it_is_private_and_nothing_else_is_left_behind(
-        self, projects: Projects, file: Path, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         projects.add(make("a"))
 
@@ -310,16 +316,18 @@ class TestFile:
         assert {entry.stat().st_mode & 0o777 for entry in file.parent.iterdir()} == {0o600}
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
-    @pytest.mark.parametrize("act", [Projects.roots, Projects.pauses, lambda projects: projects.paused(Path("/a"))])
-    def test_unreadable_is_not_empty(self, tmp_path: Path, act: Callable[[Projects], object]) -> None:
+    @pytest.mark.parametrize(
+        "act", [ProjectRegistry.roots, ProjectRegistry.pauses, lambda projects: projects.is_paused(Path("/a"))]
+    )
+    def test_unreadable_is_not_empty(self, tmp_path: Path, act: Callable[[ProjectRegistry], object]) -> None:
         (tmp_path / "projects").mkdir()
         (tmp_path / "paused").mkdir()
 
         with pytest.raises(StateError, match="cannot be read"):
-            act(Projects(tmp_path / "projects"))
+            act(ProjectRegistry(tmp_path / "projects"))
 
     def test_a_full_disk_keeps_the_old_list(
-        self, projects: Projects, file: Path, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a, b = make("a"), make("b")
         projects.add(a)
@@ -339,7 +347,7 @@ class TestFile:
         lines = LineFile(tmp_path / "file")
 
         def fails() -> None:
-            with lines.changing() as content:
+            with lines.edit() as content:
                 content.append("half")
                 raise ZeroDivisionError
 
@@ -352,10 +360,10 @@ class TestFile:
         program = (
             "import sys; from pathlib import Path; from echod.projects.registry import LineFile; from echod.errors import StateError\n"
             "try:\n"
-            "    with LineFile(Path(sys.argv[1]), lock_seconds=0.1).changing(): pass\n"
+            "    with LineFile(Path(sys.argv[1]), lock_seconds=0.1).edit(): pass\n"
             "except StateError as error: print(error)"
         )
-        with holder.changing():
+        with holder.edit():
             said = subprocess.run(
                 [sys.executable, "-c", program, str(tmp_path / "file")],
                 capture_output=True,
@@ -367,12 +375,12 @@ class TestFile:
         assert "being changed by another process" in said.stdout
 
     def test_processes_that_add_at_the_same_time_lose_nothing(
-        self, projects: Projects, file: Path, make: Callable[[str], Path]
+        self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         roots = [make(f"p{number}") for number in range(12)]
         program = (
-            "import sys; from pathlib import Path; from echod.projects.registry import Projects; sys.stdin.readline()\n"
-            "for root in sys.argv[2:]: Projects(Path(sys.argv[1])).add(Path(root))"
+            "import sys; from pathlib import Path; from echod.projects.registry import ProjectRegistry; sys.stdin.readline()\n"
+            "for root in sys.argv[2:]: ProjectRegistry(Path(sys.argv[1])).add(Path(root))"
         )
         adders = [
             subprocess.Popen(
@@ -397,7 +405,7 @@ class TestGlobs:
         (bare / ".claude").mkdir()
         (bare / ".claude/echoes").touch()
 
-        assert expand([f"{old.parent}/*"]) == (both, new, old)
+        assert expand_globs([f"{old.parent}/*"]) == (both, new, old)
 
     def test_home_is_understood_and_each_project_comes_once(
         self, make: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -407,8 +415,8 @@ class TestGlobs:
         (tmp_path / "src" / "link").symlink_to(root)
         monkeypatch.setenv("HOME", str(tmp_path))
 
-        assert expand(["~/src/*", f"{tmp_path}/**", "~/nothing/*"]) == (root,)
+        assert expand_globs(["~/src/*", f"{tmp_path}/**", "~/nothing/*"]) == (root,)
 
     def test_a_relative_pattern_is_refused_with_a_sentence(self) -> None:
         with pytest.raises(ConfigurationError, match="not absolute"):
-            expand(["src/*"])
+            expand_globs(["src/*"])

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from echod.settings import loader
-from echod.settings.values import Settings, nothing_is_set
+from echod.settings.values import Settings, all_defaults
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:
-    assert loader.load(tmp_path / "none.toml", {}) == Settings()
+    assert loader.load_settings(tmp_path / "none.toml", {}) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:
     ],
 )
 def test_variables_that_say_something_are_checked(tmp_path: Path, environ: dict[str, str], nothing: bool) -> None:
-    assert nothing_is_set(tmp_path / "none.toml", environ) is nothing
+    assert all_defaults(tmp_path / "none.toml", environ) is nothing
 
 
 def test_a_file_is_checked_whatever_is_in_it(tmp_path: Path) -> None:
@@ -35,11 +35,11 @@ def test_a_file_is_checked_whatever_is_in_it(tmp_path: Path) -> None:
     empty.touch()
     dangling.symlink_to(tmp_path / "nowhere")
 
-    assert not nothing_is_set(empty, {})
-    assert not nothing_is_set(dangling, {})
+    assert not all_defaults(empty, {})
+    assert not all_defaults(dangling, {})
 
 
 def test_a_project_has_its_own_line_limit_and_the_other_numbers_of_all() -> None:
-    numbers = Settings(memory_line_limit=200, knowledge_line_limit=400).policy_numbers(500)
+    numbers = Settings(memory_line_limit=200, knowledge_line_limit=400).policy_settings(500)
 
     assert (numbers.memory_line_limit, numbers.knowledge_line_limit, numbers.pin_days) == (500, 400, 30)

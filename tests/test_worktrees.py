@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.projects.worktrees import original
+from echod.projects.worktrees import main_worktree_path
 
 
 def git(*arguments: object, cwd: Path) -> str:
@@ -31,18 +31,18 @@ def main(tmp_path: Path) -> Path:
 
 
 def test_a_project_is_its_own(main: Path) -> None:
-    assert original(main / "src") == main / "src"
-    assert original(main) == main
+    assert main_worktree_path(main / "src") == main / "src"
+    assert main_worktree_path(main) == main
 
 
 def test_a_linked_worktree_is_the_main_one(main: Path, tmp_path: Path) -> None:
     copy = tmp_path / "co py"
     git("worktree", "add", "-b", "topic", copy, cwd=main)
 
-    assert original(copy) == main
-    assert original(copy / "src") == main / "src"
+    assert main_worktree_path(copy) == main
+    assert main_worktree_path(copy / "src") == main / "src"
     common = (copy / git("rev-parse", "--git-common-dir", cwd=copy)).resolve()
-    assert common.parent == original(copy)
+    assert common.parent == main_worktree_path(copy)
 
 
 def test_a_relative_pointer_is_followed(main: Path, tmp_path: Path) -> None:
@@ -51,35 +51,35 @@ def test_a_relative_pointer_is_followed(main: Path, tmp_path: Path) -> None:
     pointer = (copy / ".git").read_text().removeprefix("gitdir: ").strip()
     (copy / ".git").write_text(f"gitdir: {os.path.relpath(pointer, copy)}\n")
 
-    assert original(copy) == main
+    assert main_worktree_path(copy) == main
 
 
 def test_a_worktree_inside_the_project_is_the_project(main: Path) -> None:
     git("worktree", "add", main / ".claude/worktrees/fix", cwd=main)
 
-    assert original(main / ".claude/worktrees/fix/src") == main / "src"
+    assert main_worktree_path(main / ".claude/worktrees/fix/src") == main / "src"
 
 
 def test_a_worktree_of_a_worktree_is_the_project(main: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     git("worktree", "add", copy, cwd=main)
 
-    assert original(copy / ".claude/worktrees/deeper/src") == main / "src"
+    assert main_worktree_path(copy / ".claude/worktrees/deeper/src") == main / "src"
 
 
 def test_a_copy_that_is_gone_is_still_known_by_its_place(main: Path) -> None:
-    assert original(main / ".claude/worktrees/gone/src") == main / "src"
+    assert main_worktree_path(main / ".claude/worktrees/gone/src") == main / "src"
 
 
 def test_the_directory_of_copies_is_no_copy(main: Path) -> None:
-    assert original(main / ".claude/worktrees") == main / ".claude/worktrees"
+    assert main_worktree_path(main / ".claude/worktrees") == main / ".claude/worktrees"
 
 
 def test_a_symlink_to_a_copy_is_the_project(main: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "copy", cwd=main)
     (tmp_path / "link").symlink_to(tmp_path / "copy")
 
-    assert original(tmp_path / "link/src") == main / "src"
+    assert main_worktree_path(tmp_path / "link/src") == main / "src"
 
 
 def test_a_submodule_is_a_project_of_its_own(main: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_submodule_is_a_project_of_its_own(main: Path, tmp_path: Path) -> None
     git("init", cwd=outer)
     git("submodule", "add", main, "inner", cwd=outer)
 
-    assert original(outer / "inner") == outer / "inner"
+    assert main_worktree_path(outer / "inner") == outer / "inner"
 
 
 def test_a_worktree_of_a_bare_repository_is_its_own(main: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_worktree_of_a_bare_repository_is_its_own(main: Path, tmp_path: Path) 
     git("clone", "--bare", main, bare, cwd=tmp_path)
     git("worktree", "add", copy, cwd=bare)
 
-    assert original(copy) == copy
+    assert main_worktree_path(copy) == copy
 
 
 def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, t
     thief.mkdir()
     shutil.copy(copy / ".git", thief / ".git")
 
-    assert original(thief) == thief
+    assert main_worktree_path(thief) == thief
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, t
 def test_an_odd_pointer_leads_nowhere(tmp_path: Path, pointer: str) -> None:
     (tmp_path / ".git").write_text(pointer, errors="surrogateescape")
 
-    assert original(tmp_path / "src") == tmp_path / "src"
+    assert main_worktree_path(tmp_path / "src") == tmp_path / "src"
 
 
 def test_a_pointer_that_cannot_be_read_leads_nowhere(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".git")
 
-    assert original(tmp_path) == tmp_path
+    assert main_worktree_path(tmp_path) == tmp_path

@@ -8,124 +8,126 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.inbox.spool import Spool
-from echod.inspection.counts import Counted, take_up
-from echod.inspection.review import Review
-from echod.inspection.survey import Survey
-from echod.packs.installed import PackRoom
+from echod.inspection.counts import FileStatsCache, load_file_stats
+from echod.inspection.review import ReviewCollector
+from echod.inspection.survey import StoreInspector
+from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home
 from echod.projects import registry
-from echod.projects.discovery import Roster, call
-from echod.projects.maintenance import Care
-from echod.projects.registry import Projects
-from echod.projects.settings import ProjectSettings, ProjectSettingsReader
-from echod.scheduler.gate import Gatekeeper
+from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.registry import ProjectRegistry
+from echod.projects.settings import ProjectSettings, ProjectSettingsCache
+from echod.scheduler.gate import ProjectGate
 from echod.settings.values import Settings
 from echod.state.database import Database
-from echod.state.entries import EntryLog
-from echod.state.hook_events import ObservedLog
+from echod.state.entries import EntryStore
+from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.workflow_log import WorkflowLog
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
-from echod.store.reader import Reader
-from echod.workflows.model import GateLimits, SystemProcesses
+from echod.store.reader import StoreReader
+from echod.workflows.model import GateLimits, SystemProcessTable
 
 if TYPE_CHECKING:
-    from echod.scheduler.needs import NeedRules
+    from echod.scheduler.needs import NeedSettings
 
-_SAME_START_SECONDS = 2.0
+_START_TOLERANCE_SECONDS = 2.0
 
 
-class Lookout(NamedTuple):
-    """What looks at projects and their queue and changes nothing. `view` is None where nothing was ever recorded.
+class ReadContext(NamedTuple):
+    """What looks at projects and their queue and changes nothing. `queue_view` is None where nothing was ever recorded.
 
-    `wishes` are the projects' own settings; parsing them at every look would cost more than the look. While
+    `project_settings` are the projects' own settings; parsing them at every look would cost more than the look. While
     `one_moment()` lasts, all that is asked of the database is of one moment, and costs less.
     """
 
     paths: Paths
     settings: Settings
-    projects: Projects
-    view: QueueView | None
-    reader: Reader
-    gatekeeper: Gatekeeper
-    counted: Counted
-    survey: Survey
+    projects: ProjectRegistry
+    queue_view: QueueView | None
+    reader: StoreReader
+    project_gate: ProjectGate
+    stats_cache: FileStatsCache
+    store_inspector: StoreInspector
     spool: Spool
-    wishes: ProjectSettingsReader
-    observed: ObservedLog | None
-    entries: EntryLog | None
-    reviews: Review
-    packs: PackRoom
-    one_moment: Callable[[], AbstractContextManager[None]]
+    project_settings: ProjectSettingsCache
+    hook_events: HookEventLog | None
+    entries: EntryStore | None
+    review_collector: ReviewCollector
+    pack_locations: PackLocations
+    snapshot: Callable[[], AbstractContextManager[None]]
 
-    def roster(self) -> Roster:
+    def discover_stores(self) -> DiscoveredStores:
         """The projects and stores as they are now: registered ones and those the settings' globs match."""
-        return call((*self.projects.roots(), *registry.expand(self.settings.projects)))
+        return discover_stores((*self.projects.roots(), *registry.expand_globs(self.settings.projects)))
 
-    def rules(self, project: Path) -> NeedRules:
+    def need_settings(self, project: Path) -> NeedSettings:
         """What counts as work in a project."""
-        from echod.scheduler.needs import NeedRules  # noqa: PLC0415  a command that only looks asks for no work
+        from echod.scheduler.needs import NeedSettings  # noqa: PLC0415  a command that only looks asks for no work
 
-        asked = self.wishes.read(project).settings
-        return NeedRules(
+        project_settings = self.project_settings.read(project).settings
+        return NeedSettings(
             quiet_seconds=self.settings.quiet_seconds,
-            consolidate=asked.consolidate,
+            consolidate=project_settings.consolidate,
             mode=self.settings.mode,
-            care=self.care_for(asked),
+            maintenance=self.maintenance_policy_from(project_settings),
         )
 
-    def care(self, project: Path) -> Care:
+    def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """What may be done to the project's memory beyond consolidation, and by which numbers."""
-        return self.care_for(self.wishes.read(project).settings)
+        return self.maintenance_policy_from(self.project_settings.read(project).settings)
 
-    def care_for(self, asked: ProjectSettings) -> Care:
+    def maintenance_policy_from(self, project_settings: ProjectSettings) -> MaintenancePolicy:
         """The same, for what the project's settings say."""
-        return Care(
-            policy=self.settings.policy_numbers(asked.line_limit(self.settings.memory_line_limit)),
-            prune=asked.prune,
-            compress=asked.compress,
-            maintain_tracked=asked.maintain_tracked,
+        return MaintenancePolicy(
+            policy=self.settings.policy_settings(
+                project_settings.effective_line_limit(self.settings.memory_line_limit)
+            ),
+            prune=project_settings.prune,
+            compress=project_settings.compress,
+            maintain_tracked=project_settings.maintain_tracked,
         )
 
     def line_limit(self, project: Path) -> int:
         """How long a memory file of the project may be."""
-        return self.wishes.read(project).settings.line_limit(self.settings.memory_line_limit)
+        return self.project_settings.read(project).settings.effective_line_limit(self.settings.memory_line_limit)
 
     def staleness_days(self, projects: Iterable[Path]) -> int:
         """After how many days a doc pack is stale: the least that these projects say, else the user's setting."""
-        asked = (self.wishes.read(project).settings.staleness_days for project in projects)
-        return min((days for days in asked if days is not None), default=self.settings.packs.staleness_days)
+        project_days = (self.project_settings.read(project).settings.staleness_days for project in projects)
+        return min((days for days in project_days if days is not None), default=self.settings.packs.staleness_days)
 
 
 @contextmanager
-def look_out(
+def open_read_context(
     paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
-) -> Iterator[Lookout]:
+) -> Iterator[ReadContext]:
     """What a command needs that only looks. Creates nothing, and works while a daemon runs.
 
     Raises:
         StateError: the database cannot be read.
     """
     with ExitStack() as stack:
-        database = Database.open_reading(paths.database)
+        database = Database.open_readonly(paths.database)
         if database is not None:
             stack.enter_context(database)
-        reader = Reader(paths.journal, limits=EngineLimits(), clock=clock)
-        log = None if database is None else WorkflowLog(database)
-        yield make_lookout(paths, settings, environ, reader, database, log, None)
+        reader = StoreReader(paths.journal, limits=EngineLimits(), clock=clock)
+        workflow_log = None if database is None else WorkflowLog(database)
+        yield build_read_context(paths, settings, environ, reader, database, workflow_log, None)
 
 
-def make_lookout(
+def build_read_context(
     paths: Paths,
     settings: Settings,
     environ: Mapping[str, str],
-    reader: Reader,
+    reader: StoreReader,
     database: Database | None,
-    workflows: WorkflowLog | None,
+    workflow_log: WorkflowLog | None,
     recorder: WorkflowLog | None,
-) -> Lookout:
+) -> ReadContext:
     """Build what looks.
 
     Args:
@@ -134,44 +136,44 @@ def make_lookout(
         environ: says where Claude Code keeps its own directory.
         reader: reads the stores and the journal.
         database: None where nothing was ever recorded.
-        workflows: what is known of workflows, likewise.
+        workflow_log: what is known of workflows, likewise.
         recorder: where the workflows that are seen are recorded, None for whoever only looks.
     """
-    gatekeeper = Gatekeeper(
+    project_gate = ProjectGate(
         reader=reader,
-        workflows=workflows,
+        workflows=workflow_log,
         recorder=recorder,
         claude_home=claude_home(environ),
-        processes=SystemProcesses(),
+        processes=SystemProcessTable(),
         limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
     )
-    entries = None if database is None else EntryLog(database)
-    counted = take_up(paths.counts)
-    return Lookout(
+    entries = None if database is None else EntryStore(database)
+    stats_cache = load_file_stats(paths.file_stats)
+    return ReadContext(
         paths=paths,
         settings=settings,
-        projects=Projects(paths.projects),
-        view=None if database is None else QueueView(database),
+        projects=ProjectRegistry(paths.projects),
+        queue_view=None if database is None else QueueView(database),
         reader=reader,
-        gatekeeper=gatekeeper,
-        counted=counted,
-        survey=Survey(counted),
+        project_gate=project_gate,
+        stats_cache=stats_cache,
+        store_inspector=StoreInspector(stats_cache),
         spool=Spool(paths.spool),
-        wishes=ProjectSettingsReader(),
-        observed=None if database is None else ObservedLog(database),
+        project_settings=ProjectSettingsCache(),
+        hook_events=None if database is None else HookEventLog(database),
         entries=entries,
-        reviews=Review(entries, counted),
-        packs=PackRoom(project_root(claude_home(environ)), settings.packs.registries),
-        one_moment=nullcontext if database is None else database.one_moment,
+        review_collector=ReviewCollector(entries, stats_cache),
+        pack_locations=PackLocations(project_root(claude_home(environ)), settings.packs.registries),
+        snapshot=nullcontext if database is None else database.snapshot,
     )
 
 
-def still_runs(worker: ProcessIdentity) -> bool:
+def process_is_alive(process: ProcessIdentity) -> bool:
     """Whether the process that claimed a job lives; True where that cannot be told."""
     import psutil  # noqa: PLC0415  slow to load, and mostly no job runs
 
     try:
-        return abs(psutil.Process(worker.pid).create_time() - worker.started) < _SAME_START_SECONDS
+        return abs(psutil.Process(process.pid).create_time() - process.started) < _START_TOLERANCE_SECONDS
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:

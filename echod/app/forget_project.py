@@ -10,7 +10,7 @@ from typing import Final
 
 from echod.errors import EchodError
 from echod.inbox.spool import Spool
-from echod.projects.worktrees import original
+from echod.projects.worktrees import main_worktree_path
 from echod.state import repair
 from echod.state.database import Database
 from echod.store.engine import Engine
@@ -18,108 +18,112 @@ from echod.store.journal import retention
 from echod.store.layout import STORE_DIRS, Store
 from echod.store.limits import EngineLimits
 
-_PATIENCE_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.2
+_CLOSE_TIMEOUT_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.2
 
 
-class StillFollowedError(EchodError):
+class FileStillOpenError(EchodError):
     """Another program may still write into a file that echod replaced, and what it writes must not be lost."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ProjectData:
     """What is known of a project.
 
     Attributes:
-        changes: commits that `echod log` lists and `echod undo` may take back.
+        commits: commits that `echod log` lists and `echod undo` may take back.
         journal_bytes: what these take on the disk.
         rows: jobs, references, ages and the like in the database.
-        events: names of spooled reports of agents.
+        event_names: names of spooled reports of agents.
     """
 
-    changes: int
+    commits: int
     journal_bytes: int
     rows: int
-    events: tuple[str, ...]
+    event_names: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.changes or self.journal_bytes or self.rows or self.events)
+        return bool(self.commits or self.journal_bytes or self.rows or self.event_names)
 
 
-def stores_ever(project: Path) -> tuple[Store, ...]:
+def possible_stores(project: Path) -> tuple[Store, ...]:
     """The stores that a project may have had, whether or not they are there."""
     return tuple(Store(project, project / below) for below in STORE_DIRS)
 
 
-def kept(project: Path, journal: Path, database: Database | None, spool: Spool, clock: Callable[[], float]) -> Kept:
+def find_project_data(
+    project: Path, journal: Path, database: Database | None, spool: Spool, clock: Callable[[], float]
+) -> ProjectData:
     """Look at what is kept; `database` is None where there is none."""
-    stores = stores_ever(project)
+    stores = possible_stores(project)
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
-    return Kept(
-        changes=len(engine.history(stores)),
+    return ProjectData(
+        commits=len(engine.history(stores)),
         journal_bytes=sum(retention.journal_bytes(journal, store) for store in stores),
-        rows=0 if database is None else repair.count(database, str(project), [store.key for store in stores]),
-        events=_events(spool, project),
+        rows=0
+        if database is None
+        else repair.count_project_rows(database, str(project), [store.key for store in stores]),
+        event_names=_event_names(spool, project),
     )
 
 
-def settle_up(project: Path, journal: Path, clock: Callable[[], float]) -> None:
+def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> None:
     """Finish with every commit now rather than after its day: what came late is merged, the replaced files go.
 
     Whoever calls holds the worker lock.
 
     Raises:
-        StillFollowedError: a program still has a file open that echod replaced.
-        StoreFault: the journal cannot be read.
+        FileStillOpenError: a program still has a file open that echod replaced.
+        StoreError: the journal cannot be read.
     """
-    for store in stores_ever(project):
-        _close(store, journal, clock)
+    for store in possible_stores(project):
+        _close_store_commits(store, journal, clock)
 
 
-def forget(project: Path, journal: Path, database: Database, spool: Spool) -> None:
+def delete_project_data(project: Path, journal: Path, database: Database, spool: Spool) -> None:
     """Remove all that is kept. Whoever calls holds the worker lock, and has settled up.
 
     Raises:
-        StoreFault: the journal cannot be removed.
+        StoreError: the journal cannot be removed.
         StateError: the database cannot be written.
     """
-    stores = stores_ever(project)
+    stores = possible_stores(project)
     for store in stores:
-        retention.forget(journal, store)
-    repair.forget(database, str(project), [store.key for store in stores])
-    database.release_space()
-    spool.take(_events(spool, project))
+        retention.delete_journal(journal, store)
+    repair.delete_project_rows(database, str(project), [store.key for store in stores])
+    database.vacuum()
+    spool.remove(_event_names(spool, project))
 
 
-def _close(store: Store, journal: Path, clock: Callable[[], float]) -> None:
+def _close_store_commits(store: Store, journal: Path, clock: Callable[[], float]) -> None:
     engine = Engine(journal, limits=EngineLimits(displaced_hours=0.0), clock=clock)
     engine.recover([store])
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while engine.owes(store):
-        engine.settle_debts(store)
-        if engine.owes(store) and time.monotonic() > deadline:
-            raise StillFollowedError(
+    deadline = time.monotonic() + _CLOSE_TIMEOUT_SECONDS
+    while engine.has_open_commits(store):
+        engine.merge_late_writes(store)
+        if engine.has_open_commits(store) and time.monotonic() > deadline:
+            raise FileStillOpenError(
                 f"A file in {store.root} that echod replaced is still open in another program, which may yet write "
                 "into it. Nothing was removed; try again when the program has ended."
             )
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
-def _events(spool: Spool, project: Path) -> tuple[str, ...]:
-    found = []
-    for spooled in spool.waiting():
+def _event_names(spool: Spool, project: Path) -> tuple[str, ...]:
+    names = []
+    for spooled_event in spool.list_events():
         try:
-            event = spool.read(spooled)
+            event = spool.read(spooled_event)
         except FileNotFoundError:
             continue
-        if event is not None and _is_from(event, project):
-            found.append(spooled.name)
-    return tuple(found)
+        if event is not None and _is_from_project(event, project):
+            names.append(spooled_event.name)
+    return tuple(names)
 
 
-def _is_from(event: Mapping[str, object], project: Path) -> bool:
+def _is_from_project(event: Mapping[str, object], project: Path) -> bool:
     directory = event.get("cwd")
     try:
-        return isinstance(directory, str) and original(Path(directory)).is_relative_to(project)
+        return isinstance(directory, str) and main_worktree_path(Path(directory)).is_relative_to(project)
     except (OSError, ValueError):  # no path at all
         return False

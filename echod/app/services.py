@@ -15,136 +15,136 @@ from typing import NamedTuple
 
 import psutil
 
-from echod.app.context import Lookout, make_lookout, still_runs
-from echod.inbox.inbox import Inbox, Rules
-from echod.jobs.observe import Desk
+from echod.app.context import ReadContext, build_read_context, process_is_alive
+from echod.inbox.inbox import Inbox, InboxSettings
+from echod.jobs.observe import ObserveContext
 from echod.paths import Paths, claude_home
-from echod.scheduler.maintenance import Upkeep
-from echod.scheduler.worker import Terms, Worker
+from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.worker import JobSettings, Worker
 from echod.settings.values import Settings
-from echod.state.entries import EntryLog
-from echod.state.hook_events import ObservedLog
+from echod.state.entries import EntryStore
+from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from echod.state.repair import Opened, open_checked
+from echod.state.repair import CheckedDatabase, open_checked
 from echod.state.workflow_log import WorkflowLog
-from echod.store.commit.steps import Step
+from echod.store.commit.steps import CommitStep
 from echod.store.engine import Engine
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
 
 
-class Progress:
+class ProgressTracer:
     """The moment of the last step, on the clock that was given. Told and asked by different threads."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._at = monotonic()
+        self._last_step_at = monotonic()
 
-    def __call__(self, step: Step, /) -> None:
+    def __call__(self, step: CommitStep, /) -> None:
         """A commit passes `step` now (`store.steps.Tracer`)."""
         del step
-        self._at = self._monotonic()
+        self._last_step_at = self._monotonic()
 
     @property
-    def at(self) -> float:
+    def last_step_at(self) -> float:
         """Monotonic seconds of the last step; of the beginning before the first."""
-        return self._at
+        return self._last_step_at
 
 
-class House(NamedTuple):
+class Services(NamedTuple):
     """What works on memories."""
 
-    lookout: Lookout
-    opened: Opened
+    read_context: ReadContext
+    checked_database: CheckedDatabase
     queue: JobQueue
-    view: QueueView
+    queue_view: QueueView
     engine: Engine
     worker: Worker
-    workflows: WorkflowLog
+    workflow_log: WorkflowLog
     inbox: Inbox
-    entries: EntryLog
-    upkeep: Upkeep
-    progress: Progress
+    entries: EntryStore
+    maintenance_finder: MaintenanceNeedFinder
+    progress: ProgressTracer
 
     @property
     def paths(self) -> Paths:
         """Where echod's own files live."""
-        return self.lookout.paths
+        return self.read_context.paths
 
     @property
     def settings(self) -> Settings:
         """The settings it was built with."""
-        return self.lookout.settings
+        return self.read_context.settings
 
 
 @contextmanager
-def furnish(
+def open_services(
     paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
-) -> Iterator[House]:
+) -> Iterator[Services]:
     """Build everything, the database checked (and rebuilt where it is damaged).
 
     Raises:
         StateError: the state directory or the database cannot be used.
     """
-    paths.create()
-    opened = open_checked(paths.database, clock)
-    with opened.database as database:
-        progress = Progress(time.monotonic)
+    paths.create_directories()
+    checked_database = open_checked(paths.database, clock)
+    with checked_database.database as database:
+        progress = ProgressTracer(time.monotonic)
         engine = Engine(paths.journal, limits=EngineLimits(), clock=clock, trace=progress)
-        workflows = WorkflowLog(database)
-        lookout = make_lookout(paths, settings, environ, engine, database, workflows, workflows)
-        me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
-        queue = JobQueue(database, worker=me, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
-        if not queue.has_numbered():
+        workflow_log = WorkflowLog(database)
+        read_context = build_read_context(paths, settings, environ, engine, database, workflow_log, workflow_log)
+        this_process = ProcessIdentity(os.getpid(), psutil.Process().create_time())
+        queue = JobQueue(database, worker=this_process, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
+        if not queue.has_assigned_ids():
             # The journal outlives the database, and `undo` finds a commit by the number of its job.
-            queue.number_after(engine.highest_job())
+            queue.reserve_ids(engine.highest_job())
 
-        observed = ObservedLog(database)
-        entries = EntryLog(database)
-        inbox = Inbox(lookout.spool, observed, _event_rules(lookout, environ))
+        hook_events = HookEventLog(database)
+        entries = EntryStore(database)
+        inbox = Inbox(read_context.spool, hook_events, _inbox_settings(read_context, environ))
 
-        def terms(project: Path) -> Terms:
-            return Terms(
+        def job_settings(project: Path) -> JobSettings:
+            return JobSettings(
                 quiet_seconds=settings.quiet_seconds,
-                writes=settings.mode == "maintain",
-                paused=lookout.projects.paused(project),
-                care=lookout.care(project),
+                allow_writes=settings.mode == "maintain",
+                paused=read_context.projects.is_paused(project),
+                maintenance=read_context.maintenance_policy(project),
             )
 
-        yield House(
-            lookout=lookout,
-            opened=opened,
+        yield Services(
+            read_context=read_context,
+            checked_database=checked_database,
             queue=queue,
-            view=QueueView(database),
+            queue_view=QueueView(database),
             engine=engine,
             worker=Worker(
                 queue=queue,
                 engine=engine,
-                gatekeeper=lookout.gatekeeper,
-                terms=terms,
-                hooks=Desk(inbox, observed),
+                project_gate=read_context.project_gate,
+                job_settings=job_settings,
+                observe_context=ObserveContext(inbox, hook_events),
                 entries=entries,
-                still_runs=still_runs,
+                is_alive=process_is_alive,
                 clock=clock,
             ),
-            workflows=workflows,
+            workflow_log=workflow_log,
             inbox=inbox,
             entries=entries,
-            upkeep=Upkeep(entries, engine),
+            maintenance_finder=MaintenanceNeedFinder(entries, engine),
             progress=progress,
         )
 
 
-def _event_rules(lookout: Lookout, environ: Mapping[str, str]) -> Rules:
+def _inbox_settings(read_context: ReadContext, environ: Mapping[str, str]) -> InboxSettings:
     def register(project: Path) -> None:
-        lookout.projects.add(project)
+        read_context.projects.add(project)
 
-    return Rules(
-        teams=lookout.settings.observe.teams,
-        projects=lambda: lookout.roster().projects,
-        register=register if lookout.settings.hooks.register_projects else None,
-        wanted=lambda project: lookout.wishes.read(project).settings.observe,
+    return InboxSettings(
+        teams=read_context.settings.observe.teams,
+        projects=lambda: read_context.discover_stores().projects,
+        register=register if read_context.settings.hooks.register_projects else None,
+        observations_enabled=lambda project: read_context.project_settings.read(project).settings.observe,
         global_store=project_root(claude_home(environ) / "echoes"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from echod.cli.completion import VARIABLE, answer
+from echod.cli.completion import COMPLETE_VARIABLE, print_completions
 from echod.cli.tree import (
     claude,
     completion,
@@ -23,7 +23,7 @@ from echod.cli.tree import (
     workflow,
 )
 from echod.cli.tree.base import app
-from echod.errors import Exit
+from echod.errors import ExitCode
 
 __all__ = [
     "app",
@@ -35,7 +35,7 @@ __all__ = [
     "packs",
     "projects",
     "review",
-    "run",
+    "run_command_line",
     "running",
     "service",
     "upkeep",
@@ -43,17 +43,17 @@ __all__ = [
 ]
 
 
-def run(words: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Do what a command line says, or tell how it is written; the exit code.
 
     Raises:
         EchodError: it was understood, and could not be done.
     """
-    if question := os.environ.get(VARIABLE):
-        return answer(app, question)
+    if question := os.environ.get(COMPLETE_VARIABLE):
+        return print_completions(app, question)
     try:
-        with app.make_context("echod", list(words)) as context:
-            app.invoke(context)
+        with app.make_context("echod", list(arguments)) as ctx:
+            app.invoke(ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
@@ -61,5 +61,5 @@ def run(words: Sequence[str]) -> int:
         return error.exit_code
     except click.Abort:
         click.echo("Aborted!", err=True)
-        return Exit.FAILED
-    return Exit.OK
+        return ExitCode.FAILED
+    return ExitCode.OK

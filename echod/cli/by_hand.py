@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from echod.cli.shell import Shell
+from echod.cli.shell import CommandContext
 from echod.cli.text import short_path
 from echod.errors import EchodError, UsageError
 
 if TYPE_CHECKING:
-    from echod.scheduler.gate import Gatekeeper
-    from echod.store.changes import Gate
+    from echod.scheduler.gate import ProjectGate
+    from echod.store.changes import CommitGate
     from echod.store.layout import Store
 
 
-class Wish(NamedTuple):
+class WriteOptions(NamedTuple):
     """How a command that changes memory was called: only to say what it would do, unasked, although a workflow runs."""
 
     dry_run: bool
@@ -27,109 +27,111 @@ class Wish(NamedTuple):
     force: bool
 
     @property
-    def told(self) -> bool:
+    def shows_plan(self) -> bool:
         """Whether what would be done has to be shown: it was asked for, or a question follows."""
         return self.dry_run or not self.yes
 
 
-class Commons(Enum):
+class GlobalScope(Enum):
     """Where entries are that belong to no project."""
 
     GLOBAL = "global"
 
 
-Place = Path | Commons | None
+EntryScope = Path | GlobalScope | None
 """Where an entry is meant: in a project, in the global memory and the doc packs, or (None) wherever we are."""
 
 
-def place_meant(path: Path | None, *, in_global: bool) -> Place:
-    """What `PATH` and `--global` mean together.
+def parse_scope(path: Path | None, *, in_global: bool) -> EntryScope:
+    """What `AGENT_PATH` and `--global` mean together.
 
     Raises:
         UsageError: both were said.
     """
     if in_global and path is not None:
         raise UsageError("Name a project or say --global, not both.")
-    return Commons.GLOBAL if in_global else path
+    return GlobalScope.GLOBAL if in_global else path
 
 
-class HeldError(EchodError):
+class WriteNotAllowedError(EchodError):
     """A workflow runs, or the settings forbid to write."""
 
 
-def stores_meant(shell: Shell, path: Path | None) -> tuple[Store, ...] | None:
+def select_stores(context: CommandContext, path: Path | None) -> tuple[Store, ...] | None:
     """The stores of the named project, else of the current directory's; None: it is in no project, so all are meant.
 
     Raises:
         UsageError: there is no project at `path`.
     """
     if path is not None:
-        return shell.stores(shell.project(path))
+        return context.list_stores(context.find_project(path))
     try:
-        return shell.stores(shell.project(Path()))
+        return context.list_stores(context.find_project(Path()))
     except UsageError:
         return None
 
 
-def may_write(shell: Shell) -> None:
+def require_write_mode(context: CommandContext) -> None:
     """Whether a command may change memory at all.
 
     Raises:
-        HeldError: the settings forbid it.
+        WriteNotAllowedError: the settings forbid it.
     """
-    if shell.settings.mode != "maintain":
-        raise HeldError('The settings say mode = "report", so nothing was changed; --dry-run shows the same.')
+    if context.settings.mode != "maintain":
+        raise WriteNotAllowedError(
+            'The settings say mode = "report", so nothing was changed; --dry-run shows the same.'
+        )
 
 
-def agree(question: str) -> None:
+def confirm(question: str) -> None:
     """Ask; who does not say yes has refused.
 
     Raises:
         UsageError: there is no terminal to ask at.
         click.exceptions.Exit: the person said no.
     """
-    _ask_at_a_terminal()
+    _require_terminal()
     if not click.confirm(question):
         click.echo("Nothing was changed.")
         raise click.exceptions.Exit(1)
 
 
-def agree_by_typing(name: str, question: str) -> None:
+def confirm_by_typing(expected: str, question: str) -> None:
     """Ask for a word to be typed, where a yes is too quickly said; who types another has refused.
 
     Raises:
         UsageError: there is no terminal to ask at.
         click.exceptions.Exit: something else was typed.
     """
-    _ask_at_a_terminal()
-    if click.prompt(question).strip() != name:
+    _require_terminal()
+    if click.prompt(question).strip() != expected:
         click.echo("Nothing was changed.")
         raise click.exceptions.Exit(1)
 
 
-def _ask_at_a_terminal() -> None:
+def _require_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "There is no terminal to ask at, so nothing was changed; say --yes to go on without a question."
         )
 
 
-def gate_of(shell: Shell, gatekeeper: Gatekeeper, project: Path) -> Gate:
+def build_manual_gate(context: CommandContext, project_gate: ProjectGate, project: Path) -> CommitGate:
     """The gate for a person's command: a workflow that runs holds it, that something just ended does not."""
-    from echod.scheduler.gate import in_words
+    from echod.scheduler.gate import describe_verdict
     from echod.workflows.model import GateState
 
     def gate() -> str | None:
-        verdict = gatekeeper.ask(project, shell.stores(project), shell.now())
-        return in_words(verdict) if verdict.state is GateState.ACTIVE else None
+        verdict = project_gate.check(project, context.list_stores(project), context.now())
+        return describe_verdict(verdict) if verdict.state is GateState.ACTIVE else None
 
     return gate
 
 
-def held(project: Path, reason: str) -> HeldError:
+def workflow_running_error(project: Path, reason: str) -> WriteNotAllowedError:
     """Why nothing was changed, with what to do."""
-    where = short_path(str(project))
-    return HeldError(
-        f"A workflow is at work in {where}, so nothing was changed: {reason.rstrip('.')}. "
+    project_path = short_path(str(project))
+    return WriteNotAllowedError(
+        f"A workflow is at work in {project_path}, so nothing was changed: {reason.rstrip('.')}. "
         "Try again when it is over (`echod gate` says so), or go on with --force."
     )

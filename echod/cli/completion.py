@@ -6,21 +6,24 @@ from typing import Final
 
 import click
 
-VARIABLE: Final = "_ECHOD_COMPLETE"
+COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 """A shell asks by setting this; the script that is printed does."""
 
 
-def print_script(root: click.Command, shell: str) -> None:
+def print_completion_script(root: click.Command, shell: str) -> None:
     """Print the script for `shell`; `root` is the command to be completed."""
-    _converse(root, f"{shell}_source")
+    _run_shell_complete(root, f"{shell}_source")
 
 
-def answer(root: click.Command, question: str) -> int:
-    """Print what could come next, as the script asked for it by `VARIABLE`; the exit code, 1 for an unknown shell."""
-    return _converse(root, question)
+def print_completions(root: click.Command, instruction: str) -> int:
+    """Print what could come next, as the script asked for it by `COMPLETE_VARIABLE`.
+
+    The exit code, 1 for an unknown shell.
+    """
+    return _run_shell_complete(root, instruction)
 
 
-def _converse(root: click.Command, instruction: str) -> int:
+def _run_shell_complete(root: click.Command, instruction: str) -> int:
     from click.shell_completion import shell_complete
 
-    return shell_complete(root, {}, "echod", VARIABLE, instruction)
+    return shell_complete(root, {}, "echod", COMPLETE_VARIABLE, instruction)

@@ -8,87 +8,89 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from echod.cli.shell import Shell
-from echod.cli.text import WIDTH, count, fitted, paragraph, short_path
+from echod.cli.shell import CommandContext
+from echod.cli.text import WIDTH, fit_path, pluralize, short_path, wrap
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.contract.status import to_json
 from echod.settings import loader
-from echod.settings.loader import Origin, Source
+from echod.settings.loader import SettingSource, SettingSourceKind
 
 _KEY_WIDTH = 31
 _VALUE_WIDTH = 12
 
 
-def show(shell: Shell, *, as_json: bool) -> None:
+def show_settings(context: CommandContext, *, as_json: bool) -> None:
     """Print every setting with where its value comes from.
 
     Raises:
         ConfigurationError: the settings cannot be used; the sentence names file and line.
     """
-    found = _in_force(shell)
+    sources = _effective_settings(context)
     if as_json:
-        click.echo(to_json(_report(shell, found)))
+        click.echo(to_json(_config_report(context, sources)))
         return
-    click.echo("\n".join(_screen(shell, found)))
+    click.echo("\n".join(_settings_lines(context, sources)))
 
 
-def path(shell: Shell) -> None:
+def print_config_path(context: CommandContext) -> None:
     """Print where the settings file is, or would be; whatever is in it."""
-    click.echo(str(shell.paths.config_file))
+    click.echo(str(context.paths.config_file))
 
 
-def check(shell: Shell) -> None:
+def validate_settings(context: CommandContext) -> None:
     """Say that the settings are in order, and what they change.
 
     Raises:
         ConfigurationError: they are not; the sentence names every wrong key, with file and line.
     """
-    changed = Counter(origin.source for origin in _in_force(shell))
-    file, name = shell.paths.config_file, short_path(str(shell.paths.config_file))
+    changed = Counter(origin.kind for origin in _effective_settings(context))
+    file, name = context.paths.config_file, short_path(str(context.paths.config_file))
     if file.exists():
-        said = f"{name} is in order; it sets {count(changed[Source.FILE], 'value')}"
+        summary = f"{name} is in order; it sets {pluralize(changed[SettingSourceKind.FILE], 'value')}"
     else:
-        said = f"There is no {name}, and none is needed"
-    by_variables = f"; variables set {changed[Source.VARIABLE]}" if changed[Source.VARIABLE] else ""
-    click.echo(paragraph(f"{said}{by_variables}. The rest are the defaults."))
+        summary = f"There is no {name}, and none is needed"
+    variables_text = (
+        f"; variables set {changed[SettingSourceKind.VARIABLE]}" if changed[SettingSourceKind.VARIABLE] else ""
+    )
+    click.echo(wrap(f"{summary}{variables_text}. The rest are the defaults."))
 
 
-def _in_force(shell: Shell) -> tuple[Origin, ...]:
-    _ = shell.settings  # says what is doubtful, too
-    return loader.origins(shell.paths.config_file, shell.environ)
+def _effective_settings(context: CommandContext) -> tuple[SettingSource, ...]:
+    _ = context.settings  # says what is doubtful, too
+    return loader.setting_sources(context.paths.config_file, context.environ)
 
 
-def _report(shell: Shell, found: Sequence[Origin]) -> ConfigReport:
+def _config_report(context: CommandContext, sources: Sequence[SettingSource]) -> ConfigReport:
     return ConfigReport(
-        file=str(shell.paths.config_file),
-        state_directory=str(shell.paths.state),
-        runtime_directory=str(shell.paths.runtime),
-        settings=tuple(SettingInfo(o.key, o.value, o.default, o.source.value, o.place) for o in found),
+        file=str(context.paths.config_file),
+        state_directory=str(context.paths.state),
+        runtime_directory=str(context.paths.runtime),
+        settings=tuple(SettingInfo(o.key, o.value, o.default, o.kind.value, o.location) for o in sources),
     )
 
 
-def _screen(shell: Shell, found: Sequence[Origin]) -> Iterator[str]:
-    places = (
-        ("settings file", shell.paths.config_file),
-        ("state", shell.paths.state),
-        ("runtime", shell.paths.runtime),
+def _settings_lines(context: CommandContext, sources: Sequence[SettingSource]) -> Iterator[str]:
+    locations = (
+        ("settings file", context.paths.config_file),
+        ("state", context.paths.state),
+        ("runtime", context.paths.runtime),
     )
-    for name, place in places:
-        absent = "" if place.exists() else "  (not there)"
-        yield f"{name:<14} {fitted(str(place), WIDTH - 15 - len(absent))}{absent}"
+    for name, location in locations:
+        absent = "" if location.exists() else "  (not there)"
+        yield f"{name:<14} {fit_path(str(location), WIDTH - 15 - len(absent))}{absent}"
     yield ""
-    for origin in found:
-        yield from _row(origin)
+    for source in sources:
+        yield from _setting_lines(source)
 
 
-def _row(origin: Origin) -> Iterator[str]:
-    value = json.dumps(origin.value, ensure_ascii=False)
-    said = origin.source.value if origin.place is None else origin.place
-    row = f"{origin.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
-    room = WIDTH - len(row) - 1
-    whole = fitted(said, WIDTH)
-    if len(whole) <= room:
-        yield f"{row} {whole}"
+def _setting_lines(setting: SettingSource) -> Iterator[str]:
+    value = json.dumps(setting.value, ensure_ascii=False)
+    source = setting.kind.value if setting.location is None else setting.location
+    row = f"{setting.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
+    width = WIDTH - len(row) - 1
+    fitted_source = fit_path(source, WIDTH)
+    if len(fitted_source) <= width:
+        yield f"{row} {fitted_source}"
     else:
         yield row.rstrip()
-        yield f"    from {fitted(said, WIDTH - 9)}"
+        yield f"    from {fit_path(source, WIDTH - 9)}"

@@ -12,36 +12,36 @@ TYPE_CHECKING = False  # typing itself takes longer to import than a hook may ru
 if TYPE_CHECKING:
     from typing import NoReturn
 
-INTERRUPTED = 130
+INTERRUPT_EXIT_CODE = 130
 
 
 def main() -> NoReturn:
     """Run the command line and exit: a known error is a sentence, a bug is a report, an interrupt is quiet."""
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
-        from echod.hooks.run import main as be_a_hook
+        from echod.hooks.run import main as run_hook
 
-        be_a_hook()
-    from echod.errors import EchodError, Exit
+        run_hook()
+    from echod.errors import EchodError, ExitCode
 
-    _print_what_there_is()
+    _escape_unencodable_output()
     try:
-        _run(sys.argv[1:])
+        _dispatch(sys.argv[1:])
     except EchodError as error:
-        _say(str(error))
+        _print_error(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; closing stderr too keeps the interpreter from complaining at exit.
         sys.stderr.close()
-        sys.exit(Exit.OK)
+        sys.exit(ExitCode.OK)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPT_EXIT_CODE)
     except Exception as error:  # noqa: BLE001  (the last boundary: a bug is told as one, with where the report is)
-        _say(f"an unexpected {type(error).__name__}: this is a bug in echod. {_report(error)}")
-        sys.exit(Exit.FAILED)
-    sys.exit(Exit.OK)
+        _print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {_write_crash_report(error)}")
+        sys.exit(ExitCode.FAILED)
+    sys.exit(ExitCode.OK)
 
 
-def _print_what_there_is() -> None:
+def _escape_unencodable_output() -> None:
     """Titles and paths may hold what a terminal's encoding has no letter for; that is no reason to show nothing."""
     import codecs
     import io
@@ -49,11 +49,11 @@ def _print_what_there_is() -> None:
     # UTF-8 that passes on the odd byte of a path is what some locales set by themselves.
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and (out.encoding.lower(), out.errors) != ("utf-8", "surrogateescape"):
-        codecs.register_error("echod-escaped", _escaped)
-        out.reconfigure(errors="echod-escaped")
+        codecs.register_error("echod-json-escape", _escape_as_json)
+        out.reconfigure(errors="echod-json-escape")
 
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
+def _escape_as_json(error: UnicodeError) -> tuple[str, int]:
     """What cannot be printed, as JSON writes it, so that what scripts read stays JSON."""
     import json
 
@@ -62,7 +62,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-def _run(words: list[str]) -> None:
+def _dispatch(arguments: list[str]) -> None:
     """Do what was asked.
 
     Two commands do without the tree of all the others, whose loading costs more than they do: `status`, since it is
@@ -70,44 +70,44 @@ def _run(words: list[str]) -> None:
     """
     # structlog loads rich where there is one, for tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
-    if words in (["status"], ["status", "--json"]):
-        from echod.cli.shell import Shell
+    if arguments in (["status"], ["status", "--json"]):
+        from echod.cli.shell import CommandContext
         from echod.cli.status import show_status
 
-        show_status(Shell.here(), as_json="--json" in words)
-    if words == ["run"]:
-        from echod.cli.serve import serve
-        from echod.cli.shell import Shell
+        show_status(CommandContext.from_process(), as_json="--json" in arguments)
+    if arguments == ["run"]:
+        from echod.cli.serve import run_service
+        from echod.cli.shell import CommandContext
 
-        serve(Shell.here())
+        run_service(CommandContext.from_process())
         return
-    from echod.cli.app import run
+    from echod.cli.app import run_command_line
 
-    sys.exit(run(words))
+    sys.exit(run_command_line(arguments))
 
 
-def _say(sentences: str) -> None:
+def _print_error(message: str) -> None:
     """Print an error: one line for scripts, wrapped for a person at a terminal."""
-    from echod.cli.text import paragraph
+    from echod.cli.text import wrap
 
-    text = f"echod: {sentences}"
+    text = f"echod: {message}"
     if sys.stderr.isatty():
-        text = "\n".join(paragraph(line) for line in text.splitlines())
+        text = "\n".join(wrap(line) for line in text.splitlines())
     sys.stderr.write(f"{text}\n")
 
 
-def _report(error: Exception) -> str:
+def _write_crash_report(error: Exception) -> str:
     """Write the traceback, without any variable's value, into the log; where it is, in a sentence."""
     import os
     import traceback
 
-    from echod.paths import PRIVATE_DIR, PRIVATE_FILE, from_environment
+    from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
 
     text = "".join(traceback.format_exception(error))
     try:
-        log = from_environment(os.environ).log_file
-        log.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE), "a") as file:
+        log = paths_from_environment(os.environ).log_file
+        log.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE), "a") as file:
             file.write(text)
     except Exception:  # noqa: BLE001  (where even that fails, the terminal is all there is)
         sys.stderr.write(text)

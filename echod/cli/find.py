@@ -13,22 +13,22 @@ from typing import NamedTuple, TypeVar
 
 import click
 
-from echod.app.context import Lookout
-from echod.cli.by_hand import Commons, Place, stores_meant
-from echod.cli.shell import Shell
-from echod.cli.text import called, fitted, plain
+from echod.app.context import ReadContext
+from echod.cli.by_hand import EntryScope, GlobalScope, select_stores
+from echod.cli.shell import CommandContext
+from echod.cli.text import fit_path, role_label, sanitize
 from echod.errors import UsageError
-from echod.jobs.archives import Kept, archived_entries
+from echod.jobs.archives import ArchivedCopy, list_archived_entries
 from echod.memory.document import parse, parse_block
-from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
 from echod.memory.model import Block, Document
-from echod.store.layout import Role, Store, commons_of, roles_of
+from echod.store.layout import Role, Store, find_roles, global_root
 
-_MOST_CANDIDATES = 20
+_MAX_CANDIDATES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MemoryMatch:
     """An entry that stands in a memory file."""
 
     role: Role
@@ -44,160 +44,170 @@ class Found:
     @property
     def title(self) -> str:
         """Its title."""
-        return _title(self.block)
+        return _block_title(self.block)
 
 
-class Archived(NamedTuple):
+class ArchiveMatch(NamedTuple):
     """An entry that stands in no memory file any more: its copies in the archive of its role, oldest first."""
 
     role: Role
     id: str
-    copies: tuple[Kept, ...]
+    copies: tuple[ArchivedCopy, ...]
 
     @property
     def title(self) -> str:
         """The title of its newest copy."""
-        return _title(parse_block(self.copies[-1].entry.text))
+        return _block_title(parse_block(self.copies[-1].entry.text))
 
 
-Hit = TypeVar("Hit", Found, Archived)
+AnyMatch = TypeVar("AnyMatch", MemoryMatch, ArchiveMatch)
 
 
-def in_memory(shell: Shell, lookout: Lookout, place: Place, wanted: Sequence[str]) -> list[Found]:
+def find_in_memory(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, prefixes: Sequence[str]
+) -> list[MemoryMatch]:
     """The entries of memory files that these ids, or beginnings of ids, mean.
 
     Args:
-        shell: where the command was called.
-        lookout: how files are looked at.
-        place: only entries there are meant. None: those of the current directory's project, then of the others.
-        wanted: ids or beginnings of ids.
+        context: where the command was called.
+        read_context: how files are looked at.
+        scope: only entries there are meant. None: those of the current directory's project, then of the others.
+        prefixes: ids or beginnings of ids.
 
     Raises:
         UsageError: there is none, or there are several and nobody to ask.
         EchodError: a file cannot be read.
     """
-    rings = _rings(shell, lookout, place)
-    return [_in_memory(lookout, rings, prefix, place) for prefix in wanted]
+    role_groups = _role_groups(context, read_context, scope)
+    return [_find_one_in_memory(read_context, role_groups, prefix, scope) for prefix in prefixes]
 
 
-def anywhere(shell: Shell, lookout: Lookout, place: Place, wanted: str) -> Found | Archived:
+def find_entry(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, prefix: str
+) -> MemoryMatch | ArchiveMatch:
     """The entry that an id, or the beginning of one, means; one in a memory file before one in an archive.
 
     Raises:
-        UsageError, EchodError: as `in_memory`.
+        UsageError, EchodError: as `find_in_memory`.
     """
-    for roles in _rings(shell, lookout, place):
-        if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
-            return _chosen(wanted, found)
-        if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
-            return _chosen(wanted, kept)
-    raise _unknown(wanted, place)
+    for roles in _role_groups(context, read_context, scope):
+        if found := _resolve_prefix(prefix, (hit for role in roles for hit in list_memory_matches(read_context, role))):
+            return _choose_match(prefix, found)
+        if kept := _resolve_prefix(prefix, (hit for role in roles for hit in list_archive_matches(role))):
+            return _choose_match(prefix, kept)
+    raise _entry_not_found_error(prefix, scope)
 
 
-def entries_of(lookout: Lookout, role: Role) -> tuple[Found, ...]:
+def list_memory_matches(read_context: ReadContext, role: Role) -> tuple[MemoryMatch, ...]:
     """The entries of a role's memory file, in file order; none where it cannot be understood.
 
     Raises:
         EchodError: it cannot be read.
     """
-    document = parse(lookout.reader.peek(role).memory.text)
+    document = parse(read_context.reader.read_role(role).memory.text)
     if not isinstance(document, Document):
         return ()
-    return tuple(Found(role, document, identity) for identity in entry_ids(role.name, document) if identity)
+    return tuple(MemoryMatch(role, document, identity) for identity in entry_ids(role.name, document) if identity)
 
 
-def archived_of(role: Role) -> tuple[Archived, ...]:
+def list_archive_matches(role: Role) -> tuple[ArchiveMatch, ...]:
     """What the archive of a role holds, by id; also of entries that are in the memory again.
 
     Raises:
         EchodError: it cannot be read.
     """
-    copies: dict[str, list[Kept]] = {}
-    for kept in archived_entries(role):
-        if kept.entry.text:
-            copies.setdefault(kept.entry.id, []).append(kept)
-    return tuple(Archived(role, identity, tuple(found)) for identity, found in copies.items() if identity)
+    copies: dict[str, list[ArchivedCopy]] = {}
+    for copy in list_archived_entries(role):
+        if copy.entry.text:
+            copies.setdefault(copy.entry.id, []).append(copy)
+    return tuple(ArchiveMatch(role, identity, tuple(found)) for identity, found in copies.items() if identity)
 
 
-def global_roles(lookout: Lookout) -> tuple[Role, ...]:
+def list_global_roles(read_context: ReadContext) -> tuple[Role, ...]:
     """The global memory and the doc packs, as far as they are there."""
-    memory, packs = lookout.packs.memory, lookout.packs.stores[1]
+    memory, packs = read_context.pack_locations.memory_role, read_context.pack_locations.stores[1]
     own = (memory,) if memory.path.is_dir() else ()
-    return (*own, *(roles_of(packs) if packs.root.is_dir() else ()))
+    return (*own, *(find_roles(packs) if packs.root.is_dir() else ()))
 
 
-def flag_of(role: Role) -> str:
+def global_flag(role: Role) -> str:
     """What a command about an entry of the role has to say beside its id, with a blank before it; mostly nothing."""
-    return "" if commons_of(role.store) is None else " --global"
+    return "" if global_root(role.store) is None else " --global"
 
 
-def _rings(shell: Shell, lookout: Lookout, place: Place) -> tuple[tuple[Role, ...], ...]:
+def _role_groups(context: CommandContext, read_context: ReadContext, scope: EntryScope) -> tuple[tuple[Role, ...], ...]:
     """Where to look, the nearest roles first."""
-    if isinstance(place, Commons):
-        return (global_roles(lookout),)
-    near = stores_meant(shell, place) or ()
-    far = () if place is not None else tuple(store for store in lookout.roster().stores if store not in near)
-    return tuple(ring for stores in (near, far) if (ring := _roles(stores)))
+    if isinstance(scope, GlobalScope):
+        return (list_global_roles(read_context),)
+    near = select_stores(context, scope) or ()
+    far = (
+        ()
+        if scope is not None
+        else tuple(store for store in read_context.discover_stores().stores if store not in near)
+    )
+    return tuple(ring for stores in (near, far) if (ring := _roles_in(stores)))
 
 
-def _roles(stores: Iterable[Store]) -> tuple[Role, ...]:
-    return tuple(role for store in stores for role in roles_of(store))
+def _roles_in(stores: Iterable[Store]) -> tuple[Role, ...]:
+    return tuple(role for store in stores for role in find_roles(store))
 
 
-def _in_memory(lookout: Lookout, rings: Sequence[Sequence[Role]], wanted: str, place: Place) -> Found:
-    for roles in rings:
-        if found := _matching(wanted, (hit for role in roles for hit in entries_of(lookout, role))):
-            return _chosen(wanted, found)
-    for roles in rings:
-        if kept := _matching(wanted, (hit for role in roles for hit in archived_of(role))):
+def _find_one_in_memory(
+    read_context: ReadContext, role_groups: Sequence[Sequence[Role]], prefix: str, scope: EntryScope
+) -> MemoryMatch:
+    for roles in role_groups:
+        if found := _resolve_prefix(prefix, (hit for role in roles for hit in list_memory_matches(read_context, role))):
+            return _choose_match(prefix, found)
+    for roles in role_groups:
+        if kept := _resolve_prefix(prefix, (hit for role in roles for hit in list_archive_matches(role))):
             first = kept[0]
             raise UsageError(
-                f"{first.id} stands in no memory file, but in the archive of {called(first.role.name)}. "
-                f"To bring it back: echod restore {first.id}{flag_of(first.role)}"
+                f"{first.id} stands in no memory file, but in the archive of {role_label(first.role.name)}. "
+                f"To bring it back: echod restore {first.id}{global_flag(first.role)}"
             )
-    raise _unknown(wanted, place)
+    raise _entry_not_found_error(prefix, scope)
 
 
-def _matching(wanted: str, hits: Iterable[Hit]) -> list[Hit]:
+def _resolve_prefix(prefix: str, candidates: Iterable[AnyMatch]) -> list[AnyMatch]:
     """What may be meant: nothing, one, or several."""
-    named: dict[str, list[Hit]] = {}
-    for hit in hits:
-        named.setdefault(hit.id, []).append(hit)
+    by_id: dict[str, list[AnyMatch]] = {}
+    for candidate in candidates:
+        by_id.setdefault(candidate.id, []).append(candidate)
     try:
-        ids: tuple[str, ...] = (resolve(wanted, named),)
+        ids: tuple[str, ...] = (resolve_id(prefix, by_id),)
     except UnknownEntryError:
         return []
     except AmbiguousEntryError as error:
         ids = error.candidates
-    return [hit for identity in ids for hit in named[identity]]
+    return [hit for identity in ids for hit in by_id[identity]]
 
 
-def _chosen(wanted: str, hits: Sequence[Hit]) -> Hit:
-    if len(hits) == 1:
-        return hits[0]
-    lines: list[str] = [_candidate(hit) for hit in hits[:_MOST_CANDIDATES]]
-    if len(hits) > _MOST_CANDIDATES:
-        lines.append(f"  and {len(hits) - _MOST_CANDIDATES} more")
-    what = f"{plain(wanted)} could be {len(hits)} entries"
+def _choose_match(prefix: str, matches: Sequence[AnyMatch]) -> AnyMatch:
+    if len(matches) == 1:
+        return matches[0]
+    lines: list[str] = [_match_line(hit) for hit in matches[:_MAX_CANDIDATES]]
+    if len(matches) > _MAX_CANDIDATES:
+        lines.append(f"  and {len(matches) - _MAX_CANDIDATES} more")
+    heading = f"{sanitize(prefix)} could be {len(matches)} entries"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        says = "\n".join([f"{what}; give more digits of the id, or name the project.", *lines])
-        raise UsageError(says)
-    click.echo("\n".join([f"{what}:", *(f"{n:>3}{line}" for n, line in enumerate(lines, 1))]))
+        message = "\n".join([f"{heading}; give more digits of the id, or name the project.", *lines])
+        raise UsageError(message)
+    click.echo("\n".join([f"{heading}:", *(f"{n:>3}{line}" for n, line in enumerate(lines, 1))]))
     while True:
         number: int = click.prompt("Which one", type=int)
-        if 1 <= number <= min(len(hits), _MOST_CANDIDATES):
-            return hits[number - 1]
+        if 1 <= number <= min(len(matches), _MAX_CANDIDATES):
+            return matches[number - 1]
 
 
-def _candidate(hit: Found | Archived) -> str:
-    title = textwrap.shorten(plain(hit.title) or "(untitled)", 44, placeholder="...")
-    return f"  {hit.id}  {called(hit.role.name)}: {title}  {fitted(hit.role.store.key, 40)}"
+def _match_line(match: MemoryMatch | ArchiveMatch) -> str:
+    title = textwrap.shorten(sanitize(match.title) or "(untitled)", 44, placeholder="...")
+    return f"  {match.id}  {role_label(match.role.name)}: {title}  {fit_path(match.role.store.key, 40)}"
 
 
-def _title(block: Block) -> str:
+def _block_title(block: Block) -> str:
     return block.entry.title if block.entry else block.text.strip().partition("\n")[0]
 
 
-def _unknown(wanted: str, place: Place) -> UsageError:
-    every = "echod show --global" if isinstance(place, Commons) else "echod show"
-    return UsageError(f"No entry has an id that begins with {plain(wanted)!r}; `{every}` lists the entries.")
+def _entry_not_found_error(prefix: str, scope: EntryScope) -> UsageError:
+    command = "echod show --global" if isinstance(scope, GlobalScope) else "echod show"
+    return UsageError(f"No entry has an id that begins with {sanitize(prefix)!r}; `{command}` lists the entries.")

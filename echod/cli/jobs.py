@@ -6,54 +6,54 @@ from collections.abc import Iterator
 
 import click
 
-from echod.cli.shell import Shell
-from echod.cli.text import WIDTH, fitted, moment, paragraph
-from echod.contract.commands import JobReport, JobsReport
+from echod.cli.shell import CommandContext
+from echod.cli.text import WIDTH, fit_path, format_timestamp, wrap
+from echod.contract.commands import JobInfo, JobsReport
 from echod.contract.status import to_json
 from echod.state.job import Job, JobState
 
-_INTERRUPTED = "interrupted"
+_INTERRUPTED_STATE = "interrupted"
 
 
-def list_jobs(shell: Shell, limit: int, *, as_json: bool) -> None:
+def list_jobs(context: CommandContext, limit: int, *, as_json: bool) -> None:
     """Print the newest jobs, the newest first."""
     from echod.state.database import Database
     from echod.state.job_rows import QueueView
 
-    database = Database.open_reading(shell.paths.database)
+    database = Database.open_readonly(context.paths.database)
     if database is None:
         jobs: tuple[Job, ...] = ()
     else:
         with database:
-            jobs = QueueView(database).jobs(limit=limit)
-    shown = tuple(map(_report, jobs))
+            jobs = QueueView(database).list_jobs(limit=limit)
+    shown = tuple(map(_job_report, jobs))
     if as_json:
         click.echo(to_json(JobsReport(shown)))
     elif shown:
-        click.echo("\n".join(line for job in shown for line in _lines(job, shell.now())))
+        click.echo("\n".join(line for job in shown for line in _job_lines(job, context.now())))
     else:
         click.echo("There are no jobs yet.")
 
 
-def retry_job(shell: Shell, number: int) -> None:
+def retry_job(context: CommandContext, job_id: int) -> None:
     """Queue a job again, and wake the service for it."""
-    from echod.app.services import furnish
-    from echod.cli.wake import wake_daemon
+    from echod.app.services import open_services
+    from echod.cli.wake import notify_daemon
 
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        goes_on = house.queue.retry(number, shell.now())
-    wake_daemon(shell)
-    as_other = "" if goes_on == number else f" as job {goes_on}"
-    shell.say(f"Job {number} is queued again{as_other}.")
+    with open_services(context.paths, context.settings, context.environ, context.now) as services:
+        new_id = services.queue.retry(job_id, context.now())
+    notify_daemon(context)
+    new_id_text = "" if new_id == job_id else f" as job {new_id}"
+    context.print_info(f"Job {job_id} is queued again{new_id_text}.")
 
 
-def _report(job: Job) -> JobReport:
-    return JobReport(
+def _job_report(job: Job) -> JobInfo:
+    return JobInfo(
         job=job.id,
         kind=job.kind.value,
         store=job.store,
         role=job.role,
-        state=_INTERRUPTED if _interrupted(job) else job.state.value,
+        state=_INTERRUPTED_STATE if _is_interrupted(job) else job.state.value,
         attempts=job.attempts,
         reason=job.reason,
         result=job.result,
@@ -64,18 +64,18 @@ def _report(job: Job) -> JobReport:
     )
 
 
-def _interrupted(job: Job) -> bool:
+def _is_interrupted(job: Job) -> bool:
     """Whether the process that did it is gone without a word, and no other has taken it back yet."""
     if job.state is not JobState.RUNNING or job.worker is None:
         return False
-    from echod.app.context import still_runs
+    from echod.app.context import process_is_alive
 
-    return not still_runs(job.worker)
+    return not process_is_alive(job.worker)
 
 
-def _lines(job: JobReport, now: float) -> Iterator[str]:
-    at = moment(job.finished_at or job.started_at or job.queued_at, now)
+def _job_lines(job: JobInfo, now: float) -> Iterator[str]:
+    at = format_timestamp(job.finished_at or job.started_at or job.queued_at, now)
     yield f"{job.job:>5}  {job.state:<12}{at:<17} {job.kind} {job.role}".rstrip()
-    yield f"       {fitted(job.store, WIDTH - 7)}"
+    yield f"       {fit_path(job.store, WIDTH - 7)}"
     if said := job.result or job.reason:
-        yield paragraph(said, indent=" " * 7)
+        yield wrap(said, indent=" " * 7)

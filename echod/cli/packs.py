@@ -6,33 +6,33 @@ from collections.abc import Sequence
 
 import click
 
-from echod.app.context import look_out
-from echod.cli.by_hand import stores_meant
-from echod.cli.packs_text import listed, stands
-from echod.cli.shell import Shell
-from echod.cli.text import paragraph, plain
+from echod.app.context import open_read_context
+from echod.cli.by_hand import select_stores
+from echod.cli.packs_text import pack_list_lines, pack_status_lines
+from echod.cli.shell import CommandContext
+from echod.cli.text import sanitize, wrap
 from echod.contract.commands import PacksReport
 from echod.contract.status import to_json
-from echod.packs.check import Inventory, take_inventory
+from echod.packs.check import PackCheckResult, check_packs
 from echod.status.packs import pack_info
 
 
-def list_packs(shell: Shell, *, as_json: bool) -> None:
+def list_packs(context: CommandContext, *, as_json: bool) -> None:
     """Print every pack, installed or not."""
-    inventory, _ = look(shell)
+    inventory, _ = read_pack_inventory(context)
     report = PacksReport(tuple(map(pack_info, inventory.packs)), inventory.registry_problems + inventory.store_problems)
     if as_json:
         click.echo(to_json(report))
         return
     click.echo("Available doc packs:")
     for info in report.packs:
-        click.echo("\n".join(listed(info)))
-    _say_problems(report.problems)
+        click.echo("\n".join(pack_list_lines(info)))
+    _print_problems(report.problems)
 
 
-def show_status(shell: Shell, *, as_json: bool) -> None:
+def show_pack_status(context: CommandContext, *, as_json: bool) -> None:
     """Print how the installed packs are."""
-    inventory, days = look(shell)
+    inventory, stale_after_days = read_pack_inventory(context)
     report = PacksReport(tuple(map(pack_info, inventory.installed)), inventory.store_problems)
     if as_json:
         click.echo(to_json(report))
@@ -42,19 +42,21 @@ def show_status(shell: Shell, *, as_json: bool) -> None:
     else:
         click.echo("Doc pack status:")
         for info in report.packs:
-            click.echo("\n".join(stands(info, days)))
-    _say_problems(report.problems)
+            click.echo("\n".join(pack_status_lines(info, stale_after_days)))
+    _print_problems(report.problems)
 
 
-def look(shell: Shell) -> tuple[Inventory, int]:
+def read_pack_inventory(context: CommandContext) -> tuple[PackCheckResult, int]:
     """Everything, and after how many days a pack is stale."""
-    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        here = stores_meant(shell, None) or ()
-        projects = (*lookout.roster().projects, *(store.project for store in here))
-        days = lookout.staleness_days(projects)
-        return take_inventory(lookout.packs, lookout.packs.installed(), shell.now(), days), days
+    with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
+        current_stores = select_stores(context, None) or ()
+        projects = (*read_context.discover_stores().projects, *(store.project for store in current_stores))
+        stale_after_days = read_context.staleness_days(projects)
+        return check_packs(
+            read_context.pack_locations, read_context.pack_locations.read_installed(), context.now(), stale_after_days
+        ), stale_after_days
 
 
-def _say_problems(problems: Sequence[str]) -> None:
+def _print_problems(problems: Sequence[str]) -> None:
     for problem in problems:
-        click.echo(paragraph(plain(problem), indent="! "))
+        click.echo(wrap(sanitize(problem), indent="! "))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_RED, _GREEN, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
+_RED, _GREEN, _YELLOW, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
 _COLOURS: Final = (
     (re.compile(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
@@ -18,8 +18,8 @@ _COLOURS: Final = (
 )
 
 
-def painted(screen: str) -> str:
+def colorize(screen: str) -> str:
     """A screen with its marks in colour; widths stay what they are."""
     for pattern, colour in _COLOURS:
-        screen = pattern.sub(rf"\g<1>{colour}\g<2>{_PLAIN}", screen)
+        screen = pattern.sub(rf"\g<1>{colour}\g<2>{_RESET}", screen)
     return screen

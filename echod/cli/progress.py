@@ -6,36 +6,36 @@ import time
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from echod.cli.text import WIDTH, plain
+from echod.cli.text import WIDTH, sanitize
 
-_FIRST_SECONDS: Final = 0.3
-_BETWEEN_SECONDS: Final = 0.1
-_CLEAR: Final = "\r\x1b[K"
+_INITIAL_DELAY_SECONDS: Final = 0.3
+_UPDATE_INTERVAL_SECONDS: Final = 0.1
+_CLEAR_LINE: Final = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """A line that is written again and again; nothing at all where `terminal` is None or the work is short."""
 
     def __init__(self, terminal: TextIO | None) -> None:
         self._terminal = terminal
-        self._next = time.monotonic() + _FIRST_SECONDS
-        self._shown = False
+        self._next_update = time.monotonic() + _INITIAL_DELAY_SECONDS
+        self._is_shown = False
 
     def show(self, text: str) -> None:
         """Say how far it is; not too often, since a terminal takes longer than what it tells of."""
-        if self._terminal is None or time.monotonic() < self._next:
+        if self._terminal is None or time.monotonic() < self._next_update:
             return
-        self._next = time.monotonic() + _BETWEEN_SECONDS
-        self._shown = True
-        self._terminal.write(f"{_CLEAR}{plain(text)[: WIDTH - 1]}")
+        self._next_update = time.monotonic() + _UPDATE_INTERVAL_SECONDS
+        self._is_shown = True
+        self._terminal.write(f"{_CLEAR_LINE}{sanitize(text)[: WIDTH - 1]}")
         self._terminal.flush()
 
     def clear(self) -> None:
         """Take the line away, before something else is printed."""
-        if self._terminal is not None and self._shown:
-            self._shown = False
-            self._next = time.monotonic()
-            self._terminal.write(_CLEAR)
+        if self._terminal is not None and self._is_shown:
+            self._is_shown = False
+            self._next_update = time.monotonic()
+            self._terminal.write(_CLEAR_LINE)
             self._terminal.flush()
 
     def __enter__(self) -> Self:

@@ -8,57 +8,64 @@ from pathlib import Path
 
 import click
 
-from echod.cli.shell import Shell
-from echod.cli.text import count, paragraph, short_path
+from echod.cli.shell import CommandContext
+from echod.cli.text import pluralize, short_path, wrap
 from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import to_json
-from echod.projects.registry import Projects, expand
+from echod.projects.registry import ProjectRegistry, expand_globs
 
 
-def add(shell: Shell, path: Path) -> None:
+def add_project(context: CommandContext, path: Path) -> None:
     """Register a project, and say what is in it and what its first maintenance will do."""
-    from echod.app.context import look_out
-    from echod.cli.preview import preview
-    from echod.cli.status import daemon_liveness
-    from echod.cli.status_text import findings_waiting
-    from echod.cli.wake import wake_daemon
-    from echod.clock import local_day
-    from echod.service.paths import how_to_start
+    from echod.app.context import open_read_context
+    from echod.cli.preview import first_prune_lines
+    from echod.cli.status import check_liveness
+    from echod.cli.status_text import findings_count_text
+    from echod.cli.wake import notify_daemon
+    from echod.clock import local_date
+    from echod.service.paths import start_hint
     from echod.store import layout
     from echod.store.layout import Role
 
-    project = shell.project(path)
-    shell.paths.create()
-    new = _projects(shell).add(project)
-    wake_daemon(shell)
-    shown = short_path(str(project))
-    shell.say(f"{shown} is maintained from now on." if new else f"{shown} was registered already.")
-    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        for store in shell.stores(project):
-            info = lookout.survey.of(store, layout.list_roles(store), lookout.line_limit(project), None)
+    project = context.find_project(path)
+    context.paths.create_directories()
+    is_new = _project_registry(context).add(project)
+    notify_daemon(context)
+    short_root = short_path(str(project))
+    context.print_info(
+        f"{short_root} is maintained from now on." if is_new else f"{short_root} was registered already."
+    )
+    with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
+        for store in context.list_stores(project):
+            info = read_context.store_inspector.inspect(
+                store, layout.list_roles(store), read_context.line_limit(project), None
+            )
             if info.problem:
-                click.echo(paragraph(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
+                click.echo(wrap(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue
-            roles = count(len(info.roles), "role")
-            shell.say(f"  {store.root.relative_to(project)}: {roles}, {findings_waiting(info.roles)}")
+            roles = pluralize(len(info.roles), "role")
+            context.print_info(f"  {store.root.relative_to(project)}: {roles}, {findings_count_text(info.roles)}")
             for role in info.roles:
-                for line in preview(lookout, Role(store, role.name), role, local_day(shell.now())):
-                    shell.say(line)
-        command = f"echod prune {shlex.quote(str(project))} --dry-run"
-        shell.say(f"Every entry that is to leave, and why: {command}")
-    if not daemon_liveness(shell).answers:
-        once = f"echod run --once {shlex.quote(str(project))}"
-        shell.say(f"No service runs. To start it: {how_to_start(sys.platform, shell.environ)}; or do it now: {once}")
+                for line in first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now())):
+                    context.print_info(line)
+        dry_run_command = f"echod prune {shlex.quote(str(project))} --dry-run"
+        context.print_info(f"Every entry that is to leave, and why: {dry_run_command}")
+    if not check_liveness(context).is_answering:
+        run_once_command = f"echod run --once {shlex.quote(str(project))}"
+        context.print_info(
+            f"No service runs. To start it: {start_hint(sys.platform, context.environ)}; "
+            f"or do it now: {run_once_command}"
+        )
 
 
-def list_projects(shell: Shell, *, as_json: bool) -> None:
+def list_projects(context: CommandContext, *, as_json: bool) -> None:
     """Print every project, registered or matched by the settings."""
-    projects = _projects(shell)
-    listing, pauses = projects.listed(), projects.pauses()
+    projects = _project_registry(context)
+    listing, pauses = projects.list_projects(), projects.pauses()
     registered = {project.root: project.missing for project in listing.projects}
-    matched = {root: False for root in expand(shell.settings.projects) if root not in registered}
+    matched = {root: False for root in expand_globs(context.settings.projects) if root not in registered}
     infos = tuple(
-        ProjectInfo(str(root), registered=root in registered, missing=missing, paused=pauses.hold(root))
+        ProjectInfo(str(root), registered=root in registered, missing=missing, paused=pauses.covers(root))
         for root, missing in (*registered.items(), *matched.items())
     )
     if as_json:
@@ -70,42 +77,42 @@ def list_projects(shell: Shell, *, as_json: bool) -> None:
             "paused" if info.paused else "",
             "" if info.registered else "from the settings",
         ]
-        said = ", ".join(mark for mark in marks if mark)
-        click.echo(f"{short_path(info.path)}{f'  ({said})' if said else ''}")
+        marks_text = ", ".join(mark for mark in marks if mark)
+        click.echo(f"{short_path(info.path)}{f'  ({marks_text})' if marks_text else ''}")
     for warning in listing.warnings:
         click.echo(f"! {warning}", err=True)
     if not infos:
         click.echo("No project is registered; add one with: echod add PATH")
 
 
-def pause(shell: Shell, path: Path | None) -> None:
+def pause_project(context: CommandContext, path: Path | None) -> None:
     """Hold the jobs of a project, or of all, and let the daemon say so."""
-    from echod.cli.wake import wake_daemon
+    from echod.cli.wake import notify_daemon
 
-    root = None if path is None else shell.project(path)
-    shell.paths.create()
-    held = _projects(shell).pause(root)
-    wake_daemon(shell)
+    root = None if path is None else context.find_project(path)
+    context.paths.create_directories()
+    newly_paused = _project_registry(context).pause(root)
+    notify_daemon(context)
     name = "Everything" if root is None else short_path(str(root))
-    shell.say(f"{name} is paused until `echod resume`." if held else f"{name} was paused already.")
+    context.print_info(f"{name} is paused until `echod resume`." if newly_paused else f"{name} was paused already.")
 
 
-def resume(shell: Shell, path: Path | None) -> None:
+def resume_project(context: CommandContext, path: Path | None) -> None:
     """End a pause, and let the daemon go on at once."""
-    from echod.app.services import furnish
-    from echod.cli.wake import wake_daemon
+    from echod.app.services import open_services
+    from echod.cli.wake import notify_daemon
 
-    root = None if path is None else shell.project(path)
-    if not _projects(shell).resume(root):
-        shell.say("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
+    root = None if path is None else context.find_project(path)
+    if not _project_registry(context).resume(root):
+        context.print_info("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
         return
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        roster = house.lookout.roster()
-        for store in roster.stores if root is None else roster.stores_in(root):
-            house.queue.wake_deferred(store.key, shell.now())
-    wake_daemon(shell)
-    shell.say("Work goes on." if root is None else f"Work on {short_path(str(root))} goes on.")
+    with open_services(context.paths, context.settings, context.environ, context.now) as services:
+        discovered = services.read_context.discover_stores()
+        for store in discovered.stores if root is None else discovered.stores_in(root):
+            services.queue.wake_deferred(store.key, context.now())
+    notify_daemon(context)
+    context.print_info("Work goes on." if root is None else f"Work on {short_path(str(root))} goes on.")
 
 
-def _projects(shell: Shell) -> Projects:
-    return Projects(shell.paths.projects)
+def _project_registry(context: CommandContext) -> ProjectRegistry:
+    return ProjectRegistry(context.paths.projects)

@@ -6,102 +6,106 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from echod.app.forget_project import Kept, forget, kept, settle_up, stores_ever
-from echod.app.services import furnish
-from echod.cli.by_hand import agree
-from echod.cli.shell import Shell
-from echod.cli.text import count, paragraph, short_path
-from echod.cli.wake import wake_daemon
-from echod.daemon.main import me
+from echod.app.forget_project import ProjectData, close_commits, delete_project_data, find_project_data, possible_stores
+from echod.app.services import open_services
+from echod.cli.by_hand import confirm
+from echod.cli.shell import CommandContext
+from echod.cli.text import pluralize, short_path, wrap
+from echod.cli.wake import notify_daemon
+from echod.daemon.main import this_process
 from echod.errors import UsageError
 from echod.inbox.spool import Spool
-from echod.projects.registry import Projects, expand
+from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import worker_lock
 from echod.state.database import Database
 
-_LOCK_SECONDS = 30.0
+_LOCK_TIMEOUT_SECONDS = 30.0
 _KIB = 1024
 
 
-def remove(shell: Shell, path: Path, *, purge: bool, dry_run: bool, yes: bool) -> None:
+def remove_project(context: CommandContext, path: Path, *, purge: bool, dry_run: bool, yes: bool) -> None:
     """Take a project off the list, which may be gone from the disk, and forget it if that is wanted.
 
     Raises:
         UsageError: it is not registered, or there is no terminal to ask at.
-        StillFollowedError: it cannot be forgotten yet, since another program may still write; it was not removed.
+        FileStillOpenError: it cannot be forgotten yet, since another program may still write; it was not removed.
     """
-    projects = Projects(shell.paths.projects)
-    root, registered = _meant(shell, projects, path)
-    known = _kept(shell, root) if purge else None
-    if not registered and not known:
-        more = ", and echod keeps nothing of it" if purge else ""
-        raise UsageError(f"{short_path(str(root))} is not registered{more}; `echod projects` lists what is.")
-    if dry_run or known is not None:
-        shell.lay_out("\n".join(_plan(root, known, registered=registered)), needed=dry_run or not yes)
+    projects = ProjectRegistry(context.paths.projects)
+    root, registered = _find_registered(context, projects, path)
+    data = _read_project_data(context, root) if purge else None
+    if not registered and not data:
+        no_data_text = ", and echod keeps nothing of it" if purge else ""
+        raise UsageError(f"{short_path(str(root))} is not registered{no_data_text}; `echod projects` lists what is.")
+    if dry_run or data is not None:
+        context.print_plan("\n".join(_removal_lines(root, data, registered=registered)), always=dry_run or not yes)
     if dry_run:
         return
-    if known and not yes:
-        agree("Forget all that? This cannot be undone.")
-    if known is None:
+    if data and not yes:
+        confirm("Forget all that? This cannot be undone.")
+    if data is None:
         projects.remove(root)
-        _withdraw(shell, root)
+        _withdraw_jobs(context, root)
     else:
-        _purge(shell, projects, root)
-    wake_daemon(shell)
-    gone = " and forgotten" if known is not None else ""
-    shell.say(paragraph(f"{short_path(str(root))} is not maintained any more{gone}. Its memory stays as it is."))
-    if root in expand(shell.settings.projects):
-        shell.say(paragraph("But `projects` in the settings matches it, so it is maintained all the same."))
+        _purge_project(context, projects, root)
+    notify_daemon(context)
+    deleted_text = " and forgotten" if data is not None else ""
+    context.print_info(
+        wrap(f"{short_path(str(root))} is not maintained any more{deleted_text}. Its memory stays as it is.")
+    )
+    if root in expand_globs(context.settings.projects):
+        context.print_info(wrap("But `projects` in the settings matches it, so it is maintained all the same."))
 
 
-def _meant(shell: Shell, projects: Projects, path: Path) -> tuple[Path, bool]:
+def _find_registered(context: CommandContext, projects: ProjectRegistry, path: Path) -> tuple[Path, bool]:
     """The registered project at or above `path`, and True; else `path` itself, and False."""
-    start = Path(os.path.realpath(shell.cwd / path.expanduser()))
+    start = Path(os.path.realpath(context.cwd / path.expanduser()))
     roots = projects.roots()
     found = next((place for place in (start, *start.parents) if place in roots), None)
     return (start, False) if found is None else (found, True)
 
 
-def _kept(shell: Shell, root: Path) -> Kept:
-    database = Database.open_reading(shell.paths.database)
-    spool = Spool(shell.paths.spool)
+def _read_project_data(context: CommandContext, root: Path) -> ProjectData:
+    database = Database.open_readonly(context.paths.database)
+    spool = Spool(context.paths.spool)
     if database is None:
-        return kept(root, shell.paths.journal, None, spool, shell.now)
+        return find_project_data(root, context.paths.journal, None, spool, context.now)
     with database:
-        return kept(root, shell.paths.journal, database, spool, shell.now)
+        return find_project_data(root, context.paths.journal, database, spool, context.now)
 
 
-def _plan(root: Path, known: Kept | None, *, registered: bool) -> Iterator[str]:
+def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) -> Iterator[str]:
     yield short_path(str(root))
     if registered:
         yield "  goes off the list of projects"
-    if known is not None and known.journal_bytes:
-        size = f"{max(1, known.journal_bytes // _KIB)} KiB"
-        changes = count(known.changes, "change")
+    if data is not None and data.journal_bytes:
+        size = f"{max(1, data.journal_bytes // _KIB)} KiB"
+        changes = pluralize(data.commits, "change")
         yield f"  {changes} can be neither listed nor undone any more ({size} of journal go)"
-    if known is not None and known.rows:
-        yield f"  {count(known.rows, 'row')} of the database go: jobs, references, ages, pins"
-    if known is not None and known.events:
-        yield f"  {count(len(known.events), 'report')} of agents that wait are dropped"
+    if data is not None and data.rows:
+        yield f"  {pluralize(data.rows, 'row')} of the database go: jobs, references, ages, pins"
+    if data is not None and data.event_names:
+        yield f"  {pluralize(len(data.event_names), 'report')} of agents that wait are dropped"
     yield "  its memory, archives and settings stay where they are"
 
 
-def _withdraw(shell: Shell, root: Path) -> None:
+def _withdraw_jobs(context: CommandContext, root: Path) -> None:
     """Let nothing be done there that was queued before."""
-    if not shell.paths.database.exists():
+    if not context.paths.database.exists():
         return
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        for store in stores_ever(root):
-            house.queue.withdraw(store.key, shell.now(), "the project is not maintained any more")
+    with open_services(context.paths, context.settings, context.environ, context.now) as services:
+        for store in possible_stores(root):
+            services.queue.withdraw(store.key, context.now(), "the project is not maintained any more")
 
 
-def _purge(shell: Shell, projects: Projects, root: Path) -> None:
+def _purge_project(context: CommandContext, projects: ProjectRegistry, root: Path) -> None:
     with (
-        furnish(shell.paths, shell.settings, shell.environ, shell.now) as house,
+        open_services(context.paths, context.settings, context.environ, context.now) as services,
         # As the one worker, so that the service begins nothing there meanwhile.
-        worker_lock(shell.paths.worker_lock, me(), _LOCK_SECONDS),
+        worker_lock(context.paths.worker_lock, this_process(), _LOCK_TIMEOUT_SECONDS),
     ):
-        settle_up(root, shell.paths.journal, shell.now)
+        close_commits(root, context.paths.journal, context.now)
         projects.remove(root)
-        wake_daemon(shell)
-        forget(root, shell.paths.journal, house.opened.database, house.lookout.spool)
+        notify_daemon(context)
+        delete_project_data(
+            root, context.paths.journal, services.checked_database.database, services.read_context.spool
+        )

@@ -11,64 +11,64 @@ from typing import NoReturn
 import click
 
 from echod import __version__
-from echod.cli.shell import Shell
-from echod.cli.text import paragraph, short_path
-from echod.service.base import Recorded, Service, record
-from echod.service.choose import service_for
+from echod.cli.shell import CommandContext
+from echod.cli.text import short_path, wrap
+from echod.service.base import Service, ServiceConfig, build_service_config
+from echod.service.choose import create_service
 
 
-def install(shell: Shell, *, force: bool, dry_run: bool) -> None:
+def install_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Install, enable and start the service, and see that it answers."""
-    recorded = _recorded(shell)
+    service_config = _service_config(context)
     if not dry_run:
-        _ = shell.settings  # settings that cannot be used are told here, not by a service that does not come up
-        _say(shell, _service(shell).install(recorded, force=force))
+        _ = context.settings  # settings that cannot be used are told here, not by a service that does not come up
+        _print_sentences(context, _open_service(context).install(service_config, force=force))
         return
-    standing = _service(shell).standing(recorded)
-    verb = "is up to date" if standing.current else "would be replaced" if standing.installed else "would be written"
-    click.echo(f"{short_path(str(standing.file))} {verb}; it would run: {' '.join(recorded.command)}")
+    state = _open_service(context).read_state(service_config)
+    verb = "is up to date" if state.up_to_date else "would be replaced" if state.installed else "would be written"
+    click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(service_config.command)}")
 
 
-def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
+def uninstall_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Stop the service and remove what `install` made."""
     if not dry_run:
-        _say(shell, _service(shell).uninstall(force=force))
+        _print_sentences(context, _open_service(context).uninstall(force=force))
         return
-    standing = _service(shell).standing(_recorded(shell))
-    verb = "would be removed and the service stopped" if standing.installed else "is not there; nothing to do"
-    click.echo(f"{short_path(str(standing.file))} {verb}.")
+    state = _open_service(context).read_state(_service_config(context))
+    verb = "would be removed and the service stopped" if state.installed else "is not there; nothing to do"
+    click.echo(f"{short_path(str(state.file))} {verb}.")
 
 
-def start(shell: Shell) -> None:
+def start_service(context: CommandContext) -> None:
     """Start the installed service."""
-    _say(shell, _service(shell).start())
+    _print_sentences(context, _open_service(context).start())
 
 
-def stop(shell: Shell) -> None:
+def stop_service(context: CommandContext) -> None:
     """Stop it until the next login."""
-    _say(shell, _service(shell).stop())
+    _print_sentences(context, _open_service(context).stop())
 
 
-def restart(shell: Shell) -> None:
+def restart_service(context: CommandContext) -> None:
     """Stop and start it."""
-    _say(shell, _service(shell).restart())
+    _print_sentences(context, _open_service(context).restart())
 
 
-def logs(shell: Shell, lines: int, *, follow: bool) -> NoReturn:
+def show_service_logs(context: CommandContext, lines: int, *, follow: bool) -> NoReturn:
     """Become the program that shows the log."""
-    command = _service(shell).logs_command(lines=lines, follow=follow)
+    command = _open_service(context).logs_command(lines=lines, follow=follow)
     sys.stdout.flush()
     os.execvp(command[0], command)  # noqa: S606  (a fixed command of the platform's supervisor)
 
 
-def _service(shell: Shell) -> Service:
-    return service_for(sys.platform, shell.paths, __version__, shell.environ)
+def _open_service(context: CommandContext) -> Service:
+    return create_service(sys.platform, context.paths, __version__, context.environ)
 
 
-def _recorded(shell: Shell) -> Recorded:
-    return record(Path(sys.executable), shell.environ)
+def _service_config(context: CommandContext) -> ServiceConfig:
+    return build_service_config(Path(sys.executable), context.environ)
 
 
-def _say(shell: Shell, sentences: Iterable[str]) -> None:
+def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        shell.say(paragraph(sentence))
+        context.print_info(wrap(sentence))

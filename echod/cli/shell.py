@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from echod import paths
-from echod.cli.progress import Progress
+from echod.cli.progress import ProgressLine
 from echod.errors import UsageError
-from echod.log import configure_before_first_line
-from echod.paths import is_text, not_text
-from echod.settings.values import Settings, nothing_is_set
+from echod.log import configure_lazily
+from echod.paths import is_utf8, not_utf8_message
+from echod.settings.values import Settings, all_defaults
 from echod.store import layout
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shell:
+class CommandContext:
     """The process environment, the working directory and how much is said, read once at the door."""
 
     environ: Mapping[str, str]
@@ -32,7 +32,7 @@ class Shell:
     quiet: bool = False
 
     @classmethod
-    def here(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
+    def from_process(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
         """This process's environment and directory; `config` is a settings file that was named with the command."""
         cwd = Path.cwd()
         environ = dict(os.environ)
@@ -45,13 +45,13 @@ class Shell:
     @cached_property
     def paths(self) -> paths.Paths:
         """Where echod's own files live."""
-        return paths.from_environment(self.environ)
+        return paths.paths_from_environment(self.environ)
 
     @cached_property
     def settings(self) -> Settings:
         """The settings; unknown variables and a file that others can change are said on standard error."""
-        self._log_to_file()
-        for warning in self._doubts():
+        self._configure_log_file()
+        for warning in self._settings_warnings():
             if not self.quiet:
                 sys.stderr.write(f"echod: {warning}\n")
         return self.load_settings()
@@ -62,21 +62,21 @@ class Shell:
         Raises:
             ConfigurationError: they cannot be used; the sentence names every wrong key.
         """
-        if nothing_is_set(self.paths.config_file, self.environ):
+        if all_defaults(self.paths.config_file, self.environ):
             return Settings()
         from echod.settings import loader
 
-        return loader.load(self.paths.config_file, self.environ)
+        return loader.load_settings(self.paths.config_file, self.environ)
 
-    def _doubts(self) -> tuple[str, ...]:
-        if nothing_is_set(self.paths.config_file, self.environ):
+    def _settings_warnings(self) -> tuple[str, ...]:
+        if all_defaults(self.paths.config_file, self.environ):
             return ()
         from echod.settings import loader
 
         file = self.paths.config_file
-        return (*loader.unknown_variables(self.environ), *loader.untrusted_file(file, os.getuid()))
+        return (*loader.unknown_variable_warnings(self.environ), *loader.insecure_file_warnings(file, os.getuid()))
 
-    def _log_to_file(self) -> None:
+    def _configure_log_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""
 
         def configure() -> None:
@@ -84,36 +84,36 @@ class Shell:
 
             log_setup.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
 
-        configure_before_first_line(configure)
+        configure_lazily(configure)
 
-    def say(self, text: str) -> None:
+    def print_info(self, text: str) -> None:
         """Print what was done, for a person; what was asked for (a list, a plan) is printed in any case."""
         if not self.quiet:
             print(text, flush=True)
 
-    def lay_out(self, text: str, *, needed: bool) -> None:
-        """Print what would be done; `needed` says that a person asked for it, or is about to be asked about it."""
-        if needed or not self.quiet:
+    def print_plan(self, text: str, *, always: bool) -> None:
+        """Print what would be done; `always` says that a person asked for it, or is about to be asked about it."""
+        if always or not self.quiet:
             print(text, flush=True)
 
-    def painted(self, screen: str) -> str:
+    def colored(self, text: str) -> str:
         """The screen with colours, if it goes to a terminal that has them and nobody said NO_COLOR."""
         if not sys.stdout.isatty() or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") == "dumb":
-            return screen
-        from echod.cli.paint import painted
+            return text
+        from echod.cli.paint import colorize
 
-        return painted(screen)
+        return colorize(text)
 
-    def progress(self) -> Progress:
+    def progress_line(self) -> ProgressLine:
         """Where long work says how far it is: on a terminal, unless the person wants it quiet."""
-        told = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
-        return Progress(sys.stderr if told else None)
+        enabled = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
+        return ProgressLine(sys.stderr if enabled else None)
 
     def now(self) -> float:
         """Unix seconds."""
         return time.time()
 
-    def project(self, path: Path) -> Path:
+    def find_project(self, path: Path) -> Path:
         """The project that `path` means: the nearest directory at or above it that has a store.
 
         Raises:
@@ -123,17 +123,17 @@ class Shell:
         if not start.exists():
             raise UsageError(f"{start} does not exist.")
         for candidate in (start, *start.parents):
-            if self.stores(candidate):
-                if not is_text(candidate):
-                    raise UsageError(not_text(candidate))
+            if self.list_stores(candidate):
+                if not is_utf8(candidate):
+                    raise UsageError(not_utf8_message(candidate))
                 return candidate
-        wanted = " or ".join(str(below) for below in layout.STORE_DIRS)
+        store_dirs = " or ".join(str(below) for below in layout.STORE_DIRS)
         raise UsageError(
-            f"{start} has no memory: neither it nor a directory above it holds {wanted}. "
+            f"{start} has no memory: neither it nor a directory above it holds {store_dirs}. "
             f"Make one with: echod init {start}"
         )
 
-    def stores(self, project: Path) -> tuple[Store, ...]:
+    def list_stores(self, project: Path) -> tuple[Store, ...]:
         """The stores of a project. The global store's home in Claude Code's own directory is none."""
-        own = layout.project_root(paths.claude_home(self.environ))
-        return tuple(store for store in layout.stores_of(project) if store.root.parent != own)
+        claude_root = layout.project_root(paths.claude_home(self.environ))
+        return tuple(store for store in layout.find_stores(project) if store.root.parent != claude_root)

@@ -11,7 +11,7 @@ WIDTH = 80
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
-def paragraph(text: str, *, indent: str = "", hang: str | None = None) -> str:
+def wrap(text: str, *, indent: str = "", hang: str | None = None) -> str:
     """`text` wrapped to the screen; `indent` starts the first line, `hang` (default: as wide) the others."""
     return textwrap.fill(
         " ".join(text.split()),
@@ -23,12 +23,12 @@ def paragraph(text: str, *, indent: str = "", hang: str | None = None) -> str:
     )
 
 
-def plain(text: str) -> str:
+def sanitize(text: str) -> str:
     """Text that others wrote, fit for a terminal: no control characters, which could hide or fake what is shown."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time as one would say it: `3 s`, `12 min`, `2 h 5 min`, `4 days`."""
     whole = max(0, round(seconds))
     if whole < _MINUTE:
@@ -41,7 +41,7 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY} days"
 
 
-def moment(at: float, now: float) -> str:
+def format_timestamp(at: float, now: float) -> str:
     """A moment in local time: `14:05` today, else with the date."""
     local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
     return local.strftime("%H:%M" if local.date() == today.date() else "%Y-%m-%d %H:%M")
@@ -53,17 +53,17 @@ def short_path(path: str) -> str:
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
-def fitted(path: str, width: int) -> str:
+def fit_path(path: str, width: int) -> str:
     """A path that takes at most `width` columns: `~` for the home directory, and its end rather than its start."""
     short = short_path(path)
     return short if len(short) <= width else "..." + short[3 - width :]
 
 
-def called(role: str) -> str:
+def role_label(role: str) -> str:
     """What a role is called: the global memory has no name of its own."""
     return role or "the global memory"
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
+def pluralize(number: int, noun: str, plural: str | None = None) -> str:
     """`1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

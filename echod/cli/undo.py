@@ -10,168 +10,178 @@ from typing import NamedTuple
 
 import click
 
-from echod.app.context import look_out
-from echod.app.services import House, furnish
-from echod.cli.asked import Asked, carry_out
-from echod.cli.by_hand import agree, gate_of, held, may_write, stores_meant
-from echod.cli.shell import Shell
-from echod.cli.text import moment, paragraph, plain, short_path
-from echod.cli.wake import wake_daemon
-from echod.clock import local_day
+from echod.app.context import open_read_context
+from echod.app.services import Services, open_services
+from echod.cli.asked import ManualJob, run_manual_job
+from echod.cli.by_hand import build_manual_gate, confirm, require_write_mode, select_stores, workflow_running_error
+from echod.cli.shell import CommandContext
+from echod.cli.text import format_timestamp, sanitize, short_path, wrap
+from echod.cli.wake import notify_daemon
+from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.entry_facts import pin_what_came_back
+from echod.inspection.entry_facts import pin_restored
 from echod.memory.model import Block
-from echod.packs.manifests import agree as agree_manifests
+from echod.packs.manifests import sync_manifests
 from echod.state.job import Job, JobKind
-from echod.store.changes import Gate
-from echod.store.layout import commons_of, packs_store
-from echod.store.reader import Done
-from echod.store.undo import Preview
+from echod.store.changes import CommitGate
+from echod.store.layout import global_root, packs_store
+from echod.store.reader import CommitInfo
+from echod.store.undo import UndoPreview
 
-_SHOWN_CHANGES = 12
-_DIGITS = 18
+_MAX_SHOWN_CHANGES = 12
+_MAX_JOB_ID_DIGITS = 18
 """A number that has more is no job's: the database cannot count so far."""
 
-_MANIFEST = "  change no memory file; the pack's manifest becomes what it was"
+_MANIFEST_ONLY_LINE = "  change no memory file; the pack's manifest becomes what it was"
 
 
-class _Plan(NamedTuple):
+class _UndoPlan(NamedTuple):
     """What is to be taken back: the newest of the job's commits stands for the job."""
 
     job: int
-    newest: Done
-    previews: tuple[Preview, ...]
+    newest_commit: CommitInfo
+    previews: tuple[UndoPreview, ...]
 
     @property
     def project(self) -> Path:
-        return self.newest.store.project
+        return self.newest_commit.store.project
 
     @property
     def is_global(self) -> bool:
         """Whether it is about the global store, which belongs to no project, so that no workflow holds it."""
-        return commons_of(self.newest.store) is not None
+        return global_root(self.newest_commit.store) is not None
 
     @property
-    def is_of_a_pack(self) -> bool:
+    def is_pack(self) -> bool:
         """Whether it is about a doc pack, whose manifest follows what is done to it."""
-        return self.is_global and self.newest.store == packs_store(self.project)
+        return self.is_global and self.newest_commit.store == packs_store(self.project)
 
 
-def job_and_path(words: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
+def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
     """What was typed after `echod undo`: a job (None with `last`) and a project (None: not named).
 
     Raises:
         UsageError: it makes no sense.
     """
-    rest = list(words)
+    remaining = list(arguments)
     job = None
     if not last:
-        if not rest:
+        if not remaining:
             raise UsageError("Which job? Name its number (`echod log` lists them), or say --last.")
-        number = rest.pop(0)
-        if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
-            raise UsageError(f"{plain(number)} is not a job's number; `echod log` lists them, --last is the newest.")
-        job = int(number)
-    if len(rest) > 1 or (last and rest and rest[0].isdigit() and not Path(rest[0]).exists()):
+        job_text = remaining.pop(0)
+        if not (job_text.isascii() and job_text.isdigit() and len(job_text) <= _MAX_JOB_ID_DIGITS):
+            raise UsageError(
+                f"{sanitize(job_text)} is not a job's number; `echod log` lists them, --last is the newest."
+            )
+        job = int(job_text)
+    if len(remaining) > 1 or (last and remaining and remaining[0].isdigit() and not Path(remaining[0]).exists()):
         raise UsageError("Name one job and one project: echod undo JOB [PATH], or echod undo --last [PATH].")
-    return job, Path(rest[0]) if rest else None
+    return job, Path(remaining[0]) if remaining else None
 
 
-def undo(shell: Shell, job: int | None, path: Path | None, *, dry_run: bool, yes: bool, force: bool) -> None:
+def undo_job(
+    context: CommandContext, job: int | None, path: Path | None, *, dry_run: bool, yes: bool, force: bool
+) -> None:
     """Take back job `job`, or the newest one that stands.
 
     Raises:
         UsageError: no such job was done there, or a question cannot be asked.
-        HeldError: a workflow is at work, or the settings forbid to write; nothing was changed.
+        WriteNotAllowedError: a workflow is at work, or the settings forbid to write; nothing was changed.
         EchodError: it cannot be undone, the sentence says why.
     """
-    plan, reason = _prepare(shell, job, path, force=force)
-    shown = "\n".join(_shown(plan, shell.now(), most=sys.maxsize if dry_run else _SHOWN_CHANGES))
-    shell.lay_out(shown, needed=dry_run or not yes)
+    plan, reason = _plan_undo(context, job, path, force=force)
+    text = "\n".join(_undo_plan_lines(plan, context.now(), max_lines=sys.maxsize if dry_run else _MAX_SHOWN_CHANGES))
+    context.print_plan(text, always=dry_run or not yes)
     if dry_run:
         if reason is not None:
-            click.echo(paragraph(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
+            click.echo(wrap(f"It would have to wait, since a workflow is at work: {reason}", hang="  "))
         return
-    may_write(shell)
+    require_write_mode(context)
     if reason is not None:
-        raise held(plan.project, reason)
+        raise workflow_running_error(plan.project, reason)
     if not yes:
-        agree(f"Undo job {plan.job}?")
-    with furnish(shell.paths, shell.settings, shell.environ, shell.now) as house:
-        number = _take_back(shell, house, plan, force=force)
-    wake_daemon(shell)
-    shell.say(f"Undone, as job {number}. To do it again: echod undo {number}")
+        confirm(f"Undo job {plan.job}?")
+    with open_services(context.paths, context.settings, context.environ, context.now) as services:
+        undo_job_id = _run_undo_job(context, services, plan, force=force)
+    notify_daemon(context)
+    context.print_info(f"Undone, as job {undo_job_id}. To do it again: echod undo {undo_job_id}")
 
 
-def _prepare(shell: Shell, job: int | None, path: Path | None, *, force: bool) -> tuple[_Plan, str | None]:
+def _plan_undo(
+    context: CommandContext, job: int | None, path: Path | None, *, force: bool
+) -> tuple[_UndoPlan, str | None]:
     """What is to be done, and why it would have to wait; changes nothing."""
     # A job may be named from anywhere; only where a project is named it must be one of that project's.
-    stores = stores_meant(shell, path) if job is None or path is not None else None
-    with look_out(shell.paths, shell.settings, shell.environ, shell.now) as lookout:
-        known = lookout.reader.history(stores)
-        number = _newest(known) if job is None else job
-        done = next((commit for commit in known if commit.job == number), None)
-        if done is None:
+    stores = select_stores(context, path) if job is None or path is not None else None
+    with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
+        commits = read_context.reader.history(stores)
+        job_id = _newest_undoable_job(commits) if job is None else job
+        newest_commit = next((commit for commit in commits if commit.job == job_id), None)
+        if newest_commit is None:
             if path is None:
-                lookout.reader.preview_undo(number)  # refuses with the reason
-            raise UsageError(f"Job {number} changed nothing in {short_path(str(path))}; `echod log` lists what did.")
-        plan = _Plan(number, done, lookout.reader.preview_undo(number))
-        reason = None if force or plan.is_global else gate_of(shell, lookout.gatekeeper, plan.project)()
+                read_context.reader.preview_undo(job_id)  # refuses with the reason
+            raise UsageError(f"Job {job_id} changed nothing in {short_path(str(path))}; `echod log` lists what did.")
+        plan = _UndoPlan(job_id, newest_commit, read_context.reader.preview_undo(job_id))
+        reason = (
+            None if force or plan.is_global else build_manual_gate(context, read_context.project_gate, plan.project)()
+        )
         return plan, reason
 
 
-def _newest(known: Iterable[Done]) -> int:
+def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
     """The newest job that stands; what an undo did is no job to be undone unnamed."""
-    for done in known:
-        if done.job is not None and done.undone_by is None and done.kind != JobKind.UNDO:
-            return done.job
+    for commit in commits:
+        if commit.job is not None and commit.undone_by is None and commit.kind != JobKind.UNDO:
+            return commit.job
     raise UsageError("There is no job that could be undone here; `echod log` lists what was done.")
 
 
-def _take_back(shell: Shell, house: House, plan: _Plan, *, force: bool) -> int:
+def _run_undo_job(context: CommandContext, services: Services, plan: _UndoPlan, *, force: bool) -> int:
     """Do it, as a job of its own; its number."""
 
-    def work(job: Job, gate: Gate) -> str:
-        undone = house.engine.undo(plan.job, by=job.id, gate=gate)
-        today = local_day(shell.now())
-        until = today + timedelta(days=house.settings.policy.pin_days)
-        pin_what_came_back(house.entries, plan.newest.store, plan.newest.kind, undone, today, until)
+    def work(job: Job, gate: CommitGate) -> str:
+        undo_result = services.engine.undo(plan.job, by_job=job.id, gate=gate)
+        today = local_date(context.now())
+        until = today + timedelta(days=services.settings.policy.pin_days)
+        pin_restored(services.entries, plan.newest_commit.store, plan.newest_commit.kind, undo_result, today, until)
         if plan.is_global:
-            agree_manifests(house.engine, plan.project)
-        return f"took back job {plan.job}: {plan.newest.summary}"
+            sync_manifests(services.engine, plan.project)
+        return f"took back job {plan.job}: {plan.newest_commit.summary}"
 
-    asked = Asked(JobKind.UNDO, plan.newest.role, f"a person takes back job {plan.job}")
-    return carry_out(shell, house, asked, work, force=force or plan.is_global).job.id
+    manual_job = ManualJob(JobKind.UNDO, plan.newest_commit.role, f"a person takes back job {plan.job}")
+    return run_manual_job(context, services, manual_job, work, force=force or plan.is_global).job.id
 
 
-def _shown(plan: _Plan, now: float, *, most: int) -> Iterator[str]:
-    done = plan.newest
-    role = f"{done.kind} {done.role.name}".strip()
-    yield f"Job {plan.job}: {role}  {short_path(done.store.key)}  {moment(done.at, now)}"
-    yield paragraph(plain(done.summary), indent="  ")
+def _undo_plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]:
+    commit = plan.newest_commit
+    role = f"{commit.kind} {commit.role.name}".strip()
+    yield f"Job {plan.job}: {role}  {short_path(commit.store.key)}  {format_timestamp(commit.at, now)}"
+    yield wrap(sanitize(commit.summary), indent="  ")
     yield "To undo it means to"
-    lines = [line for preview in plan.previews for line in _changes(preview)]
-    yield from lines[:most] or [_MANIFEST if plan.is_of_a_pack else "  change nothing: others have done so already"]
-    if len(lines) > most:
-        yield f"  ... and {len(lines) - most} more (all with --dry-run)"
-    if any(preview.leaving or preview.goes for preview in plan.previews):
+    lines = [line for preview in plan.previews for line in _preview_lines(preview)]
+    yield from lines[:max_lines] or [
+        _MANIFEST_ONLY_LINE if plan.is_pack else "  change nothing: others have done so already"
+    ]
+    if len(lines) > max_lines:
+        yield f"  ... and {len(lines) - max_lines} more (all with --dry-run)"
+    if any(preview.removed_blocks or preview.removed_files for preview in plan.previews):
         yield "What is taken out is kept in the role's archive."
     if not all(preview.exact for preview in plan.previews):
         yield "The memory was changed since; what others wrote stays."
     if any(preview.redacted for preview in plan.previews):
-        yield paragraph("The secrets that were removed are no longer kept; the text comes back without them.")
+        yield wrap("The secrets that were removed are no longer kept; the text comes back without them.")
 
 
-def _changes(preview: Preview) -> Iterator[str]:
-    for path in preview.returns:
-        yield paragraph(plain(path), indent="  bring back the file   ")
-    for path in preview.goes:
-        yield paragraph(plain(path), indent="  take away the file    ")
-    for block in preview.restored:
-        yield paragraph(_title(block), indent="  bring back the entry  ")
-    for block in preview.leaving:
-        yield paragraph(_title(block), indent="  take out the entry    ")
+def _preview_lines(preview: UndoPreview) -> Iterator[str]:
+    for path in preview.restored_files:
+        yield wrap(sanitize(path), indent="  bring back the file   ")
+    for path in preview.removed_files:
+        yield wrap(sanitize(path), indent="  take away the file    ")
+    for block in preview.restored_blocks:
+        yield wrap(_block_title(block), indent="  bring back the entry  ")
+    for block in preview.removed_blocks:
+        yield wrap(_block_title(block), indent="  take out the entry    ")
 
 
-def _title(block: Block) -> str:
-    return plain(block.entry.title if block.entry else block.text.strip().partition("\n")[0]) or "(untitled)"
+def _block_title(block: Block) -> str:
+    return sanitize(block.entry.title if block.entry else block.text.strip().partition("\n")[0]) or "(untitled)"

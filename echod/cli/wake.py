@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from echod.cli.shell import Shell
-from echod.runtime.wake import wake
+from echod.cli.shell import CommandContext
+from echod.runtime.wake import write_wake_file
 
 
-def wake_daemon(shell: Shell) -> None:
+def notify_daemon(context: CommandContext) -> None:
     """Wake the daemon, if one runs."""
-    wake(shell.paths.wake, f"{os.getpid()} {time.time_ns()}")
+    write_wake_file(context.paths.wake_file, f"{os.getpid()} {time.time_ns()}")

@@ -68,13 +68,13 @@ class AuditReport(NamedTuple):
 
 
 class SettingInfo(NamedTuple):
-    """A setting in force; `source` is `default`, `file` or `variable`, `place` the line or variable that says it."""
+    """A setting in force; `source` is `default`, `file` or `variable`, `location` the line or variable that says it."""
 
     key: str
     value: Any
     default: Any
     source: str
-    place: str | None
+    location: str | None
 
 
 class ConfigReport(NamedTuple):
@@ -102,10 +102,10 @@ class PlannedFinding(NamedTuple):
     note: str | None = None
 
 
-class PlannedFindings(NamedTuple):
-    """What would become of a findings file: `consume`, `set-aside`, or `wait` (it is being written).
+class PlannedFindingsFile(NamedTuple):
+    """What would become of a findings file: `consume`, `quarantine`, or `wait` (it is being written).
 
-    `left`: nothing becomes of any of the role. `note` says why.
+    `skip`: nothing becomes of any of the role. `note` says why.
     """
 
     action: str
@@ -119,7 +119,7 @@ class ConsolidationReport(NamedTuple):
     """`echod consolidate --dry-run`."""
 
     findings: tuple[PlannedFinding, ...] = ()
-    files: tuple[PlannedFindings, ...] = ()
+    files: tuple[PlannedFindingsFile, ...] = ()
     schema: int = SCHEMA
 
 
@@ -138,7 +138,7 @@ class Check(NamedTuple):
     result: CheckResult
     text: str
     fix: str
-    place: str | None = None
+    path: str | None = None
 
 
 class DoctorReport(NamedTuple):
@@ -149,7 +149,7 @@ class DoctorReport(NamedTuple):
     schema: int = SCHEMA
 
 
-class TermsInfo(NamedTuple):
+class ScoreTermsInfo(NamedTuple):
     """What a score is made of, each 0..1."""
 
     importance: float
@@ -177,7 +177,7 @@ class ExplainReport(NamedTuple):
     protected: bool
     pinned: str | None
     score: float | None
-    terms: TermsInfo | None
+    terms: ScoreTermsInfo | None
     action: str
     verified: str
     idle_days: int
@@ -188,7 +188,7 @@ class ExplainReport(NamedTuple):
     schema: int = SCHEMA
 
 
-class JobReport(NamedTuple):
+class JobInfo(NamedTuple):
     """A row of `echod jobs`."""
 
     job: int
@@ -208,11 +208,11 @@ class JobReport(NamedTuple):
 class JobsReport(NamedTuple):
     """`echod jobs`."""
 
-    jobs: tuple[JobReport, ...] = ()
+    jobs: tuple[JobInfo, ...] = ()
     schema: int = SCHEMA
 
 
-class LogJob(NamedTuple):
+class LoggedJob(NamedTuple):
     """A row of `echod log`: what one job changed. `job` is None for what was put right without one."""
 
     job: int | None
@@ -227,7 +227,7 @@ class LogJob(NamedTuple):
 class LogReport(NamedTuple):
     """`echod log`."""
 
-    jobs: tuple[LogJob, ...] = ()
+    jobs: tuple[LoggedJob, ...] = ()
     schema: int = SCHEMA
 
 
@@ -308,7 +308,7 @@ class ReviewReport(NamedTuple):
     schema: int = SCHEMA
 
 
-class ScrubPlace(NamedTuple):
+class SecretPositionInfo(NamedTuple):
     """Where a secret stands in a file, and of which kind it is; `confirm`: its entry is etched or a note."""
 
     line: int
@@ -322,7 +322,7 @@ class ScrubFile(NamedTuple):
 
     path: str
     tracked: bool
-    places: tuple[ScrubPlace, ...] = ()
+    secrets: tuple[SecretPositionInfo, ...] = ()
     problem: str | None = None
 
 
@@ -332,7 +332,7 @@ class ScrubReport(NamedTuple):
     project: str
     files: tuple[ScrubFile, ...] = ()
     stripped: int = 0
-    left: int = 0
+    remaining: int = 0
     schema: int = SCHEMA
 
 
@@ -381,13 +381,13 @@ class ArchivedText(NamedTuple):
     text: str
 
 
-class JobTouch(NamedTuple):
+class EntryJobInfo(NamedTuple):
     """A job that wrote an entry: it `added`, `changed` or `removed` it. `job` is null for what needed none."""
 
     job: int | None
     kind: str
     at: float
-    did: str
+    action: str
 
 
 class EntryHistory(NamedTuple):
@@ -401,7 +401,7 @@ class EntryHistory(NamedTuple):
     references: int
     last_reference: str | None
     pinned: str | None
-    jobs: tuple[JobTouch, ...]
+    jobs: tuple[EntryJobInfo, ...]
     archived: tuple[ArchivedText, ...]
 
 

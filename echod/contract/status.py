@@ -35,7 +35,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Warn:
+class StatusWarning:
     """Something a person should know: a stable code, since when (Unix seconds), what it is, what to do about it."""
 
     code: str
@@ -63,7 +63,7 @@ class QueueInfo(NamedTuple):
     oldest_due_seconds: float | None = None
 
 
-class KindInfo(NamedTuple):
+class JobKindInfo(NamedTuple):
     """When a kind of job last ended well and badly (Unix seconds)."""
 
     last_success: float | None = None
@@ -90,7 +90,7 @@ class GateReport(NamedTuple):
     schema: int = SCHEMA
 
 
-FINDINGS_COUNTED = 10_000
+MAX_COUNTED_FINDINGS = 10_000
 """A role's findings files are counted up to here; nobody needs the number of more, and counting takes time."""
 
 
@@ -132,7 +132,7 @@ class WaitingJob(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HookInfo:
+class HookEventCount:
     """How often an event that an agent's hook reported had this outcome; `last` (Unix seconds) where that is known."""
 
     event: str
@@ -171,13 +171,13 @@ class StatusReport:
     """`echod status`: one screen, or this."""
 
     health: Health
-    warnings: tuple[Warn, ...] = ()
+    warnings: tuple[StatusWarning, ...] = ()
     daemon: DaemonInfo | None = None
     queue: QueueInfo = field(default_factory=QueueInfo)
-    jobs: dict[str, KindInfo] = field(default_factory=dict)
+    jobs: dict[str, JobKindInfo] = field(default_factory=dict)
     waiting: tuple[WaitingJob, ...] = ()
     stores: tuple[StoreInfo, ...] = ()
-    hooks: tuple[HookInfo, ...] = ()
+    hooks: tuple[HookEventCount, ...] = ()
     packs: tuple[PackInfo, ...] = ()
     schema: int = SCHEMA
 
@@ -220,9 +220,9 @@ def status_from_json(text: str) -> StatusReport:
     return decoded
 
 
-def _decode(kind: Any, value: Any) -> Any:
+def _decode(type_hint: Any, value: Any) -> Any:
     """Build a dataclass of this module from what `json.loads` gives for it; unknown fields are newer and ignored."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
     if value is None:
         return None
     if origin is types.UnionType:
@@ -231,12 +231,14 @@ def _decode(kind: Any, value: Any) -> Any:
         return tuple(_decode(arguments[0], item) for item in value)
     if origin is dict:
         return {key: _decode(arguments[1], item) for key, item in value.items()}
-    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
-        return kind(**{name: _decode(hint, value[name]) for name, hint in _hints(kind).items() if name in value})
-    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
+    if isinstance(type_hint, type) and (dataclasses.is_dataclass(type_hint) or hasattr(type_hint, "_fields")):
+        return type_hint(
+            **{name: _decode(hint, value[name]) for name, hint in _field_types(type_hint).items() if name in value}
+        )
+    return type_hint(value) if isinstance(type_hint, type) and issubclass(type_hint, StrEnum) else value
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
+def _field_types(kind: type) -> dict[str, Any]:
     """The types of a dataclass' fields; evaluated once, since a status holds a thousand values."""
     return typing.get_type_hints(kind)

@@ -25,19 +25,19 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-KEPT_PATHS = 65_536
+MAX_BUFFERED_PATHS = 65_536
 """So many undrained paths are kept; beyond that a rescan of everything is cheaper than the list."""
 
 OVERFLOW = "the kernel's event queue overflowed and file events were lost"
-UNREBUILT = "watches could not be rebuilt after an overflow"
-TOO_MANY = "more file events arrived at once than are kept"
-UNRECORDED = "a file event could not be recorded"
+WATCHES_NOT_REBUILT = "watches could not be rebuilt after an overflow"
+BUFFER_FULL = "more file events arrived at once than are kept"
+EVENT_NOT_RECORDED = "a file event could not be recorded"
 
 _OVERFLOW_LOGGER = "watchdog.observers.inotify_c"
 _REBUILD_LOGGER = "watchdog.observers.inotify"
 
 
-class Sink:
+class EventBuffer:
     """Paths and reasons for a rescan, appended by any thread, drained by one.
 
     Args:
@@ -45,21 +45,21 @@ class Sink:
         kept: how many undrained paths are kept.
     """
 
-    def __init__(self, wake: threading.Event, kept: int = KEPT_PATHS) -> None:
+    def __init__(self, wake: threading.Event, max_paths: int = MAX_BUFFERED_PATHS) -> None:
         self._wake = wake
-        self._kept = kept
+        self._max_paths = max_paths
         self._paths: deque[str] = deque()
         self._reasons: deque[str] = deque(maxlen=1024)
 
     def add(self, path: str | bytes) -> None:
         """Note a path where something happened."""
-        if len(self._paths) < self._kept:
+        if len(self._paths) < self._max_paths:
             self._paths.append(os.fsdecode(path))
         else:
-            self.lost(TOO_MANY)
+            self.request_rescan(BUFFER_FULL)
         self._wake.set()
 
-    def lost(self, reason: str) -> None:
+    def request_rescan(self, reason: str) -> None:
         """Note that events were missed; `reason` is part of a sentence for `status`."""
         if reason not in self._reasons:
             self._reasons.append(reason)
@@ -72,31 +72,31 @@ class Sink:
         return paths, tuple(dict.fromkeys(reasons))
 
 
-class Handler(FileSystemEventHandler):
+class BufferingEventHandler(FileSystemEventHandler):
     """What watchdog calls for every event of every watch."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, buffer: EventBuffer) -> None:
+        self._buffer = buffer
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Note both ends of the event; a rename has two."""
         try:
-            self._sink.add(event.src_path)
+            self._buffer.add(event.src_path)
             if event.dest_path:
-                self._sink.add(event.dest_path)
+                self._buffer.add(event.dest_path)
         except BaseException:  # noqa: BLE001  (see the module: an exception here would end all watching)
-            self._sink.lost(UNRECORDED)
+            self._buffer.request_rescan(EVENT_NOT_RECORDED)
 
 
-class LossTap(logging.Handler):
+class OverflowLogHandler(logging.Handler):
     """Hears what watchdog only logs: that the kernel dropped events, and that watches could not be rebuilt.
 
     A context manager: attached while it is entered.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, buffer: EventBuffer) -> None:
         super().__init__(logging.WARNING)
-        self._sink = sink
+        self._buffer = buffer
         self._levels: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -117,9 +117,9 @@ class LossTap(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Turn a record into a reason for a rescan."""
         if record.name == _OVERFLOW_LOGGER:
-            self._sink.lost(OVERFLOW)
+            self._buffer.request_rescan(OVERFLOW)
         elif record.exc_info:
-            self._sink.lost(UNREBUILT)
+            self._buffer.request_rescan(WATCHES_NOT_REBUILT)
 
 
 if sys.platform == "linux":
@@ -134,7 +134,7 @@ if sys.platform == "linux":
     from watchdog.observers.inotify import InotifyEmitter, InotifyObserver, InotifyWatchGroup
     from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, WatchDescriptor
 
-    class HintEmitter(InotifyEmitter):
+    class SharedInotifyEmitter(InotifyEmitter):
         """Reports that something happened to an entry of a directory, without a thread of its own.
 
         "Alive" means that the kernel still watches for it.
@@ -180,15 +180,15 @@ if sys.platform == "linux":
         def on_queue_overflow(self) -> None:
             """Nothing to rebuild; that events were lost is heard elsewhere."""
 
-    class LeanObserver(InotifyObserver):
+    class SharedInotifyObserver(InotifyObserver):
         """Recursive watches as watchdog makes them, the others without threads."""
 
         def __init__(self) -> None:
             super().__init__()
             # It is only ever called, so a function that chooses the class does as well as a class.
-            self._emitter_class = _emitter_for  # type: ignore[assignment]
+            self._emitter_class = _create_emitter  # type: ignore[assignment]
 
-    def _emitter_for(
+    def _create_emitter(
         event_queue: EventQueue,
         watch: ObservedWatch,
         *,
@@ -196,20 +196,20 @@ if sys.platform == "linux":
         event_filter: list[type[FileSystemEvent]] | None,
         inotify_fd: InotifyFD,
     ) -> InotifyEmitter:
-        emitter = InotifyEmitter if watch.is_recursive else HintEmitter
+        emitter = InotifyEmitter if watch.is_recursive else SharedInotifyEmitter
         return emitter(event_queue, watch, timeout=timeout, event_filter=event_filter, inotify_fd=inotify_fd)
 
     def _as_filesystem_event(event: InotifyEvent, path: str) -> FileSystemEvent:
-        gone = event.is_delete or event.is_moved_from or event.is_delete_self
+        deleted = event.is_delete or event.is_moved_from or event.is_delete_self
         if event.is_directory:
-            return DirDeletedEvent(path) if gone else DirCreatedEvent(path)
-        return FileDeletedEvent(path) if gone else FileCreatedEvent(path)
+            return DirDeletedEvent(path) if deleted else DirCreatedEvent(path)
+        return FileDeletedEvent(path) if deleted else FileCreatedEvent(path)
 
 
-def new_observer() -> BaseObserver:
+def create_observer() -> BaseObserver:
     """The observer for this platform, not yet started.
 
     Raises:
         OSError: the kernel gives no inotify instance.
     """
-    return LeanObserver() if sys.platform == "linux" else Observer()
+    return SharedInotifyObserver() if sys.platform == "linux" else Observer()

@@ -13,26 +13,26 @@ from types import FrameType
 from typing import Self
 
 from echod import __version__
-from echod.app.context import still_runs
-from echod.app.services import House, furnish
-from echod.contract.status import Severity, Warn
-from echod.daemon.event_health import Canary, EventPipe
-from echod.daemon.events import Sink
-from echod.daemon.loop import Identity, Loop
+from echod.app.context import process_is_alive
+from echod.app.services import Services, open_services
+from echod.contract.status import Severity, StatusWarning
+from echod.daemon.event_health import Canary, EventSource
+from echod.daemon.events import EventBuffer
+from echod.daemon.loop import DaemonIdentity, DaemonLoop
 from echod.daemon.notify import Notifier
-from echod.daemon.timers import ClockJumps, Metronome, Tick
+from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
-from echod.daemon.worker_thread import Crew
+from echod.daemon.worker_thread import WorkerThread
 from echod.errors import ConfigurationError, EchodError, StateError
 from echod.log import get_logger
-from echod.packs.manifests import agree
+from echod.packs.manifests import sync_manifests
 from echod.paths import Paths
-from echod.runtime.heartbeat import Heart
-from echod.runtime.locks import HeldLock, Holder, daemon_lock, worker_lock
-from echod.runtime.process import look_up
+from echod.runtime.heartbeat import HeartbeatWriter
+from echod.runtime.locks import HeldLock, LockOwner, daemon_lock, worker_lock
+from echod.runtime.process import find_process
 from echod.runtime.wake import WakeFile
 from echod.settings.values import Settings
-from echod.store.errors import Refused, StoreFault
+from echod.store.errors import RefusedError, StoreError
 
 log = get_logger(__name__)
 
@@ -50,18 +50,18 @@ class _Signals:
     wake: threading.Event
     stop: bool = False
     reload: bool = False
-    previous: dict[int, object] = field(default_factory=dict)
+    previous_handlers: dict[int, object] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self.previous[number] = signal.signal(number, self._heard)
+            self.previous_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self.previous.items():
+        for number, handler in self.previous_handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
         if number == signal.SIGHUP:
             self.reload = True
@@ -83,42 +83,44 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
         ConfigurationError: the settings cannot be used.
         StateError: the state directory, the lock or the database cannot be used or was lost.
     """
-    settings, trouble = load(), None
-    paths.create()
+    settings, settings_warning = load(), None
+    paths.create_directories()
     wake = threading.Event()
     notifier = Notifier.from_environment(environ, os.getpid())
-    with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, me()) as lock:
+    with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, this_process()) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while True:
-            again = _live(paths, settings, trouble, environ, lock, notifier, signals)
-            if not again:
+            reload = _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals)
+            if not reload:
                 break
             notifier.reloading(time.monotonic())
-            settings, trouble = _reloaded(load, settings, trouble)
+            settings, settings_warning = _reload_settings(load, settings, settings_warning)
         log.info("stopped")
 
 
-def _reloaded(load: Callable[[], Settings], old: Settings, trouble: Warn | None) -> tuple[Settings, Warn | None]:
+def _reload_settings(
+    load: Callable[[], Settings], current: Settings, settings_warning: StatusWarning | None
+) -> tuple[Settings, StatusWarning | None]:
     """The settings read again; where they are wrong now, the old ones stay, and the log and the status say so.
 
-    `trouble` is what an earlier attempt said: since then the settings in force are not those of the file.
+    `settings_warning` is what an earlier attempt said: since then the settings in force are not those of the file.
     """
     try:
         settings = load()
     except ConfigurationError as error:
         log.error("settings_not_reloaded", error=str(error))  # noqa: TRY400  (the sentence says it all)
-        since = time.time() if trouble is None else trouble.since
+        since = time.time() if settings_warning is None else settings_warning.since
         text = f"The settings could not be read again, so the earlier ones stay in force: {error}"
         fix = f"Correct that, then have them read again with: kill -HUP {os.getpid()}"
-        return old, Warn("settings-not-reloaded", Severity.WARNING, since, text, fix)
+        return current, StatusWarning("settings-not-reloaded", Severity.WARNING, since, text, fix)
     log.info("settings_reloaded")
     return settings, None
 
 
-def _live(
+def _run_with_settings(
     paths: Paths,
     settings: Settings,
-    trouble: Warn | None,
+    settings_warning: StatusWarning | None,
     environ: Mapping[str, str],
     lock: HeldLock,
     notifier: Notifier,
@@ -126,108 +128,110 @@ def _live(
 ) -> bool:
     """One life with one set of settings; whether another should follow (SIGHUP)."""
     wake, reconcile_now = signals.wake, threading.Event()
-    lost: list[EchodError] = []
+    fatal_errors: list[EchodError] = []
 
-    def remind() -> None:
+    def request_reconcile() -> None:
         reconcile_now.set()
         wake.set()
 
-    def give_up(error: EchodError) -> None:
-        lost.append(error)
+    def stop_with_error(error: EchodError) -> None:
+        fatal_errors.append(error)
         wake.set()
 
     with ExitStack() as stack:
-        house = stack.enter_context(furnish(paths, settings, environ, time.time))
-        _take_stock(house)
-        sink = Sink(wake)
-        watcher = stack.enter_context(Watcher(sink))
-        tidy_now = threading.Event()
-        tidy_now.set()
-        ticks = [
-            Tick("reconcile", settings.reconcile_minutes * 60, remind),
-            Tick("tidy", _DAY_SECONDS, tidy_now.set),
+        services = stack.enter_context(open_services(paths, settings, environ, time.time))
+        _recover(services)
+        buffer = EventBuffer(wake)
+        watcher = stack.enter_context(Watcher(buffer))
+        retention_due = threading.Event()
+        retention_due.set()
+        tasks = [
+            PeriodicTask("reconcile", settings.reconcile_minutes * 60, request_reconcile),
+            PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
-        metronome = stack.enter_context(Metronome(ticks))
-        loop = Loop(
-            house,
-            me=_identity(),
-            pipe=EventPipe(watcher, Canary(paths.canary)),
-            heart=Heart(paths.heartbeat),
+        interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
+        loop = DaemonLoop(
+            services,
+            identity=_daemon_identity(),
+            event_source=EventSource(watcher, Canary(paths.canary)),
+            heartbeat_writer=HeartbeatWriter(paths.heartbeat),
             notifier=notifier,
             lock=lock,
-            wake_file=WakeFile(paths.wake),
+            wake_file=WakeFile(paths.wake_file),
             wake=wake,
             reconcile_now=reconcile_now,
-            metronome=metronome,
-            jumps=ClockJumps(time.time(), time.monotonic()),
-            settings_trouble=trouble,
+            interval_scheduler=interval_scheduler,
+            clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
+            settings_warning=settings_warning,
         )
-        crew = Crew(
-            house.worker,
-            exclusive=lambda: worker_lock(paths.worker_lock, me(), _WORKER_LOCK_SECONDS),
-            next_due=house.view.next_due,
-            wall=time.time,
-            ended=loop.job_ended,
-            lost=give_up,
-            progress=lambda: house.progress.at,
+        worker_thread = WorkerThread(
+            services.worker,
+            acquire_lock=lambda: worker_lock(paths.worker_lock, this_process(), _WORKER_LOCK_SECONDS),
+            next_due=services.queue_view.next_due,
+            wall_clock=time.time,
+            on_finished=loop.job_finished,
+            on_fatal_error=stop_with_error,
+            last_step_at=lambda: services.progress.last_step_at,
         )
-        stack.enter_context(_working(crew))
-        remind()
-        loop.turn(time.time(), time.monotonic(), crew)
+        stack.enter_context(_running_worker(worker_thread))
+        request_reconcile()
+        loop.run_once(time.time(), time.monotonic(), worker_thread)
         notifier.ready(loop.health)
-        while not (signals.stop or signals.reload or lost):
-            if tidy_now.is_set():
-                tidy_now.clear()
-                crew.tidy()
-            wake.wait(loop.turn(time.time(), time.monotonic(), crew))
+        while not (signals.stop or signals.reload or fatal_errors):
+            if retention_due.is_set():
+                retention_due.clear()
+                worker_thread.request_retention()
+            wake.wait(loop.run_once(time.time(), time.monotonic(), worker_thread))
             wake.clear()
-        if lost:
-            raise lost[0]
+        if fatal_errors:
+            raise fatal_errors[0]
         if signals.stop:
             notifier.stopping("finishing the running job")
             loop.finish()
-        again, signals.reload = signals.reload and not signals.stop, False
-        return again
+        reload, signals.reload = signals.reload and not signals.stop, False
+        return reload
 
 
 @contextmanager
-def _working(crew: Crew) -> Iterator[None]:
-    crew.start()
+def _running_worker(worker_thread: WorkerThread) -> Iterator[None]:
+    worker_thread.start()
     try:
         yield
     finally:
-        if not crew.stop(STOP_SECONDS):
-            log.error("worker_did_not_stop", seconds=STOP_SECONDS, job=crew.doing)
+        if not worker_thread.stop(STOP_SECONDS):
+            log.error("worker_did_not_stop", seconds=STOP_SECONDS, job=worker_thread.current_job)
 
 
-def _take_stock(house: House) -> None:
+def _recover(services: Services) -> None:
     """Finish what an earlier life left half done, in the journal and in the queue."""
-    with worker_lock(house.paths.worker_lock, me(), STOP_SECONDS):
-        recovery = house.engine.recover((*house.lookout.roster().stores, *house.lookout.packs.stores))
-        _put_manifests_right(house)
-        if recovery.redone or recovery.swept or recovery.parked:
-            log.info("recovered", redone=recovery.redone, swept=recovery.swept, parked=len(recovery.parked))
-        taken_back = house.queue.recover(still_runs, time.time())
-        if taken_back:
-            log.info("jobs_taken_back", jobs=[job.id for job in taken_back])
+    with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
+        recovery = services.engine.recover(
+            (*services.read_context.discover_stores().stores, *services.read_context.pack_locations.stores)
+        )
+        _sync_manifests(services)
+        if recovery.redone or recovery.swept_files or recovery.deferred:
+            log.info("recovered", redone=recovery.redone, swept=recovery.swept_files, parked=len(recovery.deferred))
+        requeued = services.queue.recover(process_is_alive, time.time())
+        if requeued:
+            log.info("jobs_requeued", jobs=[job.id for job in requeued])
 
 
-def _put_manifests_right(house: House) -> None:
+def _sync_manifests(services: Services) -> None:
     """What an earlier life left half done between a pack and its manifest; if it cannot be, the packs wait for it."""
     try:
-        agree(house.engine, house.lookout.packs.home)
-    except (StoreFault, Refused) as error:
-        log.warning("manifests_not_put_right", reason=str(error))
+        sync_manifests(services.engine, services.read_context.pack_locations.claude_home)
+    except (StoreError, RefusedError) as error:
+        log.warning("manifests_not_synced", reason=str(error))
 
 
-def _identity() -> Identity:
-    process = look_up(os.getpid())
+def _daemon_identity() -> DaemonIdentity:
+    process = find_process(os.getpid())
     if process is None:
         raise StateError("The system does not tell when this process started; /proc may not be mounted.")
-    return Identity(process.pid, process.started, time.time())
+    return DaemonIdentity(process.pid, process.started, time.time())
 
 
-def me() -> Holder:
+def this_process() -> LockOwner:
     """This process, as it signs the locks it holds."""
-    this = _identity()
-    return Holder(this.pid, this.started, __version__, time.time(), time.monotonic())
+    identity = _daemon_identity()
+    return LockOwner(identity.pid, identity.started, __version__, time.time(), time.monotonic())

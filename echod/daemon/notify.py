@@ -14,7 +14,7 @@ from echod.log import get_logger
 
 log = get_logger(__name__)
 
-MICROSECONDS = 1_000_000
+MICROSECONDS_PER_SECOND = 1_000_000
 
 
 class Notifier(NamedTuple):
@@ -22,7 +22,7 @@ class Notifier(NamedTuple):
 
     Attributes:
         address: the supervisor's datagram socket; None sends nothing.
-        watchdog_seconds: send `watchdog` more often than this or be killed; None if it does not watch.
+        watchdog_seconds: send `notify_watchdog` more often than this or be killed; None if it does not watch.
     """
 
     address: str | None
@@ -35,9 +35,9 @@ class Notifier(NamedTuple):
         usable = address.startswith(("/", "@"))
         return cls(address if usable else None, _watchdog_seconds(environ, pid) if usable else None)
 
-    def pace(self, usual_seconds: float) -> float:
+    def report_interval(self, default_seconds: float) -> float:
         """How often to report: as usual, but at least three times in the supervisor's patience."""
-        return usual_seconds if self.watchdog_seconds is None else min(usual_seconds, self.watchdog_seconds / 3)
+        return default_seconds if self.watchdog_seconds is None else min(default_seconds, self.watchdog_seconds / 3)
 
     def ready(self, status: str) -> None:
         """Start or reload is over."""
@@ -47,13 +47,13 @@ class Notifier(NamedTuple):
         """One line for `systemctl status`."""
         self._send(f"STATUS={_one_line(status)}")
 
-    def watchdog(self) -> None:
+    def notify_watchdog(self) -> None:
         """There is progress."""
         self._send("WATCHDOG=1")
 
     def reloading(self, monotonic_seconds: float) -> None:
         """Settings are read again; `ready` follows."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * MICROSECONDS)}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * MICROSECONDS_PER_SECOND)}")
 
     def stopping(self, status: str) -> None:
         """The end has begun."""
@@ -79,7 +79,7 @@ def _watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
         microseconds = int(environ.get("WATCHDOG_USEC", ""))
     except ValueError:
         return None
-    return microseconds / MICROSECONDS if microseconds > 0 else None
+    return microseconds / MICROSECONDS_PER_SECOND if microseconds > 0 else None
 
 
 def _one_line(text: str) -> str:

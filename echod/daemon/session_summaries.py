@@ -9,21 +9,21 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from echod.files import leave, read_plain
-from echod.hooks.summary import DIRECTORY, name_for
+from echod.files import read_regular, write_runtime_file
+from echod.hooks.summary import SUMMARY_DIRECTORY, summary_name
 from echod.log import get_logger
-from echod.memory.model import SIZE_LIMIT
-from echod.memory.session_summary import summarise
-from echod.paths import PRIVATE_DIR
+from echod.memory.model import MAX_FILE_BYTES
+from echod.memory.session_summary import summarize_memories
+from echod.paths import PRIVATE_DIR_MODE
 from echod.store import layout
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
-_Stamp = tuple[tuple[str, int, int, int], ...]
+_MemoryVersions = tuple[tuple[str, int, int, int], ...]
 
 
-class Summaries:
+class SessionSummaries:
     """The summaries below the state directory; owned by one thread.
 
     Args:
@@ -31,55 +31,59 @@ class Summaries:
         wanted: whether there shall be any; if not, those of an earlier time are removed.
     """
 
-    def __init__(self, state: Path, *, wanted: bool) -> None:
-        self._directory = state / DIRECTORY
-        self._wanted = wanted
-        self._stamps: dict[Path, _Stamp] = {}
+    def __init__(self, state: Path, *, enabled: bool) -> None:
+        self._directory = state / SUMMARY_DIRECTORY
+        self._enabled = enabled
+        self._versions: dict[Path, _MemoryVersions] = {}
 
-    def renew(self, stores: Iterable[Store]) -> None:
+    def update(self, stores: Iterable[Store]) -> None:
         """Write the summaries of the projects of these stores again, where a memory file has changed."""
-        if not self._wanted:
+        if not self._enabled:
             return
         for project in dict.fromkeys(store.project for store in stores):
             try:
-                self._renew(project)
+                self._update_project(project)
             except OSError as error:
-                log.warning("summary_not_kept", project=str(project), error=error.strerror)
+                log.warning("summary_not_written", project=str(project), error=error.strerror)
 
-    def tidy(self, projects: Iterable[Path]) -> None:
+    def remove_stale(self, projects: Iterable[Path]) -> None:
         """Remove the summaries of all but these projects."""
-        kept = {name_for(str(project)) for project in projects} if self._wanted else set()
+        current_names = {summary_name(str(project)) for project in projects} if self._enabled else set()
         try:
             for file in self._directory.iterdir():
-                if file.name not in kept:
+                if file.name not in current_names:
                     file.unlink()
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("summaries_not_tidied", error=error.strerror)
+            log.warning("stale_summaries_not_removed", error=error.strerror)
 
-    def _renew(self, project: Path) -> None:
-        name = name_for(str(project))
-        roles = [role for store in layout.stores_of(project) for role in layout.roles_of(store)]
-        stamp = tuple(found for role in roles if (found := _stamp(role)) is not None)
-        if name is None or self._stamps.get(project) == stamp:
+    def _update_project(self, project: Path) -> None:
+        name = summary_name(str(project))
+        roles = [role for store in layout.find_stores(project) for role in layout.find_roles(store)]
+        versions = tuple(found for role in roles if (found := _memory_version(role)) is not None)
+        if name is None or self._versions.get(project) == versions:
             return
-        memories = [(role.name, read_plain(role.memory, SIZE_LIMIT)) for role in roles if _stamp(role) is not None]
-        text = summarise(memories)
+        memories = [
+            (role.name, read_regular(role.memory, MAX_FILE_BYTES))
+            for role in roles
+            if _memory_version(role) is not None
+        ]
+        text = summarize_memories(memories)
         file = self._directory / name
         if text:
-            self._directory.mkdir(mode=PRIVATE_DIR, exist_ok=True)
-            said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
-            leave(file, json.dumps(said, ensure_ascii=False))
+            self._directory.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
+            output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+            write_runtime_file(file, json.dumps(output, ensure_ascii=False))
         else:
             file.unlink(missing_ok=True)
-        self._stamps[project] = stamp
+        self._versions[project] = versions
 
 
-def _stamp(role: Role) -> tuple[str, int, int, int] | None:
+def _memory_version(role: Role) -> tuple[str, int, int, int] | None:
     """Which content a role's memory file has; None where there is none that is read."""
     if role.memory.is_symlink() or not role.memory.is_file():
         return None
     status = role.memory.stat()
-    found = (str(role.memory), status.st_ino, status.st_size, status.st_mtime_ns)
-    return found if status.st_size <= SIZE_LIMIT else None
+    version = (str(role.memory), status.st_ino, status.st_size, status.st_mtime_ns)
+    return version if status.st_size <= MAX_FILE_BYTES else None

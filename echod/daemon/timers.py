@@ -34,8 +34,8 @@ Key = TypeVar("Key")
 
 @dataclass(slots=True)
 class _Mark:
-    first: float
-    last: float
+    first_at: float
+    last_at: float
 
 
 class Debounce(Generic[Key]):
@@ -48,7 +48,7 @@ class Debounce(Generic[Key]):
         self._quiet = quiet_seconds
         self._max = max(max_seconds, quiet_seconds)
         self._marks: dict[Key, _Mark] = {}
-        self._rests: dict[Key, float] = {}
+        self._held_off_until: dict[Key, float] = {}
 
     def __len__(self) -> int:
         return len(self._marks)
@@ -56,57 +56,57 @@ class Debounce(Generic[Key]):
     def mark(self, key: Key, now: float) -> None:
         """Something happened to `key` at `now`."""
         mark = self._marks.setdefault(key, _Mark(now, now))
-        mark.last = now
+        mark.last_at = now
 
-    def rest(self, key: Key, until: float) -> None:
+    def hold_off(self, key: Key, until: float) -> None:
         """`key` is not due before `until`, whatever happens to it."""
-        self._rests[key] = until
+        self._held_off_until[key] = until
 
     def ready(self, now: float) -> tuple[Key, ...]:
         """The keys that are due, those marked first before the others; they are no longer marked."""
-        self._rests = {key: until for key, until in self._rests.items() if until > now}
-        due = [key for key in self._marks if self._due(key) <= now]
+        self._held_off_until = {key: until for key, until in self._held_off_until.items() if until > now}
+        due = [key for key in self._marks if self._due_at(key) <= now]
         for key in due:
             del self._marks[key]
         return tuple(due)
 
     def next_due(self) -> float | None:
         """When the next key is due, if nothing else happens; None if none is marked."""
-        return min(map(self._due, self._marks), default=None)
+        return min(map(self._due_at, self._marks), default=None)
 
-    def _due(self, key: Key) -> float:
+    def _due_at(self, key: Key) -> float:
         mark = self._marks[key]
-        calm = min(mark.last + self._quiet, mark.first + self._max)
-        return max(calm, self._rests.get(key, calm))
+        quiet_at = min(mark.last_at + self._quiet, mark.first_at + self._max)
+        return max(quiet_at, self._held_off_until.get(key, quiet_at))
 
 
-JUMP_SECONDS = 30.0
+JUMP_THRESHOLD_SECONDS = 30.0
 """A difference beyond this is a jump; time servers slew smaller ones."""
 
 
-class ClockJumps:
+class ClockJumpDetector:
     """Compares both clocks at each call. Times are seconds."""
 
-    def __init__(self, wall: float, monotonic: float, threshold: float = JUMP_SECONDS) -> None:
+    def __init__(self, wall: float, monotonic: float, threshold: float = JUMP_THRESHOLD_SECONDS) -> None:
         self._offset = wall - monotonic
         self._threshold = threshold
 
-    def jumped(self, wall: float, monotonic: float) -> float | None:
+    def check(self, wall: float, monotonic: float) -> float | None:
         """By how many seconds the wall clock ran ahead (or, negative, fell back) since the last jump, or None.
 
         Slow drift adds up, so that it cannot hide; once reported, the new difference is the normal one.
         """
-        ahead = wall - monotonic - self._offset
-        if abs(ahead) <= self._threshold:
+        jump_seconds = wall - monotonic - self._offset
+        if abs(jump_seconds) <= self._threshold:
             return None
-        self._offset += ahead
-        return ahead
+        self._offset += jump_seconds
+        return jump_seconds
 
 
 log = get_logger(__name__)
 
 
-class Tick(NamedTuple):
+class PeriodicTask(NamedTuple):
     """`action` is called every `seconds`, for the first time after as many."""
 
     name: str
@@ -114,11 +114,11 @@ class Tick(NamedTuple):
     action: Callable[[], object]
 
 
-class Metronome:
+class IntervalScheduler:
     """Runs ticks while it is entered."""
 
-    def __init__(self, ticks: Iterable[Tick]) -> None:
-        self._ticks = tuple(ticks)
+    def __init__(self, tasks: Iterable[PeriodicTask]) -> None:
+        self._tasks = tuple(tasks)
         self._scheduler = BackgroundScheduler(
             jobstores={"default": MemoryJobStore()},
             executors={"default": ThreadPoolExecutor(1)},
@@ -128,8 +128,8 @@ class Metronome:
         )
 
     def __enter__(self) -> Self:
-        for tick in self._ticks:
-            self._scheduler.add_job(tick.action, _every(tick), id=tick.name, name=tick.name)
+        for task in self._tasks:
+            self._scheduler.add_job(task.action, _interval_trigger(task), id=task.name, name=task.name)
         self._scheduler.start()
         return self
 
@@ -141,10 +141,10 @@ class Metronome:
 
         The scheduler plans by the wall clock: set back by an hour, nothing would tick for that hour.
         """
-        for tick in self._ticks:
-            self._scheduler.reschedule_job(tick.name, trigger=_every(tick))
-        log.info("metronome_rescheduled", ticks=len(self._ticks))
+        for task in self._tasks:
+            self._scheduler.reschedule_job(task.name, trigger=_interval_trigger(task))
+        log.info("intervals_rescheduled", tasks=len(self._tasks))
 
 
-def _every(tick: Tick) -> IntervalTrigger:
-    return IntervalTrigger(seconds=tick.seconds, timezone=UTC)
+def _interval_trigger(task: PeriodicTask) -> IntervalTrigger:
+    return IntervalTrigger(seconds=task.seconds, timezone=UTC)

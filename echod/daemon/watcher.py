@@ -2,7 +2,7 @@
 
 Events are hints where to look, nothing more: `drain` says which paths to look at and whether to look everywhere.
 Knows neither stores nor workflows nor what a changed file calls for. One thread (the loop) owns a `Watcher`; only
-the `Sink` is shared with watchdog's threads.
+the `EventBuffer` is shared with watchdog's threads.
 
 What watchdog does not say by itself, and what is done about it:
 
@@ -47,11 +47,17 @@ from watchdog.events import (
 )
 from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
 
-from echod.daemon.events import UNREBUILT, Handler, LossTap, Sink, new_observer
+from echod.daemon.events import (
+    WATCHES_NOT_REBUILT,
+    BufferingEventHandler,
+    EventBuffer,
+    OverflowLogHandler,
+    create_observer,
+)
 from echod.log import get_logger
 
 
-class Targets(NamedTuple):
+class WatchTargets(NamedTuple):
     """What shall be watched. Nothing here needs to exist yet.
 
     Attributes:
@@ -63,54 +69,54 @@ class Targets(NamedTuple):
     hints: tuple[Path, ...] = ()
 
 
-class Dirt(NamedTuple):
+class ChangedPaths(NamedTuple):
     """Where to look. `rescan` says, in words, why everything must be looked at; empty if it need not."""
 
     paths: frozenset[Path]
     rescan: tuple[str, ...]
 
 
-class Place(NamedTuple):
+class WatchPoint(NamedTuple):
     """A real directory to schedule; several targets may share one while they do not exist."""
 
     path: str
     recursive: bool
 
 
-class Scope(NamedTuple):
+class PathFilter(NamedTuple):
     """Which event paths matter, and under which name they are reported."""
 
     roots: frozenset[str]
     hints: frozenset[str]
-    turning: frozenset[str]
+    decisive_paths: frozenset[str]
     links: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, targets: Targets, links: Mapping[str, str]) -> Scope:
+    def for_targets(cls, targets: WatchTargets, links: Mapping[str, str]) -> PathFilter:
         """The scope of targets; `links` maps real paths to the given ones where they differ."""
-        ends = {*targets.roots, *targets.hints, *map(Path, links)}
+        endpoints = {*targets.roots, *targets.hints, *map(Path, links)}
         return cls(
             roots=frozenset(map(str, targets.roots)),
             hints=frozenset(map(str, targets.hints)),
-            turning=frozenset(str(path) for end in ends for path in (end, *end.parents)),
+            decisive_paths=frozenset(str(path) for end in endpoints for path in (end, *end.parents)),
             links=tuple(sorted(links.items(), key=lambda link: -len(link[0]))),
         )
 
-    def turns_on(self, paths: Iterable[str]) -> bool:
+    def affects_targets(self, paths: Iterable[str]) -> bool:
         """Whether a target, or a directory on the way to one, came, went or was replaced."""
-        return any(path in self.turning or self._given(path) in self.turning for path in paths)
+        return any(path in self.decisive_paths or self._to_given_path(path) in self.decisive_paths for path in paths)
 
     def select(self, paths: Iterable[str]) -> frozenset[Path]:
         """The paths that matter, under the given names."""
-        return frozenset(Path(given) for given in map(self._given, paths) if self._matters(given))
+        return frozenset(Path(given) for given in map(self._to_given_path, paths) if self._is_relevant(given))
 
-    def _given(self, path: str) -> str:
+    def _to_given_path(self, path: str) -> str:
         for real, given in self.links:
             if path == real or path.startswith(real + os.sep):
                 return given + path[len(real) :]
         return path
 
-    def _matters(self, path: str) -> bool:
+    def _is_relevant(self, path: str) -> bool:
         if path in self.roots or path in self.hints or os.path.dirname(path) in self.hints:
             return True
         while (above := os.path.dirname(path)) != path:
@@ -122,18 +128,22 @@ class Scope(NamedTuple):
         return False
 
 
-def places_of(targets: Targets) -> tuple[dict[str, str], dict[Place, tuple[Path, ...]]]:
+def plan_watches(targets: WatchTargets) -> tuple[dict[str, str], dict[WatchPoint, tuple[Path, ...]]]:
     """What to schedule for which targets, and the real paths that are reported under another name."""
-    links: dict[str, str] = {}
-    served: dict[Place, list[Path]] = {}
+    path_aliases: dict[str, str] = {}
+    targets_by_point: dict[WatchPoint, list[Path]] = {}
     for recursive, paths in ((True, targets.roots), (False, targets.hints)):
         for target in dict.fromkeys(paths):
             real = real_path(target)
-            place = Place(real, recursive) if os.path.isdir(real) else Place(_nearest(target), recursive=False)
-            served.setdefault(place, []).append(target)
+            watch_point = (
+                WatchPoint(real, recursive)
+                if os.path.isdir(real)
+                else WatchPoint(_nearest_directory(target), recursive=False)
+            )
+            targets_by_point.setdefault(watch_point, []).append(target)
             if real != str(target):
-                links[real] = str(target)
-    return links, {place: tuple(for_targets) for place, for_targets in served.items()}
+                path_aliases[real] = str(target)
+    return path_aliases, {watch_point: tuple(for_targets) for watch_point, for_targets in targets_by_point.items()}
 
 
 def real_path(target: Path) -> str:
@@ -141,18 +151,18 @@ def real_path(target: Path) -> str:
     return os.path.realpath(target)
 
 
-def _nearest(target: Path) -> str:
+def _nearest_directory(target: Path) -> str:
     """The nearest ancestor that is a directory now; the root directory always is."""
     return next(real for above in target.parents if os.path.isdir(real := real_path(above)))
 
 
 log = get_logger(__name__)
 
-CLOSE_SECONDS = 1.5
+OBSERVER_STOP_SECONDS = 1.5
 """How long a closing observer may take before it is left to its own (daemon) threads."""
 
-DIED = "the thread that delivers file events had died"
-PARTIAL = "part of a store could not be watched"
+DISPATCHER_DIED = "the thread that delivers file events had died"
+PARTIALLY_WATCHED = "part of a store could not be watched"
 
 # Without the created events a file moved in from outside, a new directory and a tree moved in would give nothing;
 # with opened and closed-without-writing events every look of ours would call for the next one.
@@ -170,11 +180,11 @@ if sys.platform != "linux":
 
 
 @dataclass(slots=True)
-class _Armed:
+class _ActiveWatch:
     watch: ObservedWatch
     emitter: EventEmitter | None
     identity: tuple[int, int]
-    unseen: int = 0
+    unwatched_directories: int = 0
 
 
 class Watcher:
@@ -184,203 +194,224 @@ class Watcher:
         sink: where events are left; shared with watchdog's threads.
     """
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._handler = Handler(sink)
-        self._tap = LossTap(sink)
+    def __init__(self, buffer: EventBuffer) -> None:
+        self._buffer = buffer
+        self._handler = BufferingEventHandler(buffer)
+        self._overflow_handler = OverflowLogHandler(buffer)
         self._observer: BaseObserver | None = None
-        self._targets = Targets()
-        self._armed: dict[Place, _Armed] = {}
-        self._failures: dict[Place, str] = {}
-        self._served: dict[Place, tuple[Path, ...]] = {}
-        self._fresh: set[Path] = set()
-        self._scope = Scope.of(self._targets, {})
+        self._targets = WatchTargets()
+        self._active: dict[WatchPoint, _ActiveWatch] = {}
+        self._failures: dict[WatchPoint, str] = {}
+        self._targets_by_point: dict[WatchPoint, tuple[Path, ...]] = {}
+        self._newly_watched: set[Path] = set()
+        self._filter = PathFilter.for_targets(self._targets, {})
 
     def __enter__(self) -> Self:
         # The warning's text is the whole watch table (up to 71 kB), and as an error it would kill the reader thread.
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
-        self._tap.__enter__()
+        self._overflow_handler.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._tap.__exit__(kind, error, trace)
+        self._overflow_handler.__exit__(kind, error, trace)
         self._close()
 
-    def arm(self, targets: Targets) -> None:
+    def set_targets(self, targets: WatchTargets) -> None:
         """Make the watches what they should be now. Never raises for a path.
 
         To be called at every reconcile and before the look at the disk, as what is in a directory when its watch
         begins has no event.
         """
         if self._observer is not None and not self._observer.is_alive():
-            self._sink.lost(DIED)
+            self._buffer.request_rescan(DISPATCHER_DIED)
             self._close()
-        for place, armed in list(self._armed.items()):
-            if armed.unseen or _unseen_below(place, armed):
-                self._disarm(place)
+        for watch_point, active_watch in list(self._active.items()):
+            if active_watch.unwatched_directories or _count_unwatched(watch_point, active_watch):
+                self._unschedule(watch_point)
         self._targets = targets
-        self._settle()
-        self._fresh.clear()
+        self._reschedule_until_stable()
+        self._newly_watched.clear()
 
     def restart(self, reason: str) -> None:
         """Replace the observer and all its threads; `reason` becomes a reason for a rescan."""
         log.warning("watcher_restarted", reason=reason)
-        self._sink.lost(reason)
+        self._buffer.request_rescan(reason)
         self._close()
-        self._settle()
+        self._reschedule_until_stable()
 
-    def drain(self) -> Dirt:
+    def drain(self) -> ChangedPaths:
         """What happened since the last call. Follows directories that appeared, vanished or were replaced.
 
         A target that is watched again, or for the first time since `arm`, is dirty itself.
         """
-        paths, reasons = self._sink.drain()
-        if UNREBUILT in reasons:
-            for place in [place for place in self._armed if place.recursive]:
-                self._disarm(place)
-            self._settle()
-        elif self._scope.turns_on(paths):
-            self._settle()
-        fresh, self._fresh = self._fresh, set()
-        return Dirt(self._scope.select(paths) | fresh, reasons)
+        paths, reasons = self._buffer.drain()
+        if WATCHES_NOT_REBUILT in reasons:
+            for watch_point in [watch_point for watch_point in self._active if watch_point.recursive]:
+                self._unschedule(watch_point)
+            self._reschedule_until_stable()
+        elif self._filter.affects_targets(paths):
+            self._reschedule_until_stable()
+        newly_watched, self._newly_watched = self._newly_watched, set()
+        return ChangedPaths(self._filter.select(paths) | newly_watched, reasons)
 
     def unwatched(self) -> tuple[tuple[Path, str], ...]:
         """The targets whose changes are seen only by the periodic look, each with the reason in words."""
         return tuple(
             sorted(
-                (target, reason) for place, reason in self._failures.items() for target in self._served.get(place, ())
+                (target, reason)
+                for watch_point, reason in self._failures.items()
+                for target in self._targets_by_point.get(watch_point, ())
             )
         )
 
-    def watches(self, target: Path) -> bool:
+    def is_watched(self, target: Path) -> bool:
         """Whether changes of a target are reported, as far as the kernel and the disk say. It must exist for that."""
-        places = (Place(real_path(target), recursive) for recursive in (True, False))
+        candidates = (WatchPoint(real_path(target), recursive) for recursive in (True, False))
         return any(
-            place in self._armed and place not in self._failures and target in self._served.get(place, ())
-            for place in places
+            watch_point in self._active
+            and watch_point not in self._failures
+            and target in self._targets_by_point.get(watch_point, ())
+            for watch_point in candidates
         )
 
-    def _settle(self) -> None:
+    def _reschedule_until_stable(self) -> None:
         # What appears between the look and the new watch has no event; so look again until nothing changes.
         for _ in range(8):
-            links, served = places_of(self._targets)
-            self._served = served
-            self._scope = Scope.of(self._targets, links)
-            if not self._apply():
+            path_aliases, targets_by_point = plan_watches(self._targets)
+            self._targets_by_point = targets_by_point
+            self._filter = PathFilter.for_targets(self._targets, path_aliases)
+            if not self._reschedule():
                 return
 
-    def _apply(self) -> bool:
+    def _reschedule(self) -> bool:
         if not self._ensure_observer():
             return False
         changed = False
-        for place, armed in list(self._armed.items()):
-            if place not in self._served or not _is_sound(place, armed):
-                self._disarm(place)
+        for watch_point, active_watch in list(self._active.items()):
+            if watch_point not in self._targets_by_point or not _is_healthy(watch_point, active_watch):
+                self._unschedule(watch_point)
                 changed = True
-        for place in self._served:
-            if place not in self._armed:
-                changed |= self._schedule(place)
-        self._failures = {place: why for place, why in self._failures.items() if place in self._served}
+        for watch_point in self._targets_by_point:
+            if watch_point not in self._active:
+                changed |= self._schedule(watch_point)
+        self._failures = {
+            watch_point: why for watch_point, why in self._failures.items() if watch_point in self._targets_by_point
+        }
         return changed
 
     def _ensure_observer(self) -> bool:
         if self._observer is not None:
             return True
         try:
-            observer = new_observer()
+            observer = create_observer()
             observer.start()
         except (OSError, RuntimeError) as error:  # RuntimeError: no thread could be started
-            self._fail(dict.fromkeys(self._served, _sentence(error)))
+            self._record_failures(dict.fromkeys(self._targets_by_point, _error_text(error)))
             return False
         self._observer = observer
         return True
 
-    def _schedule(self, place: Place) -> bool:
+    def _schedule(self, watch_point: WatchPoint) -> bool:
         assert self._observer is not None  # noqa: S101  (for the type checker: _apply made one)
-        identity = _identity(place.path)
+        identity = _directory_identity(watch_point.path)
         if identity is None:
             return False  # gone since the look; the next one sees it
         try:
-            if not os.access(place.path, os.R_OK | os.X_OK):
+            if not os.access(watch_point.path, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # watchdog would say nothing
-            watch = self._observer.schedule(self._handler, place.path, recursive=place.recursive, event_filter=_EVENTS)
+            watch = self._observer.schedule(
+                self._handler, watch_point.path, recursive=watch_point.recursive, event_filter=_EVENTS
+            )
         except (OSError, RuntimeError) as error:
-            self._fail({place: _sentence(error)})
+            self._record_failures({watch_point: _error_text(error)})
             return False
         emitter = next((emitter for emitter in self._observer.emitters if emitter.watch is watch), None)
-        armed = _Armed(watch, emitter, identity)
-        self._armed[place] = armed
-        armed.unseen = _unseen_below(place, armed)
-        if armed.unseen:
-            self._fail({place: f"{armed.unseen} directories below it are not watched: {_LIMIT_OR_PERMISSION}"})
+        active_watch = _ActiveWatch(watch, emitter, identity)
+        self._active[watch_point] = active_watch
+        active_watch.unwatched_directories = _count_unwatched(watch_point, active_watch)
+        if active_watch.unwatched_directories:
+            self._record_failures(
+                {
+                    watch_point: (
+                        f"{active_watch.unwatched_directories} directories below it are not "
+                        f"watched: {_LIMIT_OR_PERMISSION_HINT}"
+                    )
+                }
+            )
         else:
-            self._failures.pop(place, None)
-        self._fresh.update(target for target in self._served[place] if real_path(target) == place.path)
+            self._failures.pop(watch_point, None)
+        self._newly_watched.update(
+            target for target in self._targets_by_point[watch_point] if real_path(target) == watch_point.path
+        )
         return True
 
-    def _disarm(self, place: Place) -> None:
-        armed = self._armed.pop(place)
+    def _unschedule(self, watch_point: WatchPoint) -> None:
+        active_watch = self._active.pop(watch_point)
         if self._observer is not None:
             try:
-                self._observer.unschedule(armed.watch)
+                self._observer.unschedule(active_watch.watch)
             except KeyError:
-                log.debug("watch_was_gone", path=place.path)
+                log.debug("watch_already_removed", path=watch_point.path)
 
-    def _fail(self, failures: Mapping[Place, str]) -> None:
-        for place, why in failures.items():
-            if self._failures.get(place) != why:
-                log.warning("directory_not_watched", path=place.path, reason=why)
-                self._sink.lost(PARTIAL)
+    def _record_failures(self, failures: Mapping[WatchPoint, str]) -> None:
+        for watch_point, reason in failures.items():
+            if self._failures.get(watch_point) != reason:
+                log.warning("directory_not_watched", path=watch_point.path, reason=reason)
+                self._buffer.request_rescan(PARTIALLY_WATCHED)
         self._failures |= failures
 
     def _close(self) -> None:
         observer, self._observer = self._observer, None
-        self._armed.clear()
+        self._active.clear()
         if observer is None:
             return
         # Stopping joins watchdog's threads; one that hangs must not take the loop with it.
-        closer = threading.Thread(target=_stop, args=(observer,), name="watch-closer", daemon=True)
+        closer = threading.Thread(target=_stop_observer, args=(observer,), name="watch-closer", daemon=True)
         closer.start()
-        closer.join(CLOSE_SECONDS)
+        closer.join(OBSERVER_STOP_SECONDS)
         if closer.is_alive():
-            log.warning("observer_did_not_stop", seconds=CLOSE_SECONDS)
+            log.warning("observer_did_not_stop", seconds=OBSERVER_STOP_SECONDS)
 
 
-def _is_sound(place: Place, armed: _Armed) -> bool:
-    return armed.emitter is not None and armed.emitter.is_alive() and _identity(place.path) == armed.identity
+def _is_healthy(watch_point: WatchPoint, active_watch: _ActiveWatch) -> bool:
+    return (
+        active_watch.emitter is not None
+        and active_watch.emitter.is_alive()
+        and _directory_identity(watch_point.path) == active_watch.identity
+    )
 
 
-def _unseen_below(place: Place, armed: _Armed) -> int:
+def _count_unwatched(watch_point: WatchPoint, active_watch: _ActiveWatch) -> int:
     """How many directories of a tree the kernel does not watch for us, its root included.
 
     Beyond the limit, that happens to a tree that was unmounted and is back: its identity is the old one.
     """
-    seen = _seen_by(armed.emitter)
-    if seen is None or not place.recursive:
+    watched = _watched_by(active_watch.emitter)
+    if watched is None or not watch_point.recursive:
         return 0
-    unseen = [directory for directory in _directories(place.path) if directory not in seen]
-    if not unseen:
+    unwatched = [directory for directory in _walk_directories(watch_point.path) if directory not in watched]
+    if not unwatched:
         return 0
-    again = _seen_by(armed.emitter) or frozenset()  # some came or went while we looked
-    return sum(directory not in again and Path(directory).is_dir() for directory in unseen)
+    watched_now = _watched_by(active_watch.emitter) or frozenset()  # some came or went while we looked
+    return sum(directory not in watched_now and Path(directory).is_dir() for directory in unwatched)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _directory_identity(path: str) -> tuple[int, int] | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def _directories(root: str) -> Iterable[str]:
+def _walk_directories(root: str) -> Iterable[str]:
     for directory, _, _ in os.walk(root, onerror=None):
         yield directory
 
 
-def _seen_by(emitter: EventEmitter | None) -> frozenset[str] | None:
+def _watched_by(emitter: EventEmitter | None) -> frozenset[str] | None:
     """The directories for which an inotify emitter holds a watch; None where that cannot be asked (macOS).
 
     There is no public way to ask; a test pins this one to the real watchdog.
@@ -392,15 +423,17 @@ def _seen_by(emitter: EventEmitter | None) -> frozenset[str] | None:
     return frozenset(os.fsdecode(path) for path, descriptor in list(by_path.items()) if descriptor >= 0)
 
 
-def _stop(observer: BaseObserver) -> None:
+def _stop_observer(observer: BaseObserver) -> None:
     observer.stop()
     observer.join()
 
 
-_LIMIT_OR_PERMISSION = "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
+_LIMIT_OR_PERMISSION_HINT = (
+    "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
+)
 
 
-def _sentence(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     match error:
         case OSError(errno=errno.ENOSPC):
             return "the kernel's limit of file watches is reached; raise fs.inotify.max_user_watches"

@@ -14,20 +14,20 @@ from queue import SimpleQueue
 from echod.errors import EchodError
 from echod.log import get_logger
 from echod.runtime.locks import WorkerBusyError
-from echod.scheduler.worker import Finished, Worker
+from echod.scheduler.worker import FinishedJob, Worker
 from echod.state.errors import DatabaseUnavailableError
 from echod.store.layout import Store
 
 log = get_logger(__name__)
 
-LONGEST_SLEEP_SECONDS = 5.0
+MAX_SLEEP_SECONDS = 5.0
 """Also how often the thread shows that it is alive."""
 
-UNAVAILABLE_SECONDS = 1.0
+DATABASE_RETRY_SECONDS = 1.0
 """How long it rests when the database cannot be used: another process keeps it locked, or the disk is full."""
 
 
-class Crew:
+class WorkerThread:
     """One thread that works. A context manager: leaving it waits for the running job to end.
 
     Args:
@@ -44,40 +44,40 @@ class Crew:
         self,
         worker: Worker,
         *,
-        exclusive: Callable[[], AbstractContextManager[object]],
+        acquire_lock: Callable[[], AbstractContextManager[object]],
         next_due: Callable[[], float | None],
-        wall: Callable[[], float],
-        ended: Callable[[Finished], None],
-        lost: Callable[[EchodError], None],
-        progress: Callable[[], float],
+        wall_clock: Callable[[], float],
+        on_finished: Callable[[FinishedJob], None],
+        on_fatal_error: Callable[[EchodError], None],
+        last_step_at: Callable[[], float],
     ) -> None:
         self._worker = worker
-        self._exclusive = exclusive
+        self._acquire_lock = acquire_lock
         self._next_due = next_due
-        self._wall = wall
-        self._ended = ended
-        self._lost = lost
-        self._progress = progress
-        self._owed: SimpleQueue[Store] = SimpleQueue()
-        self._tidy = threading.Event()
+        self._wall_clock = wall_clock
+        self._on_finished = on_finished
+        self._on_fatal_error = on_fatal_error
+        self._last_step_at = last_step_at
+        self._late_merge_stores: SimpleQueue[Store] = SimpleQueue()
+        self._retention_requested = threading.Event()
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._moved = time.monotonic()
-        self._thread = threading.Thread(target=self._work, name="worker", daemon=True)
+        self._last_iteration_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
 
     @property
-    def moved(self) -> float:
+    def last_progress(self) -> float:
         """When the thread, or the job in it, last showed progress (monotonic seconds)."""
-        return max(self._moved, self._progress())
+        return max(self._last_iteration_at, self._last_step_at())
 
     @property
-    def doing(self) -> str:
+    def current_job(self) -> str:
         """The running job in words, or "" between jobs."""
-        job = self._worker.doing
+        job = self._worker.current_job
         return f"{job.kind.value} {job.role} in {job.store}" if job is not None else ""
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether the thread was told to stop."""
         return self._stop.is_set()
 
@@ -85,15 +85,15 @@ class Crew:
         """There may be something to do."""
         self._wake.set()
 
-    def settle(self, stores: Iterable[Store]) -> None:
+    def request_late_merge(self, stores: Iterable[Store]) -> None:
         """Between jobs, look after files of these stores that were replaced while others had them open."""
         for store in stores:
-            self._owed.put(store)
+            self._late_merge_stores.put(store)
         self._wake.set()
 
-    def tidy(self) -> None:
+    def request_retention(self) -> None:
         """Between jobs, forget what is beyond its time."""
-        self._tidy.set()
+        self._retention_requested.set()
         self._wake.set()
 
     def start(self) -> None:
@@ -108,59 +108,59 @@ class Crew:
             self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                self._moved = time.monotonic()
-                self._step()
+                self._last_iteration_at = time.monotonic()
+                self._run_iteration()
         except EchodError as error:
-            self._lost(error)
+            self._on_fatal_error(error)
 
-    def _step(self) -> None:
+    def _run_iteration(self) -> None:
         try:
-            self._pay()
-            if not self._one():
+            self._run_housekeeping()
+            if not self._run_one():
                 self._sleep()
         except DatabaseUnavailableError as error:
             log.warning("database_unavailable", error=str(error))
-            self._stop.wait(UNAVAILABLE_SECONDS)
+            self._stop.wait(DATABASE_RETRY_SECONDS)
 
-    def _pay(self) -> None:
-        owed: dict[str, Store] = {}
-        while not self._owed.empty():
-            store = self._owed.get()
-            owed[store.key] = store
-        if not (owed or self._tidy.is_set()) or self._stop.is_set():
+    def _run_housekeeping(self) -> None:
+        stores: dict[str, Store] = {}
+        while not self._late_merge_stores.empty():
+            store = self._late_merge_stores.get()
+            stores[store.key] = store
+        if not (stores or self._retention_requested.is_set()) or self._stop.is_set():
             return
         try:
-            with self._exclusive():
-                for store in owed.values():
-                    self._worker.settle(store)
-                if self._tidy.is_set():
-                    self._tidy.clear()
-                    self._worker.tidy()
+            with self._acquire_lock():
+                for store in stores.values():
+                    self._worker.merge_late_writes(store)
+                if self._retention_requested.is_set():
+                    self._retention_requested.clear()
+                    self._worker.apply_retention()
         except WorkerBusyError:
-            log.info("late_bytes_wait", stores=len(owed))  # the next look at everything asks again
+            log.info("late_writes_deferred", stores=len(stores))  # the next look at everything asks again
 
-    def _one(self) -> bool:
-        if not (self._worker.owes_a_row or self._is_due()):
+    def _run_one(self) -> bool:
+        if not (self._worker.has_unsaved_result or self._is_due()):
             return False
         try:
-            with self._exclusive():
-                finished = self._worker.turn()
+            with self._acquire_lock():
+                finished = self._worker.run_next()
         except WorkerBusyError:
             return False
         if finished is None:
             return False
-        self._ended(finished)
+        self._on_finished(finished)
         return True
 
     def _is_due(self) -> bool:
         due = self._next_due()
-        return due is not None and due <= self._wall()
+        return due is not None and due <= self._wall_clock()
 
     def _sleep(self) -> None:
         due = self._next_due()
-        pause = LONGEST_SLEEP_SECONDS if due is None else min(max(due - self._wall(), 0.05), LONGEST_SLEEP_SECONDS)
+        pause = MAX_SLEEP_SECONDS if due is None else min(max(due - self._wall_clock(), 0.05), MAX_SLEEP_SECONDS)
         self._wake.wait(pause)
         self._wake.clear()

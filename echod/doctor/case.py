@@ -13,7 +13,7 @@ from echod.settings.values import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DoctorContext:
     """One user on one machine at one moment.
 
     Attributes:
@@ -41,21 +41,21 @@ class Case:
     mounts: str
 
 
-def command(*words: object) -> str:
+def command_line(*words: object) -> str:
     """A command line as it can be typed, whatever is in its words."""
     return shlex.join(map(str, words))
 
 
-def fine(code: str, text: str, place: Path | None = None) -> Check:
+def passed(code: str, text: str, path: Path | None = None) -> Check:
     """As it should be."""
-    return Check(code, CheckResult.OK, text, "", None if place is None else str(place))
+    return Check(code, CheckResult.OK, text, "", None if path is None else str(path))
 
 
-def note(code: str, text: str, fix: str = "", place: Path | None = None) -> Check:
+def note(code: str, text: str, fix: str = "", path: Path | None = None) -> Check:
     """Worth knowing; nothing fails because of it."""
-    return Check(code, CheckResult.NOTE, text, fix, None if place is None else str(place))
+    return Check(code, CheckResult.NOTE, text, fix, None if path is None else str(path))
 
 
-def problem(code: str, text: str, fix: str, place: Path | None = None) -> Check:
+def problem(code: str, text: str, fix: str, path: Path | None = None) -> Check:
     """Something does not work, or a promise does not hold here."""
-    return Check(code, CheckResult.PROBLEM, text, fix, None if place is None else str(place))
+    return Check(code, CheckResult.PROBLEM, text, fix, None if path is None else str(path))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from echod.app.context import look_out
+from echod.app.context import open_read_context
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.doctor.case import Case, command, note, problem
+from echod.doctor.case import DoctorContext, command_line, note, problem
 from echod.doctor.machine import (
     check_daemon,
     check_database,
@@ -16,72 +16,74 @@ from echod.doctor.machine import (
     check_settings,
     check_watching,
 )
-from echod.doctor.projects import check_missing, check_project, check_without_store
+from echod.doctor.projects import check_missing_project, check_project, check_project_without_store
 from echod.errors import EchodError
-from echod.projects.discovery import Roster, call
-from echod.projects.registry import Projects, expand
+from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.store.layout import Store
 from echod.workflows.model import Verdict
 
 
-def examine(case: Case, only: Path | None) -> DoctorReport:
-    """Check everything; of the projects `only` the one, whether it is registered or not."""
-    checks = tuple(_checks(case, only))
+def run_checks(context: DoctorContext, only_project: Path | None) -> DoctorReport:
+    """Check everything; of the projects `only_project` the one, whether it is registered or not."""
+    checks = tuple(_run_all(context, only_project))
     return DoctorReport(healthy=all(check.result is not CheckResult.PROBLEM for check in checks), checks=checks)
 
 
-def _checks(case: Case, only: Path | None) -> Iterator[Check]:
-    yield from check_installation(case)
-    yield from check_directories(case)
-    yield from check_settings(case)
-    yield from check_database(case)
-    yield from check_daemon(case)
+def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Check]:
+    yield from check_installation(context)
+    yield from check_directories(context)
+    yield from check_settings(context)
+    yield from check_database(context)
+    yield from check_daemon(context)
     try:
-        roster = _roster(case)
+        discovered = _discover(context)
     except EchodError as error:
-        yield problem("projects", str(error), f"Mend {case.paths.projects} or the settings.")
-        roster = Roster()
-    yield from check_watching(case, roster.stores)
-    if only is None:
-        yield from _list(case, roster)
+        yield problem("projects", str(error), f"Mend {context.paths.projects} or the settings.")
+        discovered = DiscoveredStores()
+    yield from check_watching(context, discovered.stores)
+    if only_project is None:
+        yield from _check_listed_projects(context, discovered)
     else:
-        yield from _one(case, roster, only)
+        yield from _check_one_project(context, discovered, only_project)
 
 
-def _roster(case: Case) -> Roster:
-    registered = Projects(case.paths.projects).roots()
-    return call((*registered, *expand(case.settings.projects)))
+def _discover(context: DoctorContext) -> DiscoveredStores:
+    registered = ProjectRegistry(context.paths.projects).roots()
+    return discover_stores((*registered, *expand_globs(context.settings.projects)))
 
 
-def _list(case: Case, roster: Roster) -> Iterator[Check]:
+def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores) -> Iterator[Check]:
     try:
-        for warning in Projects(case.paths.projects).listed().warnings:
-            yield problem("projects", warning, "", case.paths.projects)
+        for warning in ProjectRegistry(context.paths.projects).list_projects().warnings:
+            yield problem("projects", warning, "", context.paths.projects)
     except EchodError:
         return  # said before
-    if not (roster.projects or roster.missing or roster.without_store):
+    if not (discovered.projects or discovered.missing or discovered.without_store):
         yield note("no-projects", "No project is maintained.", "Add one with: echod add PATH")
-    yield from map(check_missing, roster.missing)
-    yield from map(check_without_store, roster.without_store)
-    for project in roster.projects:
-        stores = roster.stores_in(project)
-        yield from check_project(case, project, stores, _verdict(case, project, stores))
+    yield from map(check_missing_project, discovered.missing)
+    yield from map(check_project_without_store, discovered.without_store)
+    for project in discovered.projects:
+        stores = discovered.stores_in(project)
+        yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
 
 
-def _one(case: Case, roster: Roster, project: Path) -> Iterator[Check]:
-    if project not in {*roster.projects, *roster.missing, *roster.without_store}:
-        yield note("project-unregistered", "The project is not maintained.", command("echod", "add", project), project)
-    there = call((project,))
-    yield from map(check_missing, there.missing)
-    yield from map(check_without_store, there.without_store)
-    if there.projects:
-        yield from check_project(case, project, there.stores, _verdict(case, project, there.stores))
+def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, project: Path) -> Iterator[Check]:
+    if project not in {*discovered.projects, *discovered.missing, *discovered.without_store}:
+        yield note(
+            "project-unregistered", "The project is not maintained.", command_line("echod", "add", project), project
+        )
+    found = discover_stores((project,))
+    yield from map(check_missing_project, found.missing)
+    yield from map(check_project_without_store, found.without_store)
+    if found.projects:
+        yield from check_project(context, project, found.stores, _gate_verdict(context, project, found.stores))
 
 
-def _verdict(case: Case, project: Path, stores: tuple[Store, ...]) -> Verdict | None:
+def _gate_verdict(context: DoctorContext, project: Path, stores: tuple[Store, ...]) -> Verdict | None:
     """The gate's verdict; None if the database, which was checked before, cannot be read."""
     try:
-        with look_out(case.paths, case.settings, case.environ, lambda: case.now) as lookout:
-            return lookout.gatekeeper.ask(project, stores, case.now)
+        with open_read_context(context.paths, context.settings, context.environ, lambda: context.now) as read_context:
+            return read_context.project_gate.check(project, stores, context.now)
     except EchodError:
         return None

@@ -12,9 +12,9 @@ TYPE_CHECKING = False  # typing itself takes longer to import than a hook may ru
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-APP = "echod"
-_MAC = "Library/Application Support"
-_ELSEWHERE = ".local/state"
+APP_NAME = "echod"
+_MACOS_STATE_HOME = "Library/Application Support"
+_XDG_STATE_HOME = ".local/state"
 
 
 def state_directory(environ: Mapping[str, str], platform: str) -> str:
@@ -28,16 +28,16 @@ def state_directory(environ: Mapping[str, str], platform: str) -> str:
         ValueError: `ECHOD_STATE_DIR` is no absolute path, so there is no state directory.
         KeyError: the user has no home.
     """
-    named = environ.get("ECHOD_STATE_DIR", "")
-    if named:
-        path = os.path.expanduser(named)
+    configured = environ.get("ECHOD_STATE_DIR", "")
+    if configured:
+        path = os.path.expanduser(configured)
         if not os.path.isabs(path):
-            raise ValueError(named)
+            raise ValueError(configured)
         return path
     xdg = environ.get("XDG_STATE_HOME", "")
     if os.path.isabs(xdg):
-        return os.path.join(xdg, APP)
-    return os.path.join(_home(environ), _MAC if platform == "darwin" else _ELSEWHERE, APP)
+        return os.path.join(xdg, APP_NAME)
+    return os.path.join(_home(environ), _MACOS_STATE_HOME if platform == "darwin" else _XDG_STATE_HOME, APP_NAME)
 
 
 def _home(environ: Mapping[str, str]) -> str:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 EVENTS = ("task-completed", "session-start", "session-end", "pre-compact", "stop")
-PATIENCE_SECONDS = 2.0
+STDIN_TIMEOUT_SECONDS = 2.0
 """How long an agent may take to say what happened; it has it ready, and ends its hooks after a few seconds."""
 
 _STDIN, _STDOUT = 0, 1
-_CHUNK = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 
 
 def main() -> NoReturn:
@@ -45,43 +45,43 @@ def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None
     """
     event = arguments[0] if arguments else ""
     state = place.state_directory(environ, platform)
-    said, size = _heard(_STDIN)
-    _keep(os.path.join(state, "spool"), event, said, size)
+    payload, size = _read_stdin(_STDIN)
+    _spool_event(os.path.join(state, "spool"), event, payload, size)
     if event == "session-start":
         from echod.hooks import summary
 
-        if not summary.told_before(said):
-            os.write(_STDOUT, summary.ready(os.path.join(state, summary.DIRECTORY), environ))
+        if not summary.already_sent(payload):
+            os.write(_STDOUT, summary.read_summary(os.path.join(state, summary.SUMMARY_DIRECTORY), environ))
 
 
-def _keep(directory: str, event: str, said: bytes, size: int) -> None:
+def _spool_event(directory: str, event: str, payload: bytes, size: int) -> None:
     if event not in EVENTS:
-        spool.drop(directory, spool.UNKNOWN)
-    elif size > spool.LARGEST_EVENT_BYTES:
-        spool.drop(directory, spool.TOO_LARGE)
-    elif not said.strip():
-        spool.drop(directory, spool.EMPTY)
+        spool.count_dropped(directory, spool.UNKNOWN)
+    elif size > spool.MAX_EVENT_BYTES:
+        spool.count_dropped(directory, spool.TOO_LARGE)
+    elif not payload.strip():
+        spool.count_dropped(directory, spool.EMPTY)
     else:
-        spool.write(directory, event, said, time.time_ns(), os.getpid())
+        spool.write_event(directory, event, payload, time.time_ns(), os.getpid())
 
 
-def _heard(descriptor: int) -> tuple[bytes, int]:
+def _read_stdin(descriptor: int) -> tuple[bytes, int]:
     """What was said, as far as it is kept, and how many bytes it had.
 
     What is too much is read all the same: an agent that writes into a closed pipe would have an error to report.
     """
     parts: list[bytes] = []
     size = 0
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + STDIN_TIMEOUT_SECONDS
     try:
         if os.isatty(descriptor):
             return b"", 0
-        while (left := deadline - time.monotonic()) > 0 and select.select([descriptor], [], [], left)[0]:
-            part = os.read(descriptor, _CHUNK)
+        while (remaining := deadline - time.monotonic()) > 0 and select.select([descriptor], [], [], remaining)[0]:
+            part = os.read(descriptor, _CHUNK_BYTES)
             if not part:
                 break
             size += len(part)
-            if size <= spool.LARGEST_EVENT_BYTES:
+            if size <= spool.MAX_EVENT_BYTES:
                 parts.append(part)
     except (OSError, ValueError):
         return b"", 0

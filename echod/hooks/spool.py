@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import os
 
-LARGEST_EVENT_BYTES = 1024 * 1024
-MOST_EVENTS = 4096
-MOST_BYTES = 64 * 1024 * 1024
+MAX_EVENT_BYTES = 1024 * 1024
+MAX_EVENTS = 4096
+MAX_SPOOL_BYTES = 64 * 1024 * 1024
 """What a dead daemon may find at most when it comes back: two months of a busy project."""
 
-PRIVATE_DIR = 0o700
-PRIVATE_FILE = 0o600
-DROPPED = ".dropped"
-UNFINISHED = ".part"
-LARGEST_COUNT = 64 * 1024
-_SIZE = slice(21, 28)
+PRIVATE_DIR_MODE = 0o700
+PRIVATE_FILE_MODE = 0o600
+DROPPED_FILE = ".dropped"
+PARTIAL_SUFFIX = ".part"
+MAX_DROPPED_COUNT = 64 * 1024
+_SIZE_SLICE = slice(21, 28)
 
 FULL, TOO_LARGE, EMPTY, NOT_WRITTEN, UNKNOWN = "f", "l", "e", "w", "u"
 """Why an event was dropped: the letters of `.dropped`."""
 
 
-def write(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> bool:
+def write_event(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> bool:
     """Put an event into the spool; False if it was dropped and counted.
 
     Args:
@@ -41,70 +41,72 @@ def write(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> bool:
     Raises:
         OSError: the spool cannot be listed or made; nothing was written.
     """
-    if _full(_names(spool), len(data)):
-        return drop(spool, FULL)
+    if _is_full(_list_names(spool), len(data)):
+        return count_dropped(spool, FULL)
     name = f"{now_ns:020d}-{len(data):07x}-{pid}.{event}.json"
-    unfinished = os.path.join(spool, f".{name}{UNFINISHED}")
+    partial = os.path.join(spool, f".{name}{PARTIAL_SUFFIX}")
     try:
-        _write(unfinished, data)
-        os.rename(unfinished, os.path.join(spool, name))
+        _write_new_file(partial, data)
+        os.rename(partial, os.path.join(spool, name))
     except OSError as error:
         if not isinstance(error, FileExistsError):  # then it is another hook's
-            _remove(unfinished)
-        return drop(spool, NOT_WRITTEN)
+            _unlink_if_possible(partial)
+        return count_dropped(spool, NOT_WRITTEN)
     return True
 
 
-def drop(spool: str, why: str) -> bool:
+def count_dropped(spool: str, reason: str) -> bool:
     """Count an event that is not spooled; always False.
 
     Raises:
         OSError: even that cannot be written.
     """
-    _make(spool)
+    _ensure_directory(spool)
     # One appended byte each: no two hooks can spoil each other's count, and the file's bound is that of the count.
-    counter = os.open(os.path.join(spool, DROPPED), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE)
+    counter = os.open(
+        os.path.join(spool, DROPPED_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE
+    )
     try:
-        if os.fstat(counter).st_size < LARGEST_COUNT:
-            os.write(counter, why.encode())
+        if os.fstat(counter).st_size < MAX_DROPPED_COUNT:
+            os.write(counter, reason.encode())
     finally:
         os.close(counter)
     return False
 
 
-def _names(spool: str) -> list[str]:
+def _list_names(spool: str) -> list[str]:
     try:
         return os.listdir(spool)
     except FileNotFoundError:
-        _make(spool)
+        _ensure_directory(spool)
         return []
 
 
-def _make(spool: str) -> None:
+def _ensure_directory(spool: str) -> None:
     if not os.path.isdir(spool):
-        os.makedirs(os.path.dirname(spool), PRIVATE_DIR, exist_ok=True)
-        os.makedirs(spool, PRIVATE_DIR, exist_ok=True)
+        os.makedirs(os.path.dirname(spool), PRIVATE_DIR_MODE, exist_ok=True)
+        os.makedirs(spool, PRIVATE_DIR_MODE, exist_ok=True)
 
 
-def _full(names: list[str], more: int) -> bool:
-    if len(names) >= MOST_EVENTS:
+def _is_full(names: list[str], new_bytes: int) -> bool:
+    if len(names) >= MAX_EVENTS:
         return True
-    if (len(names) + 1) * LARGEST_EVENT_BYTES <= MOST_BYTES:
+    if (len(names) + 1) * MAX_EVENT_BYTES <= MAX_SPOOL_BYTES:
         return False
-    return more + sum(int(name[_SIZE], 16) for name in names if name[0] != ".") > MOST_BYTES
+    return new_bytes + sum(int(name[_SIZE_SLICE], 16) for name in names if name[0] != ".") > MAX_SPOOL_BYTES
 
 
-def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+def _write_new_file(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
     finally:
         os.close(descriptor)
 
 
-def _remove(path: str) -> None:
+def _unlink_if_possible(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:

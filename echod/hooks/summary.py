@@ -11,44 +11,44 @@ TYPE_CHECKING = False  # typing itself takes longer to import than a hook may ru
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DIRECTORY = "summaries"
-_LARGEST_BYTES = 16 * 1024
-_LONGEST_NAME = 230  # the daemon prepares it under a longer one
+SUMMARY_DIRECTORY = "summaries"
+_MAX_BYTES = 16 * 1024
+_MAX_NAME_BYTES = 230  # the daemon prepares it under a longer one
 
 
-def name_for(project: str) -> str | None:
+def summary_name(project: str) -> str | None:
     """The name of the file for the project with this resolved path; None if it is too long for a name."""
     name = f"{project.replace('%', '%25').replace(os.sep, '%2F')}.json"
-    return name if len(os.fsencode(name)) <= _LONGEST_NAME else None
+    return name if len(os.fsencode(name)) <= _MAX_NAME_BYTES else None
 
 
-def told_before(said: bytes) -> bool:
+def already_sent(payload: bytes) -> bool:
     """Whether a session that begins this way still knows what it was told at its first start."""
-    plain = said.replace(b" ", b"")
-    return b'"source":"resume"' in plain or b'"source":"fork"' in plain
+    compact = payload.replace(b" ", b"")
+    return b'"source":"resume"' in compact or b'"source":"fork"' in compact
 
 
-def ready(directory: str, environ: Mapping[str, str]) -> bytes:
+def read_summary(directory: str, environ: Mapping[str, str]) -> bytes:
     """What to print at the start of a session in this process's project; nothing where nothing was kept ready."""
     if not os.path.isdir(directory):
         return b""
-    here = os.path.realpath(environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    directory_path = os.path.realpath(environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
     while True:
-        name = name_for(here)
-        text = _content(os.path.join(directory, name)) if name else b""
-        above = os.path.dirname(here)
-        if text or above == here:
+        name = summary_name(directory_path)
+        text = _read_file(os.path.join(directory, name)) if name else b""
+        parent = os.path.dirname(directory_path)
+        if text or parent == directory_path:
             return text
-        here = above
+        directory_path = parent
 
 
-def _content(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return b""
     try:
-        text = os.read(descriptor, _LARGEST_BYTES + 1)
+        text = os.read(descriptor, _MAX_BYTES + 1)
     finally:
         os.close(descriptor)
-    return text if len(text) <= _LARGEST_BYTES else b""
+    return text if len(text) <= _MAX_BYTES else b""

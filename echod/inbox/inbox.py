@@ -17,25 +17,25 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.inbox.spool import Spool, Spooled
+from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
-from echod.memory.observations import Drop, Observation, observe, task_of
-from echod.projects.worktrees import original
-from echod.state.hook_events import ObservedLog
+from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.projects.worktrees import main_worktree_path
+from echod.state.hook_events import HookEventLog
 from echod.store import layout
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
 TASK, SESSION_START = "task-completed", "session-start"
-HEARD, REGISTERED = "heard", "the project was registered"
+RECEIVED, REGISTERED = "received", "the project was registered"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
-_LARGEST_META_BYTES = 64 * 1024
+_MAX_META_BYTES = 64 * 1024
 
 
-class Elsewhere(StrEnum):
+class DropReason(StrEnum):
     """Why an event has no place to go to; the words are shown to the person who asks."""
 
     NO_DIRECTORY = "the event names no directory"
@@ -43,32 +43,32 @@ class Elsewhere(StrEnum):
     NOT_REGISTERED = "the project is not registered (echod add)"
     OPTED_OUT = "the project's settings do not want observations"
     NO_ROLE = "the role has no memory file (echod init)"
-    KNOWN = "the task was told before"
-    SIGNALLED = "another program has recorded the task"
+    ALREADY_RECORDED = "the task was told before"
+    RECORDED_ELSEWHERE = "another program has recorded the task"
 
 
-class Rules(NamedTuple):
+class InboxSettings(NamedTuple):
     """What the settings say about events.
 
     Attributes:
         teams: patterns of the teams that are listened to.
         projects: the resolved roots of the projects that are maintained at this moment.
         register: puts a project on the list at the start of a session in it; None where the person did not ask for it.
-        wanted: whether a project wants observations.
+        observations_enabled: whether a project wants observations.
         global_store: the store of the user, which belongs to no project.
     """
 
     teams: Sequence[str]
     projects: Callable[[], Collection[Path]]
     register: Callable[[Path], None] | None
-    wanted: Callable[[Path], bool]
+    observations_enabled: Callable[[Path], bool]
     global_store: Path
 
 
-class Letter(NamedTuple):
+class PendingObservation(NamedTuple):
     """An observation that waits in the spool, and where it belongs."""
 
-    spooled: Spooled
+    spooled_event: SpooledEvent
     store: Store
     observation: Observation
 
@@ -76,150 +76,154 @@ class Letter(NamedTuple):
 class Inbox:
     """One for a process; may be asked by several threads."""
 
-    def __init__(self, spool: Spool, observed: ObservedLog, rules: Rules) -> None:
+    def __init__(self, spool: Spool, event_log: HookEventLog, settings: InboxSettings) -> None:
         self._spool = spool
-        self._observed = observed
-        self._rules = rules
-        self._letters: dict[str, Letter] = {}
-        self._named: set[Path] = set()
-        self._places: dict[str, Store | Elsewhere] = {}
+        self._event_log = event_log
+        self._settings = settings
+        self._pending: dict[str, PendingObservation] = {}
+        self._extra_projects: set[Path] = set()
+        self._stores_by_directory: dict[str, Store | DropReason] = {}
         self._lock = threading.Lock()
 
-    def sort(self, now: float, named: Iterable[Path] = ()) -> frozenset[str]:
+    def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
         """Look at what is new in the spool; the keys of the stores that letters wait for.
 
         Args:
             now: Unix seconds.
-            named: projects that are maintained here and from now on, whether or not they are registered.
+            extra_projects: projects that are maintained here and from now on, whether or not they are registered.
         """
         with self._lock:
-            self._named.update(named)
+            self._extra_projects.update(extra_projects)
             try:
-                waiting = self._spool.waiting()
+                waiting = self._spool.list_events()
             except OSError as error:
-                log.warning("spool_not_readable", error=error.strerror)
+                log.warning("spool_unreadable", error=error.strerror)
                 return frozenset()
-            self._spool.sweep(now)
+            self._spool.remove_unfinished(now)
             # Asked anew: an event of a project that was registered a moment ago must not be dropped.
-            known = {*self._named, *self._rules.projects()} if waiting else set()
-            self._places.clear()
-            outcomes: dict[Spooled, str] = {}
-            letters: dict[str, Letter] = {}
+            projects = {*self._extra_projects, *self._settings.projects()} if waiting else set()
+            self._stores_by_directory.clear()
+            outcomes: dict[SpooledEvent, str] = {}
+            all_pending: dict[str, PendingObservation] = {}
             for spooled in waiting:
-                match self._letters.get(spooled.name) or self._open(spooled, known):
-                    case Letter() as letter if letter.store.project in known:
-                        letters[spooled.name] = letter
-                    case Letter():
-                        outcomes[spooled] = Elsewhere.NOT_REGISTERED
+                match self._pending.get(spooled.name) or self._route(spooled, projects):
+                    case PendingObservation() as pending if pending.store.project in projects:
+                        all_pending[spooled.name] = pending
+                    case PendingObservation():
+                        outcomes[spooled] = DropReason.NOT_REGISTERED
                     case str() as outcome:
                         outcomes[spooled] = outcome
-            self._letters = letters
-            self._count(outcomes, now)
-            return frozenset(letter.store.key for letter in letters.values())
+            self._pending = all_pending
+            self._remove_and_count(outcomes, now)
+            return frozenset(pending.store.key for pending in all_pending.values())
 
-    def letters(self, store: Store) -> Mapping[str, tuple[Letter, ...]]:
+    def pending_for(self, store: Store) -> Mapping[str, tuple[PendingObservation, ...]]:
         """What waits for a store, by role, in the order in which it was told."""
-        found: dict[str, list[Letter]] = {}
+        found: dict[str, list[PendingObservation]] = {}
         with self._lock:
-            for letter in self._letters.values():
-                if letter.store == store:
-                    found.setdefault(letter.observation.role, []).append(letter)
-        return {role: tuple(letters) for role, letters in found.items()}
+            for pending in self._pending.values():
+                if pending.store == store:
+                    found.setdefault(pending.observation.role, []).append(pending)
+        return {role: tuple(all_pending) for role, all_pending in found.items()}
 
-    def forget(self, letters: Iterable[Letter]) -> None:
+    def remove_recorded(self, all_pending: Iterable[PendingObservation]) -> None:
         """These are done with: their entries are in the memory, and were counted."""
-        names = [letter.spooled.name for letter in letters]
+        names = [pending.spooled_event.name for pending in all_pending]
         with self._lock:
-            self._spool.take(names)
+            self._spool.remove(names)
             for name in names:
-                self._letters.pop(name, None)
+                self._pending.pop(name, None)
 
-    def drop(self, letters: Mapping[Letter, str], now: float) -> None:
+    def drop(self, all_pending: Mapping[PendingObservation, str], now: float) -> None:
         """These become no entries, each for a reason."""
         with self._lock:
-            self._count({letter.spooled: reason for letter, reason in letters.items()}, now)
-            for letter in letters:
-                self._letters.pop(letter.spooled.name, None)
+            self._remove_and_count({pending.spooled_event: reason for pending, reason in all_pending.items()}, now)
+            for pending in all_pending:
+                self._pending.pop(pending.spooled_event.name, None)
 
-    def _count(self, outcomes: Mapping[Spooled, str], now: float) -> None:
+    def _remove_and_count(self, outcomes: Mapping[SpooledEvent, str], now: float) -> None:
         # Taken first: of two processes that sort the same spool, one counts.
-        taken = self._spool.take(spooled.name for spooled in outcomes)
+        removed = self._spool.remove(spooled.name for spooled in outcomes)
         totals: dict[tuple[str, str], int] = {}
         for spooled, outcome in outcomes.items():
-            if spooled.name in taken:
-                totals[spooled.event, str(outcome)] = totals.get((spooled.event, str(outcome)), 0) + 1
+            if spooled.name in removed:
+                totals[spooled.kind, str(outcome)] = totals.get((spooled.kind, str(outcome)), 0) + 1
         for (event, outcome), number in totals.items():
-            self._observed.count(event, outcome, number, now)
+            self._event_log.add_count(event, outcome, number, now)
 
-    def _open(self, spooled: Spooled, known: set[Path]) -> Letter | str | None:
+    def _route(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
         """Where an event belongs, or what became of it; None if it cannot be read now, or is another process's."""
         try:
             event = self._spool.read(spooled)
         except FileNotFoundError:
             return None
         except OSError as error:
-            log.warning("event_not_readable", name=spooled.name, error=error.strerror)
+            log.warning("event_unreadable", name=spooled.name, error=error.strerror)
             return None
         if event is None:
-            return Drop.UNREADABLE
-        match spooled.event:
+            return ObservationDropReason.UNREADABLE
+        match spooled.kind:
             case "task-completed":
-                return self._task(spooled, event, known)
+                return self._handle_task(spooled, event, projects)
             case "session-start":
-                return self._session(event, known)
+                return self._handle_session_start(event, projects)
             case _:
-                return HEARD
+                return RECEIVED
 
-    def _session(self, event: Mapping[str, object], known: set[Path]) -> str:
-        store = self._store_of(event)
-        if not isinstance(store, Store) or store.project in known or self._rules.register is None:
-            return HEARD
-        self._rules.register(store.project)
-        known.add(store.project)
+    def _handle_session_start(self, event: Mapping[str, object], projects: set[Path]) -> str:
+        store = self._find_store(event)
+        if not isinstance(store, Store) or store.project in projects or self._settings.register is None:
+            return RECEIVED
+        self._settings.register(store.project)
+        projects.add(store.project)
         return REGISTERED
 
-    def _task(self, spooled: Spooled, event: Mapping[str, object], known: set[Path]) -> Letter | str:
-        task = task_of(event)
-        definition = _definition(event) if task.teammate else ""
-        found = observe(task, definition=definition, teams=self._rules.teams, day=_day(spooled.at))
-        if isinstance(found, Drop):
+    def _handle_task(
+        self, spooled: SpooledEvent, event: Mapping[str, object], projects: set[Path]
+    ) -> PendingObservation | str:
+        task = parse_task(event)
+        definition = _agent_definition(event) if task.teammate else ""
+        found = observe_task(
+            task, definition=definition, teams=self._settings.teams, day=_local_date(spooled.spooled_at)
+        )
+        if isinstance(found, ObservationDropReason):
             return found
-        store = self._store_of(event)
-        if isinstance(store, Elsewhere):
+        store = self._find_store(event)
+        if isinstance(store, DropReason):
             return store
-        if store.project not in known:
-            return Elsewhere.NOT_REGISTERED
-        if not self._rules.wanted(store.project):
-            return Elsewhere.OPTED_OUT
-        if not has_memory(Role(store, found.role)):
-            return Elsewhere.NO_ROLE
-        return Letter(spooled, store, found)
+        if store.project not in projects:
+            return DropReason.NOT_REGISTERED
+        if not self._settings.observations_enabled(store.project):
+            return DropReason.OPTED_OUT
+        if not has_memory_file(Role(store, found.role)):
+            return DropReason.NO_ROLE
+        return PendingObservation(spooled, store, found)
 
-    def _store_of(self, event: Mapping[str, object]) -> Store | Elsewhere:
+    def _find_store(self, event: Mapping[str, object]) -> Store | DropReason:
         """The nearest store at or above the session's directory, of the project itself if that is in a copy."""
         directory = event.get("cwd")
         if not isinstance(directory, str) or not directory.startswith(os.sep) or "\0" in directory:
-            return Elsewhere.NO_DIRECTORY
-        if directory not in self._places:
-            self._places[directory] = self._nearest(Path(directory))
-        return self._places[directory]
+            return DropReason.NO_DIRECTORY
+        if directory not in self._stores_by_directory:
+            self._stores_by_directory[directory] = self._find_nearest_store(Path(directory))
+        return self._stores_by_directory[directory]
 
-    def _nearest(self, directory: Path) -> Store | Elsewhere:
+    def _find_nearest_store(self, directory: Path) -> Store | DropReason:
         try:
-            here = original(directory)
+            here = main_worktree_path(directory)
         except (OSError, ValueError):  # no path at all: too long, or of characters that no file system has
-            return Elsewhere.NO_DIRECTORY
+            return DropReason.NO_DIRECTORY
         for candidate in (here, *here.parents):
             try:
-                stores = layout.stores_of(candidate)
+                stores = layout.find_stores(candidate)
             except OSError:
                 continue
-            if stores and stores[0].root != self._rules.global_store:
+            if stores and stores[0].root != self._settings.global_store:
                 return stores[0]
-        return Elsewhere.NO_STORE
+        return DropReason.NO_STORE
 
 
-def has_memory(role: Role) -> bool:
+def has_memory_file(role: Role) -> bool:
     """Whether a role has a memory file; observations begin none."""
     try:
         return stat.S_ISDIR(role.path.lstat().st_mode) and stat.S_ISREG(role.memory.lstat().st_mode)
@@ -227,11 +231,11 @@ def has_memory(role: Role) -> bool:
         return False
 
 
-def _day(at: float) -> date:
+def _local_date(at: float) -> date:
     return datetime.fromtimestamp(at).astimezone().date()
 
 
-def _definition(event: Mapping[str, object]) -> str:
+def _agent_definition(event: Mapping[str, object]) -> str:
     """The definition of a team's member, which the event does not name; Claude Code keeps it beside the transcript."""
     transcript, agent = event.get("transcript_path"), event.get("agent_id")
     if not isinstance(transcript, str) or not isinstance(agent, str):
@@ -243,7 +247,7 @@ def _definition(event: Mapping[str, object]) -> str:
         if not stat.S_ISREG(meta.lstat().st_mode):
             return ""
         with meta.open("rb") as file:
-            fields = json.loads(file.read(_LARGEST_META_BYTES))
+            fields = json.loads(file.read(_MAX_META_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
     named = (fields.get(name) for name in _DEFINITION_FIELDS) if isinstance(fields, dict) else ()

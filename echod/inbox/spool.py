@@ -13,17 +13,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.files import read_plain
+from echod.files import read_regular
 from echod.hooks import spool
 from echod.log import get_logger
 
 log = get_logger(__name__)
 
-_NAME = re.compile(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
+_EVENT_FILE_NAME = re.compile(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
 _ABANDONED_SECONDS = 3600.0
 _NANOSECONDS = 1e9
 
-REASONS = {
+DROP_REASONS = {
     spool.FULL: "the spool was full; the service did not run for long",
     spool.TOO_LARGE: "the event was larger than 1 MiB",
     spool.EMPTY: "the event was empty",
@@ -32,12 +32,12 @@ REASONS = {
 }
 
 
-class Spooled(NamedTuple):
+class SpooledEvent(NamedTuple):
     """An event that waits: its file's name, what kind of event it is, and when it was told (Unix seconds)."""
 
     name: str
-    event: str
-    at: float
+    kind: str
+    spooled_at: float
 
 
 class Spool:
@@ -46,7 +46,7 @@ class Spool:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def waiting(self) -> tuple[Spooled, ...]:
+    def list_events(self) -> tuple[SpooledEvent, ...]:
         """What waits, the oldest first.
 
         Raises:
@@ -56,17 +56,17 @@ class Spool:
             names = sorted(path.name for path in self._directory.iterdir())
         except FileNotFoundError:
             return ()
-        matches = (match for name in names if (match := _NAME.fullmatch(name)))
-        return tuple(Spooled(m.string, m["event"], int(m["ns"]) / _NANOSECONDS) for m in matches)
+        matches = (match for name in names if (match := _EVENT_FILE_NAME.fullmatch(name)))
+        return tuple(SpooledEvent(m.string, m["event"], int(m["ns"]) / _NANOSECONDS) for m in matches)
 
-    def read(self, spooled: Spooled) -> Mapping[str, object] | None:
+    def read(self, spooled: SpooledEvent) -> Mapping[str, object] | None:
         """The event's fields; None if it is not understood (a power cut tore it, it is no JSON object).
 
         Raises:
             OSError: it cannot be read; if it is gone (FileNotFoundError) another process took it.
         """
         try:
-            event = json.loads(read_plain(self._directory / spooled.name, spool.LARGEST_EVENT_BYTES))
+            event = json.loads(read_regular(self._directory / spooled.name, spool.MAX_EVENT_BYTES))
         except (ValueError, RecursionError):
             return None
         except OSError as error:
@@ -75,9 +75,9 @@ class Spool:
             raise
         return event if isinstance(event, dict) else None
 
-    def take(self, names: Iterable[str]) -> frozenset[str]:
+    def remove(self, names: Iterable[str]) -> frozenset[str]:
         """Remove these events; those that this call removed. What another process took is not among them."""
-        taken = set()
+        removed = set()
         for name in names:
             try:
                 (self._directory / name).unlink()
@@ -86,25 +86,25 @@ class Spool:
             except OSError as error:
                 log.warning("event_not_removed", name=name, error=error.strerror)
                 continue
-            taken.add(name)
-        return frozenset(taken)
+            removed.add(name)
+        return frozenset(removed)
 
-    def sweep(self, now: float) -> None:
+    def remove_unfinished(self, now: float) -> None:
         """Remove what hooks that were killed left unfinished, once it is an hour old at `now`."""
         try:
-            unfinished = [path for path in self._directory.iterdir() if path.name.endswith(spool.UNFINISHED)]
+            unfinished = [path for path in self._directory.iterdir() if path.name.endswith(spool.PARTIAL_SUFFIX)]
             for path in unfinished:
                 if now - path.stat().st_mtime > _ABANDONED_SECONDS:
                     path.unlink()
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("spool_not_swept", error=error.strerror)
+            log.warning("spool_cleanup_failed", error=error.strerror)
 
-    def dropped(self) -> Mapping[str, int]:
+    def count_dropped(self) -> Mapping[str, int]:
         """How many events hooks could not spool since ever, by reason in words."""
         try:
-            letters = Counter(read_plain(self._directory / spool.DROPPED, 2 * spool.LARGEST_COUNT).decode())
+            letters = Counter(read_regular(self._directory / spool.DROPPED_FILE, 2 * spool.MAX_DROPPED_COUNT).decode())
         except (OSError, ValueError):
             return {}
-        return {reason: letters[letter] for letter, reason in REASONS.items() if letters[letter]}
+        return {reason: letters[letter] for letter, reason in DROP_REASONS.items() if letters[letter]}

@@ -23,154 +23,154 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from echod import __version__
-from echod.files import Stamp, leave, read_plain, stamp_of
+from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.log import get_logger
 from echod.memory.document import parse
-from echod.memory.model import SIZE_LIMIT, Document, Unreadable
-from echod.memory.policy.scoring import PROTECTED_LAYERS, document_lines, room, stays_open
-from echod.memory.prompt_injection import may_speak_to_agents, speaks_to_agents
+from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
+from echod.memory.policy.scoring import PROTECTED_LAYERS, count_document_lines, count_lines, leaves_block_open
+from echod.memory.prompt_injection import find_injection, might_contain_injection
 
 if TYPE_CHECKING:
     from echod.memory.model import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class FileStats:
     """What is in a file.
 
     Attributes:
         lines: its lines; None where it cannot be read or is left alone.
         entries: its entries by layer.
         problem: why it is left alone, in a sentence.
-        staying: lines that no rule ever takes out, pinned entries aside.
-        speaks: whether one of its entries reads like an instruction to agents.
+        protected_lines: lines that no rule ever takes out, pinned entries aside.
+        suspicious: whether one of its entries reads like an instruction to agents.
     """
 
     lines: int | None
     entries: Mapping[str, int] = field(default_factory=dict)
     problem: str | None = None
-    staying: int = 0
-    speaks: bool = False
+    protected_lines: int = 0
+    suspicious: bool = False
 
 
-def count(name: str, data: bytes) -> Count:
+def compute_file_stats(name: str, data: bytes) -> FileStats:
     """What is in the file of this name."""
     document = parse(data)
     if isinstance(document, Unreadable):
-        return Count(None, problem=f"{name} is left alone: {document.reason}")
+        return FileStats(None, problem=f"{name} is left alone: {document.reason}")
     layers = Counter(
         block.entry.layer.value if block.entry.layer is not None else "unknown"
         for block in document.blocks
         if block.entry is not None
     )
-    speaks = may_speak_to_agents(data.decode()) and any(
-        block.entry is not None and speaks_to_agents(block.text) for block in document.blocks
+    speaks = might_contain_injection(data.decode()) and any(
+        block.entry is not None and find_injection(block.text) for block in document.blocks
     )
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    return Count(lines, dict(layers), None, _staying(document), speaks)
+    return FileStats(lines, dict(layers), None, _protected_lines(document), speaks)
 
 
-def _staying(document: Document) -> int:
-    lines, entries = room(document.preamble), 0
+def _protected_lines(document: Document) -> int:
+    lines, entries = count_lines(document.preamble), 0
     above_is_open = False
     for block in document.blocks:
         entries += block.entry is not None
         if block.entry is None or block.entry.layer is None or block.entry.layer in PROTECTED_LAYERS or above_is_open:
-            lines += room(block.text)
-        above_is_open = stays_open(block.text)
+            lines += count_lines(block.text)
+        above_is_open = leaves_block_open(block.text)
     # The last entry of a file stays whatever it is.
-    return document_lines(document) if entries <= 1 else lines
+    return count_document_lines(document) if entries <= 1 else lines
 
 
-_FORM = f"{__version__}/1"
+_CACHE_FORMAT = f"{__version__}/1"
 """Who counts, and what; what another version left is counted anew."""
 
 
-class Counted:
+class FileStatsCache:
     """Counts by file; one for a process, owned by one thread."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Stamp, Count]] = {}
-        self._asked: set[str] = set()
-        self.has_news = False
+        self._stats: dict[str, tuple[FileVersion, FileStats]] = {}
+        self._used: set[str] = set()
+        self.dirty = False
 
     @classmethod
-    def from_json(cls, text: str) -> Counted:
+    def from_json(cls, text: str) -> FileStatsCache:
         """With what `to_json` of an earlier process said; with nothing where that cannot be understood."""
-        made = cls()
+        cache = cls()
         try:
-            left = json.loads(text)
-            if left["form"] == _FORM:
-                made._known = {
-                    file: ((inode, size, mtime, ctime), Count(*count))
-                    for file, ((inode, size, mtime, ctime), count) in left["files"].items()
+            data = json.loads(text)
+            if data["form"] == _CACHE_FORMAT:
+                cache._stats = {
+                    file: ((inode, size, mtime, ctime), FileStats(*count))
+                    for file, ((inode, size, mtime, ctime), count) in data["files"].items()
                 }
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()
-        return made
+        return cache
 
     def to_json(self) -> str:
         """What is known of the files that this process asked for; there is no news then."""
-        files = {file: known for file, known in self._known.items() if file in self._asked}
-        self.has_news = False
-        left = {file: (stamp, astuple(count)) for file, (stamp, count) in files.items()}
-        return json.dumps({"form": _FORM, "files": left}, separators=(",", ":"))
+        files = {file: known for file, known in self._stats.items() if file in self._used}
+        self.dirty = False
+        data = {file: (stamp, astuple(count)) for file, (stamp, count) in files.items()}
+        return json.dumps({"form": _CACHE_FORMAT, "files": data}, separators=(",", ":"))
 
-    def of(self, file: Path) -> Count:
+    def get(self, file: Path) -> FileStats:
         """What is in a memory or knowledge file; nothing where there is none."""
-        return self.at(file)[1]
+        return self.get_with_version(file)[1]
 
-    def at(self, file: Path) -> tuple[Stamp | None, Count]:
+    def get_with_version(self, file: Path) -> tuple[FileVersion | None, FileStats]:
         """The same, with the stamp of the file that was counted; None for one that is left alone, or is not there."""
         name = str(file)
-        self._asked.add(name)
+        self._used.add(name)
         try:
             status = os.lstat(name)
         except FileNotFoundError:
-            return None, Count(0)
+            return None, FileStats(0)
         except OSError as error:
-            return None, Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
+            return None, FileStats(None, problem=f"{file.name} cannot be read: {error.strerror}.")
         if not S_ISREG(status.st_mode):
-            return None, Count(None, problem=f"{file.name} is not a plain file; echod leaves it alone.")
-        if status.st_size > SIZE_LIMIT:
-            return None, Count(None, problem=f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
-        stamp = stamp_of(status)
-        known = self._known.get(name)
+            return None, FileStats(None, problem=f"{file.name} is not a plain file; echod leaves it alone.")
+        if status.st_size > MAX_FILE_BYTES:
+            return None, FileStats(None, problem=f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
+        stamp = file_version(status)
+        known = self._stats.get(name)
         if known is not None and known[0] == stamp:
             return known
         try:
-            data = read_plain(file, SIZE_LIMIT)
+            data = read_regular(file, MAX_FILE_BYTES)
         except OSError as error:  # also for a moment only, so this is not kept
-            return None, Count(None, problem=f"{file.name} cannot be read: {error.strerror}.")
-        known = self._known[name] = (stamp, _count(file.name, data))
-        self.has_news = True
+            return None, FileStats(None, problem=f"{file.name} cannot be read: {error.strerror}.")
+        known = self._stats[name] = (stamp, _compute_file_stats(file.name, data))
+        self.dirty = True
         return known
 
 
-def _count(name: str, data: bytes) -> Count:
+def _compute_file_stats(name: str, data: bytes) -> FileStats:
 
-    return count(name, data)
+    return compute_file_stats(name, data)
 
 
 log = get_logger(__name__)
 
 
-def take_up(file: Path) -> Counted:
+def load_file_stats(file: Path) -> FileStatsCache:
     """What an earlier process left; nothing where there is none, or none that can be understood."""
     try:
-        return Counted.from_json(file.read_text(encoding="utf-8"))
+        return FileStatsCache.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return Counted()
+        return FileStatsCache()
 
 
-def hand_on(counted: Counted, file: Path) -> None:
+def save_file_stats(stats_cache: FileStatsCache, file: Path) -> None:
     """Leave what is new for the next process, if the directory is there; it is worth no trouble."""
-    if not counted.has_news or not file.parent.is_dir():
+    if not stats_cache.dirty or not file.parent.is_dir():
         return
     try:
-        leave(file, counted.to_json())
+        write_runtime_file(file, stats_cache.to_json())
     except OSError as error:
-        log.info("counts_not_left", reason=error.strerror)
+        log.info("file_stats_not_saved", reason=error.strerror)
 
 
 def read_document(file: Path) -> Document | None:
@@ -184,7 +184,7 @@ def read_document(file: Path) -> Document | None:
     from echod.memory.model import Unreadable  # noqa: PLC0415
 
     try:
-        document = parse(read_plain(file, SIZE_LIMIT))
+        document = parse(read_regular(file, MAX_FILE_BYTES))
     except FileNotFoundError:
         return None
     return None if isinstance(document, Unreadable) else document

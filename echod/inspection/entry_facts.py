@@ -12,40 +12,46 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from echod.inspection.counts import read_document
-from echod.memory.alignment import content
-from echod.memory.entry_matching import NOTHING, present_in
+from echod.memory.alignment import block_content
+from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import Facts, Policy
-from echod.state.entries import EntryLog
+from echod.memory.policy import Facts, PolicySettings
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
-from echod.store.undo import Undone
+from echod.store.undo import UndoResult
 
 
-def facts_of(role: Role, entries: EntryLog, policy: Policy, today: date, memory: Document | None = None) -> Facts:
+def get_facts(
+    role: Role, entries: EntryStore, policy: PolicySettings, today: date, memory: Document | None = None
+) -> Facts:
     """What is known about the entries of a role, under the ids that they have in `memory` (None: at the last look)."""
-    present = None if memory is None else present_in(role.name, memory)
-    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
+    present = None if memory is None else present_entries(role.name, memory)
+    return entries.get_facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
 
 
-def facts_of_knowledge(role: Role, entries: EntryLog, policy: Policy, today: date, knowledge: Document) -> Facts:
+def get_knowledge_facts(
+    role: Role, entries: EntryStore, policy: PolicySettings, today: date, knowledge: Document
+) -> Facts:
     """What is known about the entries that stand in a knowledge file."""
     ids = [identity for identity in entry_ids(role.name, knowledge) if identity is not None]
     days = policy.relevance_days
-    return entries.facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
+    return entries.get_facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
 
 
-def noted_facts(role: Role, entries: EntryLog, policy: Policy, today: date, memory: Document) -> Facts:
-    """`note_entries`, then `facts_of`, from one look at the memory file."""
-    present = present_in(role.name, memory)
-    entries.see(role.store.key, role.name, present, today)
+def record_and_get_facts(
+    role: Role, entries: EntryStore, policy: PolicySettings, today: date, memory: Document
+) -> Facts:
+    """`record_entries`, then `get_facts`, from one look at the memory file."""
+    present = present_entries(role.name, memory)
+    entries.record_present(role.store.key, role.name, present, today)
     ids = [entry.id for entry in present]
-    return entries.facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, ids=ids)
+    return entries.get_facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, ids=ids)
 
 
-def note_entries(
-    entries: EntryLog, role: Role, memory: Document, today: date, told: Mapping[str, str] = NOTHING
+def record_entries(
+    entries: EntryStore, role: Role, memory: Document, today: date, known_renames: Mapping[str, str] = NO_ID_CHANGES
 ) -> None:
     """Write down which entries there are. To be called before something is written down of one of them.
 
@@ -54,13 +60,13 @@ def note_entries(
         role: the role.
         memory: its memory file as it is now.
         today: the local day.
-        told: id before -> id now, for entries of which whoever changed the file knows it.
+        known_renames: id before -> id now, for entries of which whoever changed the file knows it.
     """
-    entries.see(role.store.key, role.name, present_in(role.name, memory), today, told)
+    entries.record_present(role.store.key, role.name, present_entries(role.name, memory), today, known_renames)
 
 
-def pin_what_came_back(
-    entries: EntryLog, store: Store, kind: str, undone: Iterable[Undone], today: date, until: date
+def pin_restored(
+    entries: EntryStore, store: Store, kind: str, undo_results: Iterable[UndoResult], today: date, until: date
 ) -> None:
     """Pin the entries that the undo of a job of this kind put into the memory files of a store again.
 
@@ -68,26 +74,26 @@ def pin_what_came_back(
         entries: where pins are kept.
         store: the store.
         kind: the kind of the job that was taken back.
-        undone: what was taken back.
+        undo_results: what was taken back.
         today: the local day.
         until: the last day of the pins.
     """
-    for done in undone:
-        role, back = Role(store, done.role), {content(block) for block in done.restored}
-        memory = read_document(role.memory) if back else None
+    for result in undo_results:
+        role, restored = Role(store, result.role), {block_content(block) for block in result.restored_blocks}
+        memory = read_document(role.memory) if restored else None
         if memory is None:
             continue
-        note_entries(entries, role, memory, today)
-        if ids := _ids(role, memory, None if kind == JobKind.PRUNE else back):
+        record_entries(entries, role, memory, today)
+        if ids := _matching_ids(role, memory, None if kind == JobKind.PRUNE else restored):
             entries.pin(store.key, ids, until)
 
 
-def _ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:
+def _matching_ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:
     """The ids of the entries with these contents; of all entries if there are none named."""
     ids = entry_ids(role.name, document)
     pairs = zip(ids, document.blocks, strict=True)
     return [
         identity
         for identity, block in pairs
-        if identity is not None and (contents is None or content(block) in contents)
+        if identity is not None and (contents is None or block_content(block) in contents)
     ]

@@ -14,55 +14,55 @@ from typing import NamedTuple, assert_never
 from echod.memory.model import Layer
 from echod.store.layout import Role
 
-_DIGITS = 8
+_ID_DIGITS = 8
 
 
-class Kind(StrEnum):
+class ReviewKind(StrEnum):
     """What an item is about. Those of the engine (`reverted`, `git`, ...) have names of their own."""
 
     CLAIM = "claim"
     SUPERSEDES = "supersedes"
-    SPEAKS_TO_AGENTS = "speaks-to-agents"
+    SUSPICIOUS_INSTRUCTION = "suspicious-instruction"
     FIRST_PRUNE = "first-prune"
     QUARANTINED = "quarantined"
     UNDONE = "undone"
-    TOO_LONG = "too-long"
+    OVER_LIMIT = "over-limit"
 
 
-class Claim(NamedTuple):
+class LayerClaim(NamedTuple):
     """An agent wants an entry to be in a layer that only a person gives."""
 
     entry: str
     layer: Layer
 
 
-class Replaced(NamedTuple):
+class SupersededEntry(NamedTuple):
     """An entry, by its id, of which another one says that it replaces it."""
 
     entry: str
 
 
-class Suspicious(NamedTuple):
+class SuspiciousEntry(NamedTuple):
     """An entry that reads like an instruction to agents."""
 
     entry: str
 
 
 @dataclass(frozen=True, slots=True)
-class FirstPrune:
+class HeldFirstPrune:
     """A first prune of more than half of a memory file, which is held."""
 
 
-class SetAside(NamedTuple):
+class QuarantinedFile(NamedTuple):
     """A findings file in quarantine: its name there, the name it gets back, its content by digest, what is wrong."""
 
     name: str
-    findings: str
+    original_name: str
     digest: str
     problem: str | None
 
 
-class GivenBack(NamedTuple):
+class RestoredFindingsFile(NamedTuple):
     """A findings file, by its name and digest, that an undo gave back."""
 
     name: str
@@ -70,20 +70,28 @@ class GivenBack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Information:
     """Something to know; there is nothing to decide."""
 
 
-Subject = Claim | Replaced | Suspicious | FirstPrune | SetAside | GivenBack | Told
+ReviewSubject = (
+    LayerClaim
+    | SupersededEntry
+    | SuspiciousEntry
+    | HeldFirstPrune
+    | QuarantinedFile
+    | RestoredFindingsFile
+    | Information
+)
 
 
-class Item(NamedTuple):
+class OpenReviewItem(NamedTuple):
     """One thing that waits for a person.
 
     Attributes:
         id: the same as long as the item says the same.
         kind: one of `Kind`, or what the engine calls it.
-        at: since when (Unix seconds).
+        since: since when (Unix seconds).
         text: what it is, in sentences.
         titles: headings of the entries it is about.
         subject: what an answer acts on.
@@ -92,51 +100,51 @@ class Item(NamedTuple):
     id: str
     role: Role
     kind: str
-    at: float
+    since: float
     text: str
     titles: tuple[str, ...]
-    subject: Subject
+    subject: ReviewSubject
 
     @property
-    def accept(self) -> str:
+    def accept_effect(self) -> str:
         """What accepting it would change."""
         match self.subject:
-            case Claim(entry, layer):
+            case LayerClaim(entry, layer):
                 return f"{entry} becomes {layer.value}: no rule removes it from then on"
-            case Replaced(entry):
+            case SupersededEntry(entry):
                 return f"{entry} goes to the archive (rule superseded)"
-            case Suspicious():
+            case SuspiciousEntry():
                 return "the entry stays as it is, and is not listed again"
-            case FirstPrune():
+            case HeldFirstPrune():
                 return "it is pruned as soon as no workflow runs"
-            case SetAside(_, findings, _, None):
+            case QuarantinedFile(_, findings, _, None):
                 return f"it goes back as {findings} and is read again"
-            case SetAside(_, _, _, problem):
+            case QuarantinedFile(_, _, _, problem):
                 return f"nothing yet, since it cannot be read: {problem}"
-            case GivenBack(name):
+            case RestoredFindingsFile(name):
                 return f"{name} is folded in again"
-            case Told():
+            case Information():
                 return _DISMISSED
             case other:
                 assert_never(other)
 
     @property
-    def reject(self) -> str:
+    def reject_effect(self) -> str:
         """What rejecting it would change."""
         match self.subject:
-            case Claim():
+            case LayerClaim():
                 return "nothing; it stays inscribed, and is not listed again"
-            case Replaced():
+            case SupersededEntry():
                 return "nothing; both entries stay, and it is not listed again"
-            case Suspicious(entry):
+            case SuspiciousEntry(entry):
                 return f"{entry} goes to the archive (rule forgotten)"
-            case FirstPrune():
+            case HeldFirstPrune():
                 return "it stays held until you prune it yourself (echod prune)"
-            case SetAside():
+            case QuarantinedFile():
                 return "nothing; it stays in quarantine, and is not listed again unless it changes"
-            case GivenBack(name):
+            case RestoredFindingsFile(name):
                 return f"{name} goes to archive/findings, and nothing of it is added"
-            case Told():
+            case Information():
                 return _DISMISSED
             case other:
                 assert_never(other)
@@ -145,30 +153,30 @@ class Item(NamedTuple):
 _DISMISSED = "nothing; it is not listed again"
 
 
-def item_id(role: Role, kind: str, *says: object) -> str:
+def item_id(role: Role, kind: str, *content: object) -> str:
     """The id of an item: a digest of where it is, of what kind, and of what it says."""
-    named = json.dumps([role.store.key, role.name, kind, *map(str, says)])
-    return hashlib.sha256(named.encode()).hexdigest()[:_DIGITS]
+    named = json.dumps([role.store.key, role.name, kind, *map(str, content)])
+    return hashlib.sha256(named.encode()).hexdigest()[:_ID_DIGITS]
 
 
 def first_prune_id(role: Role) -> str:
     """The id of the item about a role's held first prune. It says the same until a person prunes the file."""
-    return item_id(role, Kind.FIRST_PRUNE)
+    return item_id(role, ReviewKind.FIRST_PRUNE)
 
 
-HOLD_SECONDS = 86_400.0
+FIRST_PRUNE_HOLD_SECONDS = 86_400.0
 """How long the first prune of a memory file waits for a person if it takes more than half of the file."""
 
 
-def takes_most(lines_before: int, lines_after: int) -> bool:
+def removes_majority(lines_before: int, lines_after: int) -> bool:
     """Whether a prune takes so much of a file that the first one waits for a person."""
     return 2 * lines_after < lines_before
 
 
-def held_until(since: float, now: float) -> float | None:
+def first_prune_deadline(since: float, now: float) -> float | None:
     """Until when a first prune waits that was first held at `since` (Unix seconds); None: no longer at `now`.
 
     A clock that was set back must not hold it for longer than a day.
     """
-    until = since + HOLD_SECONDS
+    until = since + FIRST_PRUNE_HOLD_SECONDS
     return until if since <= now < until else None

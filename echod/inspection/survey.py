@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from echod.contract.status import FINDINGS_COUNTED, GateReport, RoleInfo, StoreInfo
-from echod.inspection.counts import Counted
+from echod.contract.status import MAX_COUNTED_FINDINGS, GateReport, RoleInfo, StoreInfo
+from echod.inspection.counts import FileStatsCache
 from echod.store import layout
-from echod.store.layout import Role, Roles, Store
+from echod.store.layout import Role, RoleListing, Store
 
 
-class Survey:
+class StoreInspector:
     """Counts what is in stores."""
 
-    def __init__(self, counted: Counted) -> None:
-        self._counted = counted
+    def __init__(self, stats_cache: FileStatsCache) -> None:
+        self._stats_cache = stats_cache
 
-    def of(self, store: Store, roles: Roles, limit: int, gate: GateReport | None) -> StoreInfo:
+    def inspect(self, store: Store, roles: RoleListing, limit: int, gate: GateReport | None) -> StoreInfo:
         """One store with its roles. `limit` is its line limit for memory files; the verdict is passed through."""
-        if roles.problem is not None:
-            problem = f"It cannot be listed: {roles.problem.strerror}. Check the permissions of {store.root}."
+        if roles.error is not None:
+            problem = f"It cannot be listed: {roles.error.strerror}. Check the permissions of {store.root}."
             return StoreInfo(path=store.key, gate=gate, problem=problem)
-        seen = [self._role(role, limit) for role in roles.found]
+        seen = [self._inspect_role(role, limit) for role in roles.roles]
         infos = tuple(info for info, _ in seen)
         return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(number for _, number in seen))
 
-    def _role(self, role: Role, limit: int) -> tuple[RoleInfo, int]:
+    def _inspect_role(self, role: Role, limit: int) -> tuple[RoleInfo, int]:
         """A role, and how many files are in its quarantine."""
-        count = self._counted.of(role.memory)
+        count = self._stats_cache.get(role.memory)
         findings, quarantined, problem = 0, 0, count.problem
         try:
-            inside = layout.contents_of(role, FINDINGS_COUNTED)
+            summary = layout.summarize_role(role, MAX_COUNTED_FINDINGS)
         except OSError as error:
             problem = f"{role.path} cannot be listed: {error.strerror}."
         else:
-            findings = inside.findings
-            if inside.knowledge:
-                problem = problem or self._counted.of(role.knowledge).problem
-            if inside.quarantine:
-                quarantined = _quarantined(role)
+            findings = summary.findings_count
+            if summary.has_knowledge:
+                problem = problem or self._stats_cache.get(role.knowledge).problem
+            if summary.has_quarantine:
+                quarantined = _count_quarantined(role)
         info = RoleInfo(
             name=role.name,
             lines=count.lines,
@@ -48,8 +48,8 @@ class Survey:
         return info, quarantined
 
 
-def _quarantined(role: Role) -> int:
+def _count_quarantined(role: Role) -> int:
     try:
-        return sum(1 for path in (role.path / layout.QUARANTINE).iterdir() if path.name != layout.REASONS)
+        return sum(1 for path in (role.path / layout.QUARANTINE).iterdir() if path.name != layout.QUARANTINE_REASONS)
     except OSError:
         return 0

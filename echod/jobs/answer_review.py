@@ -6,112 +6,124 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from echod.inspection.review_items import Claim, FirstPrune, GivenBack, Item, Replaced, SetAside, Suspicious
+from echod.inspection.review_items import (
+    HeldFirstPrune,
+    LayerClaim,
+    OpenReviewItem,
+    QuarantinedFile,
+    RestoredFindingsFile,
+    SupersededEntry,
+    SuspiciousEntry,
+)
 from echod.jobs import forget, set_layer
-from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out
-from echod.jobs.consolidate import Means, fold_in
+from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.consolidate import JobContext, consolidate_selected
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
 from echod.state.job import JobKind
-from echod.state.review_answers import Answer
+from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
-from echod.store.changes import ChangeSet, Consume, Origin, Write
-from echod.store.layout import kept_at, restored_name
+from echod.store.changes import ChangeSet, ConsumeFindings, Origin, Write
+from echod.store.layout import findings_archive_path, restored_findings_name
 from echod.store.session import RoleSession, RoleView
 
 
-def changes_files(item: Item, answer: Answer) -> bool:
+def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     """Whether an answer changes files of the role. One that does not is only remembered."""
-    if answer is Answer.ACCEPTED:
-        return isinstance(item.subject, Claim | Replaced | SetAside | GivenBack)
-    return isinstance(item.subject, Suspicious | GivenBack)
+    if answer is ReviewAnswer.ACCEPTED:
+        return isinstance(item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile)
+    return isinstance(item.subject, SuspiciousEntry | RestoredFindingsFile)
 
 
-def is_remembered(item: Item, answer: Answer) -> bool:
+def must_record_answer(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     """Whether the item would be there again, had nobody written down that it was answered."""
-    return not changes_files(item, answer) and not (answer is Answer.ACCEPTED and isinstance(item.subject, FirstPrune))
+    return not changes_files(item, answer) and not (
+        answer is ReviewAnswer.ACCEPTED and isinstance(item.subject, HeldFirstPrune)
+    )
 
 
-def run(item: Item, answer: Answer, means: Means) -> Outcome:
+def run(item: OpenReviewItem, answer: ReviewAnswer, context: JobContext) -> JobOutcome:
     """Carry out an answer that changes files.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
-    if isinstance(item.subject, GivenBack) and answer is Answer.ACCEPTED:
-        return fold_in(item.role, frozenset([item.subject.digest]), means)
-    with means.engine.open_role(item.role) as session:
+    if isinstance(item.subject, RestoredFindingsFile) and answer is ReviewAnswer.ACCEPTED:
+        return consolidate_selected(item.role, frozenset([item.subject.digest]), context)
+    with context.engine.open_role(item.role) as session:
         match item.subject, answer:
-            case Claim(entry, layer), Answer.ACCEPTED:
-                return set_layer.run(means.job, session, entry, layer, means.gate, means.clock)
-            case Replaced(entry), Answer.ACCEPTED:
-                return forget.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.SUPERSEDED)
-            case Suspicious(entry), Answer.REJECTED:
-                return forget.run(means.job, session, [entry], means.gate, means.clock, rule=Rule.FORGOTTEN)
-            case SetAside() as aside, Answer.ACCEPTED:
-                return _put_back(aside, session, means)
-            case GivenBack(name, digest), Answer.REJECTED:
-                return _keep_out(name, digest, session, means)
+            case LayerClaim(entry, layer), ReviewAnswer.ACCEPTED:
+                return set_layer.run(context.job_id, session, entry, layer, context.gate, context.clock)
+            case SupersededEntry(entry), ReviewAnswer.ACCEPTED:
+                return forget.run(context.job_id, session, [entry], context.gate, context.clock, rule=Rule.SUPERSEDED)
+            case SuspiciousEntry(entry), ReviewAnswer.REJECTED:
+                return forget.run(context.job_id, session, [entry], context.gate, context.clock, rule=Rule.FORGOTTEN)
+            case QuarantinedFile() as aside, ReviewAnswer.ACCEPTED:
+                return _restore_quarantined(aside, session, context)
+            case RestoredFindingsFile(name, digest), ReviewAnswer.REJECTED:
+                return _archive_findings(name, digest, session, context)
             case _:
-                return Done("nothing was changed", changed=False)
+                return JobDone("nothing was changed", changed=False)
 
 
-def _put_back(aside: SetAside, session: RoleSession, means: Means) -> Outcome:
+def _restore_quarantined(quarantined: QuarantinedFile, session: RoleSession, context: JobContext) -> JobOutcome:
     """The file goes back to where it is read; what stood in quarantine is kept with the other findings."""
-    if aside.problem is not None:
-        return Blocked(f"{aside.name} cannot be read: {aside.problem}")
+    if quarantined.problem is not None:
+        return JobBlocked(f"{quarantined.name} cannot be read: {quarantined.problem}")
 
-    def planner(view: RoleView, _: date) -> Proposal | Outcome:
+    def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
         role = PurePosixPath(view.role.name)
-        found = session.file(f"{layout.QUARANTINE}/{aside.name}")
-        if found.data is None or found.digest != aside.digest:
-            return Blocked(f"{aside.name} has changed since; look at it again: echod review")
-        back = Write(role / _free(view.role.path, aside.findings), None, redact_bytes(found.data))
-        gone = Consume(
-            path=role / layout.QUARANTINE / aside.name,
-            before=aside.digest,
-            archive=role / layout.FINDINGS_ARCHIVE / aside.name,
-            kept=redact_bytes(found.data),
+        found = session.read_file(f"{layout.QUARANTINE}/{quarantined.name}")
+        if found.data is None or found.digest != quarantined.digest:
+            return JobBlocked(f"{quarantined.name} has changed since; look at it again: echod review")
+        write = Write(role / _free_name(view.role.path, quarantined.original_name), None, redact_bytes(found.data))
+        consume = ConsumeFindings(
+            path=role / layout.QUARANTINE / quarantined.name,
+            before=quarantined.digest,
+            archive=role / layout.FINDINGS_ARCHIVE / quarantined.name,
+            archived_text=redact_bytes(found.data),
         )
-        return Proposal(_changes(view, f"{aside.name} is read again", [back], [gone]))
+        return Proposal(_change_set(view, f"{quarantined.name} is read again", [write], [consume]))
 
-    return carry_out(means.job, session, planner, means.gate, means.clock, writes=True)
+    return plan_and_commit(context.job_id, session, planner, context.gate, context.clock, allow_writes=True)
 
 
-def _keep_out(name: str, digest: str, session: RoleSession, means: Means) -> Outcome:
+def _archive_findings(name: str, digest: str, session: RoleSession, context: JobContext) -> JobOutcome:
     """A findings file goes to where the others are that were consumed, but nothing of it to the memory."""
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         role = PurePosixPath(view.role.name)
         found = next((one for one in view.findings if one.path.name == name and one.digest == digest), None)
         if found is None:
-            return Blocked(f"{name} has changed since; look at it again: echod review")
-        gone = Consume(
+            return JobBlocked(f"{name} has changed since; look at it again: echod review")
+        consume = ConsumeFindings(
             path=role / name,
             before=digest,
-            archive=role / kept_at(name, today),
-            kept=redact_bytes(found.text),
+            archive=role / findings_archive_path(name, today),
+            archived_text=redact_bytes(found.text),
         )
-        return Proposal(_changes(view, f"{name} archived, nothing of it added", [], [gone]))
+        return Proposal(_change_set(view, f"{name} archived, nothing of it added", [], [consume]))
 
-    return carry_out(means.job, session, planner, means.gate, means.clock, writes=True)
+    return plan_and_commit(context.job_id, session, planner, context.gate, context.clock, allow_writes=True)
 
 
-def _changes(view: RoleView, summary: str, writes: Iterable[Write], consumes: Iterable[Consume]) -> ChangeSet:
+def _change_set(
+    view: RoleView, summary: str, writes: Iterable[Write], consumes: Iterable[ConsumeFindings]
+) -> ChangeSet:
     return ChangeSet(
         kind=JobKind.REVIEW.value,
         role=view.role.name,
         summary=summary,
         writes=tuple(writes),
         consumes=tuple(consumes),
-        origin=Origin.PERSON,
+        origin=Origin.USER,
     )
 
 
-def _free(directory: Path, name: str) -> str:
+def _free_name(directory: Path, name: str) -> str:
     """A name for a findings file that no other one has."""
     free, number = name, 1
     while (directory / free).exists():
         number += 1
-        free = restored_name(name, number)
+        free = restored_findings_name(name, number)
     return free

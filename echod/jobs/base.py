@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-from echod.clock import local_day
+from echod.clock import local_date
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.store import layout
-from echod.store.changes import ChangeSet, Committed, Gate
+from echod.store.changes import ChangeSet, CommitGate, CommitResult
 from echod.store.session import RoleSession, RoleView
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobDone:
     """It did what there was to do; `changed` is false where there was nothing (or nothing may be written)."""
 
     summary: str
@@ -27,7 +27,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class JobDeferred:
     """It has to wait: `reason` says for what, `until` (Unix seconds) when to look again at the latest."""
 
     reason: str
@@ -35,27 +35,27 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class JobBlocked:
     """Trying again is pointless until the input changes; a person may have to act."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class JobFailed:
     """It went wrong; it will be tried again with growing pauses."""
 
     error: str
 
 
-Outcome = Done | Deferred | Blocked | Failed
+JobOutcome = JobDone | JobDeferred | JobBlocked | JobFailed
 
 
 RETRY_SECONDS = 10.0
-_PLANS = 5
+_MAX_PLANS = 5
 
 
-def _nothing() -> None:
+def _no_record() -> None:
     """There is nothing to be written down beside the commit."""
 
 
@@ -63,53 +63,61 @@ class Proposal(NamedTuple):
     """What a job wants to change, and what is to be written down of it once it is done."""
 
     changes: ChangeSet
-    note: Callable[[], None] = _nothing
+    after_commit: Callable[[], None] = _no_record
 
 
-Planner = Callable[[RoleView, date], Proposal | Outcome]
+Planner = Callable[[RoleView, date], Proposal | JobOutcome]
 """Plans from what a role holds on a local day; an outcome where there is nothing to change, or not now."""
 
 
-def carry_out(
-    job: int, session: RoleSession, planner: Planner, gate: Gate, clock: Callable[[], float], *, writes: bool
-) -> Outcome:
+def plan_and_commit(
+    job_id: int,
+    session: RoleSession,
+    planner: Planner,
+    gate: CommitGate,
+    clock: Callable[[], float],
+    *,
+    allow_writes: bool,
+) -> JobOutcome:
     """Plan and commit, again if someone else was faster.
 
     Args:
-        job: the job's number.
+        job_id: the job's number.
         session: the role that is held.
         planner: decides what to change.
         gate: asked just before the point of no return.
         clock: Unix seconds.
-        writes: whether anything may be written at all, or only reported.
+        allow_writes: whether anything may be written at all, or only reported.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
-    for _ in range(_PLANS):
-        proposal = planner(session.read(), local_day(clock()))
+    for _ in range(_MAX_PLANS):
+        proposal = planner(session.read(), local_date(clock()))
         if not isinstance(proposal, Proposal):
             return proposal
         summary = proposal.changes.summary
-        if not writes:
-            return Done(f"report only: would do: {summary}", changed=False)
-        if isinstance(session.commit(job, proposal.changes, gate=gate), Committed):
-            proposal.note()
-            return Done(summary, changed=True)
-    return Deferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+        if not allow_writes:
+            return JobDone(f"report only: would do: {summary}", changed=False)
+        if isinstance(session.commit(job_id, proposal.changes, gate=gate), CommitResult):
+            proposal.after_commit()
+            return JobDone(summary, changed=True)
+    return JobDeferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
 
 
-def memory_of(view: RoleView) -> Document | Blocked:
+def parse_memory(view: RoleView) -> Document | JobBlocked:
     """The memory file that a job plans from; or what becomes of the job where it cannot be understood."""
     document = parse(view.memory.text)
     return (
-        Blocked(f"{layout.MEMORY} is left alone: {document.reason}") if isinstance(document, Unreadable) else document
+        JobBlocked(f"{layout.MEMORY} is left alone: {document.reason}")
+        if isinstance(document, Unreadable)
+        else document
     )
 
 
-def without_knowledge(view: RoleView, now: float) -> Deferred | Blocked | None:
+def knowledge_unavailable(view: RoleView, now: float) -> JobDeferred | JobBlocked | None:
     """What becomes of a job that needs the knowledge file where that cannot be read; None where it can."""
-    found = view.no_knowledge
-    if found is None:
+    problem = view.knowledge_problem
+    if problem is None:
         return None
-    return Blocked(found.reason) if found.lasting else Deferred(found.reason, now + RETRY_SECONDS)
+    return JobBlocked(problem.reason) if problem.permanent else JobDeferred(problem.reason, now + RETRY_SECONDS)

@@ -6,62 +6,62 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.inspection.entry_facts import facts_of_knowledge
-from echod.jobs.archives import pruned
-from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, without_knowledge
+from echod.inspection.entry_facts import get_knowledge_facts
+from echod.jobs.archives import append_pruned
+from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import CompressPlan, Facts, Policy, plan_compress
-from echod.state.entries import EntryLog
+from echod.memory.policy import CompressPlan, Facts, PolicySettings, plan_compress
+from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import ChangeSet, Gate, Write
+from echod.store.changes import ChangeSet, CommitGate, Write
 from echod.store.session import RoleSession, RoleView
 
 
 def run(
-    job: int,
+    job_id: int,
     session: RoleSession,
-    entries: EntryLog,
-    policy: Policy,
-    gate: Gate,
+    entries: EntryStore,
+    policy: PolicySettings,
+    gate: CommitGate,
     clock: Callable[[], float],
     *,
-    writes: bool,
-) -> Outcome:
+    allow_writes: bool,
+) -> JobOutcome:
     """Compress the knowledge file of `session`.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if (unread := without_knowledge(view, clock())) is not None:
-            return unread
-        document = _document(view)
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
+        if (unavailable := knowledge_unavailable(view, clock())) is not None:
+            return unavailable
+        document = _parse_knowledge(view)
         if isinstance(document, Unreadable):
-            return Blocked(f"{layout.KNOWLEDGE} is left alone: {document.reason}")
-        facts = facts_of_knowledge(view.role, entries, policy, today, document)
+            return JobBlocked(f"{layout.KNOWLEDGE} is left alone: {document.reason}")
+        facts = get_knowledge_facts(view.role, entries, policy, today, document)
         plan = plan_compress(view.role.name, document, facts, policy, today)
         if plan.knowledge is None:
-            return Done(plan.summary, changed=False)
-        return _proposal(job, view, plan, plan.knowledge, today)
+            return JobDone(plan.summary, changed=False)
+        return _build_proposal(job_id, view, plan, plan.knowledge, today)
 
-    return carry_out(job, session, planner, gate, clock, writes=writes)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
 
 
-def plan_for(view: RoleView, facts: Facts, policy: Policy, today: date) -> CompressPlan | Unreadable:
+def plan_role(view: RoleView, facts: Facts, policy: PolicySettings, today: date) -> CompressPlan | Unreadable:
     """What compress would do to this knowledge file on the local day `today`."""
-    document = _document(view)
+    document = _parse_knowledge(view)
     if isinstance(document, Unreadable):
         return document
     return plan_compress(view.role.name, document, facts, policy, today)
 
 
-def _document(view: RoleView) -> Document | Unreadable:
+def _parse_knowledge(view: RoleView) -> Document | Unreadable:
     return parse(b"" if view.knowledge is None else view.knowledge.text)
 
 
-def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: date) -> Proposal:
+def _build_proposal(job_id: int, view: RoleView, plan: CompressPlan, data: bytes, today: date) -> Proposal:
     role = PurePosixPath(view.role.name)
     digest = None if view.knowledge is None else view.knowledge.digest
     changes = ChangeSet(
@@ -69,6 +69,6 @@ def _proposal(job: int, view: RoleView, plan: CompressPlan, data: bytes, today: 
         role=view.role.name,
         summary=plan.summary,
         writes=(Write(role / layout.KNOWLEDGE, digest, data),),
-        appends=pruned(view.role, today, plan.archived, job),
+        appends=append_pruned(view.role, today, plan.archived, job_id),
     )
     return Proposal(changes)

@@ -11,135 +11,159 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.inspection.entry_facts import note_entries, noted_facts
-from echod.inspection.review_items import HOLD_SECONDS, first_prune_id, held_until, takes_most
-from echod.jobs.archives import append_to, backup_of, pruned_sizes
-from echod.jobs.base import Blocked, Deferred, Done, Outcome, Proposal, carry_out, memory_of, without_knowledge
+from echod.inspection.entry_facts import record_and_get_facts, record_entries
+from echod.inspection.review_items import (
+    FIRST_PRUNE_HOLD_SECONDS,
+    first_prune_deadline,
+    first_prune_id,
+    removes_majority,
+)
+from echod.jobs.archives import append_to_archive, backup_name, pruned_archive_sizes
+from echod.jobs.base import (
+    JobBlocked,
+    JobDeferred,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    knowledge_unavailable,
+    parse_memory,
+    plan_and_commit,
+)
 from echod.memory.compose import ComposeError
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import Facts, Policy, PrunePlan, archive_name, archive_text, plan_prune
-from echod.state.entries import EntryLog
+from echod.memory.policy import (
+    Facts,
+    PolicySettings,
+    PrunePlan,
+    plan_prune,
+    render_archived_entries,
+    select_archive_file,
+)
+from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import ChangeSet, Gate, Write
+from echod.store.changes import ChangeSet, CommitGate, Write
 from echod.store.layout import Role
 from echod.store.session import RoleSession, RoleView
 
 
-class Untold(NamedTuple):
+class KnowledgeSkipped(NamedTuple):
     """Why entries leave nothing in the knowledge file though they should, in a sentence."""
 
     reason: str
 
 
 def run(
-    job: int,
+    job_id: int,
     session: RoleSession,
-    entries: EntryLog,
-    policy: Policy,
-    gate: Gate,
+    entries: EntryStore,
+    policy: PolicySettings,
+    gate: CommitGate,
     clock: Callable[[], float],
     *,
-    writes: bool,
-) -> Outcome:
+    allow_writes: bool,
+) -> JobOutcome:
     """Prune the memory file of `session`.
 
     The first prune of a file that would take more than half of it is held for a day, unless a person let it go
-    (`EntryLog.let_go`).
+    (`EntryStore.let_go`).
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if isinstance(unread := without_knowledge(view, clock()), Deferred):
-            return unread
-        document = memory_of(view)
-        if isinstance(document, Blocked):
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
+        if isinstance(unavailable := knowledge_unavailable(view, clock()), JobDeferred):
+            return unavailable
+        document = parse_memory(view)
+        if isinstance(document, JobBlocked):
             return document
-        plan = plan_for(view.role, document, noted_facts(view.role, entries, policy, today, document), policy, today)
+        plan = plan_role(
+            view.role, document, record_and_get_facts(view.role, entries, policy, today, document), policy, today
+        )
         if plan.memory is None:
-            return Done(in_words(view, plan), changed=False)
-        if writes and (held := _held(view, plan, entries, clock())) is not None:
-            return held
-        return _proposal(job, view, plan, entries, today)
+            return JobDone(describe_plan(view, plan), changed=False)
+        if allow_writes and (outcome := _hold_first_prune(view, plan, entries, clock())) is not None:
+            return outcome
+        return _build_proposal(job_id, view, plan, entries, today)
 
-    return carry_out(job, session, planner, gate, clock, writes=writes)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
 
 
-def plan_for(role: Role, memory: Document, facts: Facts, policy: Policy, today: date) -> PrunePlan:
+def plan_role(role: Role, memory: Document, facts: Facts, policy: PolicySettings, today: date) -> PrunePlan:
     """What prune would do to a role's memory file on the local day `today`."""
-    sizes = pruned_sizes(role)
-    plan = plan_prune(role.name, memory, facts, policy, today, archive=archive_name(today.year, sizes))
-    adding = len(archive_text(plan.archived, None)) if plan.archived else 0
-    roomy = archive_name(today.year, sizes, adding)
+    sizes = pruned_archive_sizes(role)
+    plan = plan_prune(role.name, memory, facts, policy, today, archive=select_archive_file(today.year, sizes))
+    adding = len(render_archived_entries(plan.archived, None)) if plan.archived else 0
+    roomy = select_archive_file(today.year, sizes, adding)
     if roomy == plan.archive:
         return plan
     return plan_prune(role.name, memory, facts, policy, today, archive=roomy)
 
 
-def in_words(view: RoleView, plan: PrunePlan) -> str:
+def describe_plan(view: RoleView, plan: PrunePlan) -> str:
     """The plan in a line: what it does, why the file stays too long if it does, and what does not come about."""
     parts = [plan.summary]
     if plan.over_limit is not None:
-        parts.append(f"still {plan.over_limit.sentence.rstrip('.')}")
-    return "; ".join([*parts, *filter(None, [untold(view, plan)])])
+        parts.append(f"still {plan.over_limit.description.rstrip('.')}")
+    return "; ".join([*parts, *filter(None, [knowledge_skipped_reason(view, plan)])])
 
 
-def untold(view: RoleView, plan: PrunePlan) -> str | None:
+def knowledge_skipped_reason(view: RoleView, plan: PrunePlan) -> str | None:
     """Why entries leave none of their points in the knowledge file though they should; None if they do."""
-    found = _knowledge(view, plan)
-    if not isinstance(found, Untold):
+    found = _knowledge_write(view, plan)
+    if not isinstance(found, KnowledgeSkipped):
         return None
     return f"its points are in the archive alone, as {layout.KNOWLEDGE} cannot take them up: {found.reason.rstrip('.')}"
 
 
-def _held(view: RoleView, plan: PrunePlan, entries: EntryLog, now: float) -> Deferred | None:
+def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now: float) -> JobDeferred | None:
     """Why a first prune waits for a person; None if it does not."""
     role = view.role
-    if not takes_most(plan.lines_before, plan.lines_after):
+    if not removes_majority(plan.lines_before, plan.lines_after):
         return None
-    since = entries.hold(role.store.key, role.name, now)
+    since = entries.hold_first_prune(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
-    if since is not None and entries.answers.rejected(first_prune_id(role)):
-        return Deferred(f"you said that you prune this file yourself: {command}", now + HOLD_SECONDS)
-    until = None if since is None else held_until(since, now)
+    if since is not None and entries.answers.is_rejected(first_prune_id(role)):
+        return JobDeferred(f"you said that you prune this file yourself: {command}", now + FIRST_PRUNE_HOLD_SECONDS)
+    until = None if since is None else first_prune_deadline(since, now)
     if until is None:
         return None
     reason = (
-        f"the first prune of this file would take more than half of it ({in_words(view, plan)}), so it waits for a "
+        f"the first prune of this file would take more than half of it "
+        f"({describe_plan(view, plan)}), so it waits for a "
         f"day. To see it: {command} --dry-run. To let it go now: {command}"
     )
-    return Deferred(reason, until)
+    return JobDeferred(reason, until)
 
 
-def _proposal(job: int, view: RoleView, plan: PrunePlan, entries: EntryLog, today: date) -> Proposal:
+def _build_proposal(job_id: int, view: RoleView, plan: PrunePlan, entries: EntryStore, today: date) -> Proposal:
     role = PurePosixPath(view.role.name)
     memory = view.memory
     writes = [Write(role / layout.MEMORY, memory.digest, plan.memory or b"")]
-    if isinstance(knowledge := _knowledge(view, plan), Write):
+    if isinstance(knowledge := _knowledge_write(view, plan), Write):
         writes.append(knowledge)
-    if (name := backup_of(view.role, memory.text, today)) is not None:
+    if (name := backup_name(view.role, memory.text, today)) is not None:
         writes.append(Write(role / name, None, memory.text))
 
     def note() -> None:
-        entries.note_pruned(view.role.store.key, view.role.name, today, plan.inscribed_archived)
+        entries.record_prune(view.role.store.key, view.role.name, today, plan.inscribed_archived)
         after = parse(plan.memory or b"")
         if isinstance(after, Document):
-            note_entries(entries, view.role, after, today, plan.renumbered)
+            record_entries(entries, view.role, after, today, plan.id_changes)
 
     changes = ChangeSet(
         kind="prune",
         role=view.role.name,
-        summary=in_words(view, plan),
+        summary=describe_plan(view, plan),
         writes=tuple(writes),
-        appends=append_to(role / plan.archive, plan.archived, job),
+        appends=append_to_archive(role / plan.archive, plan.archived, job_id),
     )
     return Proposal(changes, note)
 
 
-def _knowledge(view: RoleView, plan: PrunePlan) -> Write | Untold | None:
+def _knowledge_write(view: RoleView, plan: PrunePlan) -> Write | KnowledgeSkipped | None:
     """The knowledge file with what the entries leave there; None if it stays as it is.
 
     A knowledge file that cannot take anything up keeps no entry in the memory file: all of it is in the archive.
@@ -148,13 +172,13 @@ def _knowledge(view: RoleView, plan: PrunePlan) -> Write | Untold | None:
         return None
     snapshot = view.knowledge
     if snapshot is None:
-        return Untold(view.no_knowledge.reason if view.no_knowledge else "it cannot be read")
+        return KnowledgeSkipped(view.knowledge_problem.reason if view.knowledge_problem else "it cannot be read")
     try:
         data = with_blocks(view.role.name, snapshot.data, plan.knowledge)
     except ComposeError as error:
-        return Untold(str(error))
+        return KnowledgeSkipped(str(error))
     if isinstance(data, Unreadable):
-        return Untold(data.reason)
+        return KnowledgeSkipped(data.reason)
     if data == snapshot.data:
         return None
     return Write(PurePosixPath(view.role.name) / layout.KNOWLEDGE, snapshot.digest, data)

@@ -6,60 +6,62 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import Blocked, Outcome, Proposal, carry_out
+from echod.jobs.base import JobBlocked, JobOutcome, Proposal, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.memory.notes import Note, Unwritable, same_note, with_note
+from echod.memory.notes import Note, UnwritableNote, find_same_note, with_note
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Gate, Origin, Write
+from echod.store.changes import ChangeSet, CommitGate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
-ROLE = "notes"
+NOTES_ROLE = "notes"
 """The role that holds what people asked to remember."""
 
 
-def run(job: int, session: RoleSession, note: Note, gate: Gate, clock: Callable[[], float]) -> Outcome:
+def run(job_id: int, session: RoleSession, note: Note, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
     """Write a note into the memory file of `session`, which is begun if there is none.
 
     Args:
-        job: the job's number.
+        job_id: the job's number.
         session: the role, held.
         note: what to write.
         gate: asked just before the point of no return.
         clock: Unix seconds.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        after = with_it(view, note, today)
-        if isinstance(after, Unwritable):
-            return Blocked(after.reason)
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
+        after = plan_note(view, note, today)
+        if isinstance(after, UnwritableNote):
+            return JobBlocked(after.reason)
         changes = ChangeSet(
             kind=JobKind.REMEMBER.value,
             role=view.role.name,
-            summary=f"remembered as {last_id(view.role.name, after)}",
+            summary=f"remembered as {last_entry_id(view.role.name, after)}",
             writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
-            origin=Origin.PERSON,
+            origin=Origin.USER,
         )
         return Proposal(changes)
 
-    return carry_out(job, session, planner, gate, clock, writes=True)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
 
 
-def with_it(view: RoleView, note: Note, today: date) -> Document | Unwritable:
+def plan_note(view: RoleView, note: Note, today: date) -> Document | UnwritableNote:
     """The memory file with the note; or why not, in words that end without a full stop."""
     document = parse(new_memory_file(view.role.name) if view.memory.data is None else view.memory.text)
     if isinstance(document, Unreadable):
-        return Unwritable(f"{layout.MEMORY} of the role {view.role.name} is left alone: {document.reason.rstrip('.')}")
-    if (standing := same_note(document, note)) is not None:
-        return Unwritable(f"this is remembered already, as {entry_ids(view.role.name, document)[standing]}")
+        return UnwritableNote(
+            f"{layout.MEMORY} of the role {view.role.name} is left alone: {document.reason.rstrip('.')}"
+        )
+    if (existing := find_same_note(document, note)) is not None:
+        return UnwritableNote(f"this is remembered already, as {entry_ids(view.role.name, document)[existing]}")
     return with_note(document, note, today)
 
 
-def last_id(role: str, document: Document) -> str:
+def last_entry_id(role: str, document: Document) -> str:
     """The id of the entry at the end of a document that ends in one."""
     return entry_ids(role, document)[-1] or ""

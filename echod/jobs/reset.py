@@ -10,33 +10,33 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.jobs.archives import backup_of, removed
-from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, without_knowledge
+from echod.jobs.archives import append_removed, backup_name
+from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
-from echod.memory.policy.manual import Reset, plan_reset
+from echod.memory.policy.manual import ResetPlan, plan_reset
 from echod.state.job import JobKind
-from echod.store.changes import ChangeSet, Gate, Origin, Write
+from echod.store.changes import ChangeSet, CommitGate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 
 
-class Emptied(NamedTuple):
+class RoleResetPlan(NamedTuple):
     """What a reset does to the files of a role.
 
     Attributes:
         files: the files that it empties, each with what it means.
-        left: why which file is left alone, a sentence each.
+        skipped: why which file is left alone, a sentence each.
     """
 
-    files: tuple[tuple[Snapshot, Reset], ...]
-    left: tuple[str, ...]
+    files: tuple[tuple[Snapshot, ResetPlan], ...]
+    skipped: tuple[str, ...]
 
     @property
     def entries(self) -> int:
         """How many entries go."""
-        return sum(plan.entries for _, plan in self.files)
+        return sum(plan.entry_count for _, plan in self.files)
 
     @property
     def summary(self) -> str:
@@ -45,54 +45,60 @@ class Emptied(NamedTuple):
         return f"{names} emptied, {self.entries} {'entry' if self.entries == 1 else 'entries'} archived"
 
 
-def run(job: int, session: RoleSession, gate: Gate, clock: Callable[[], float]) -> Outcome:
+def run(job_id: int, session: RoleSession, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
     """Empty the memory and knowledge file of `session`.
 
     Args:
-        job: the job's number.
+        job_id: the job's number.
         session: the role, held.
         gate: asked just before the point of no return.
         clock: Unix seconds.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        if (unread := without_knowledge(view, clock())) is not None:
-            return unread
-        emptied = plan_for(view, today)
-        if not emptied.files:
-            return Blocked(emptied.left[0]) if emptied.left else Done("there was nothing in it", changed=False)
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
+        if (unavailable := knowledge_unavailable(view, clock())) is not None:
+            return unavailable
+        reset_plan = plan_role(view, today)
+        if not reset_plan.files:
+            return (
+                JobBlocked(reset_plan.skipped[0])
+                if reset_plan.skipped
+                else JobDone("there was nothing in it", changed=False)
+            )
         role, memory = PurePosixPath(view.role.name), view.memory
-        writes = [Write(role / file.path.name, file.digest, plan.data) for file, plan in emptied.files]
-        if memory.data is not None and (name := backup_of(view.role, memory.data, today)) is not None:
+        writes = [Write(role / file.path.name, file.digest, plan.data) for file, plan in reset_plan.files]
+        if memory.data is not None and (name := backup_name(view.role, memory.data, today)) is not None:
             writes.append(Write(role / name, None, memory.data))
         changes = ChangeSet(
             kind=JobKind.RESET.value,
             role=view.role.name,
-            summary=emptied.summary,
+            summary=reset_plan.summary,
             writes=tuple(writes),
-            appends=removed(view.role, today, [e for _, plan in emptied.files for e in plan.archived], job),
-            origin=Origin.PERSON,
+            appends=append_removed(
+                view.role, today, [e for _, plan in reset_plan.files for e in plan.archived], job_id
+            ),
+            origin=Origin.USER,
         )
         return Proposal(changes)
 
-    return carry_out(job, session, planner, gate, clock, writes=True)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
 
 
-def plan_for(view: RoleView, today: date) -> Emptied:
+def plan_role(view: RoleView, today: date) -> RoleResetPlan:
     """What a reset would do to a role on the local day `today`."""
     role = view.role.name
-    files: list[tuple[Snapshot, Reset]] = []
-    left: list[str] = []
+    files: list[tuple[Snapshot, ResetPlan]] = []
+    skipped: list[str] = []
     kinds = ((view.memory, new_memory_file(role)), (view.knowledge, new_knowledge_file(role)))
     for file, new in kinds:
         if file is None or file.data is None:
             continue
         document = parse(file.data)
         if isinstance(document, Unreadable):
-            left.append(f"{file.path.name} is left alone: {document.reason}")
+            skipped.append(f"{file.path.name} is left alone: {document.reason}")
         elif (plan := plan_reset(role, document, new, today, file=file.path.name)) is not None:
             files.append((file, plan))
-    return Emptied(tuple(files), tuple(left))
+    return RoleResetPlan(tuple(files), tuple(skipped))

@@ -8,89 +8,99 @@ from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.inspection.entry_facts import note_entries
-from echod.jobs.archives import gave_way, removed
-from echod.jobs.base import Blocked, Outcome, Proposal, carry_out, without_knowledge
+from echod.inspection.entry_facts import record_entries
+from echod.jobs.archives import append_removed, append_short_form
+from echod.jobs.base import JobBlocked, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
-from echod.memory.policy.manual import BroughtBack, Impossible, brought_back
+from echod.memory.policy.manual import EditRefusal, Restoration, restore_entry
 from echod.memory.redact import redact_entry
-from echod.state.entries import EntryLog
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Gate, Origin, Write
+from echod.store.changes import ChangeSet, CommitGate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 from echod.store.snapshot import Snapshot
 
 
-class Pins(NamedTuple):
+class PinContext(NamedTuple):
     """Where it is written down that no rule touches an entry, and for how many days."""
 
-    entries: EntryLog
+    entries: EntryStore
     days: int
 
 
 def run(
-    job: int, session: RoleSession, kept: ArchivedEntry, pins: Pins, gate: Gate, clock: Callable[[], float]
-) -> Outcome:
+    job_id: int,
+    session: RoleSession,
+    archived: ArchivedEntry,
+    pins: PinContext,
+    gate: CommitGate,
+    clock: Callable[[], float],
+) -> JobOutcome:
     """Put an archived entry back into the file in which it stood, at its end; it is pinned then.
 
     Args:
-        job: the job's number.
+        job_id: the job's number.
         session: the role, held.
-        kept: the entry, as its archive has it.
+        archived: the entry, as its archive has it.
         pins: where it is pinned.
         gate: asked just before the point of no return.
         clock: Unix seconds.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | Outcome:
-        file = file_of(view, kept)
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
+        file = read_target_file(view, archived)
         if file is None:
-            return without_knowledge(view, clock()) or Blocked(f"{kept.file} cannot be read")
-        back = with_it(view, file, kept)
-        if isinstance(back, Impossible):
-            return Blocked(back.reason)
+            return knowledge_unavailable(view, clock()) or JobBlocked(f"{archived.file} cannot be read")
+        restoration = plan_restoration(view, file, archived)
+        if isinstance(restoration, EditRefusal):
+            return JobBlocked(restoration.reason)
 
         def note() -> None:
-            if kept.file == layout.MEMORY:
-                note_entries(pins.entries, view.role, back.document, today)
-                pins.entries.pin(view.role.store.key, [back.id], today + timedelta(days=pins.days))
+            if archived.file == layout.MEMORY:
+                record_entries(pins.entries, view.role, restoration.document, today)
+                pins.entries.pin(view.role.store.key, [restoration.id], today + timedelta(days=pins.days))
 
         role = PurePosixPath(view.role.name)
         changes = ChangeSet(
             kind=JobKind.RESTORE.value,
             role=view.role.name,
-            summary=f"{back.id} brought back from the archive",
-            writes=(Write(role / kept.file, file.digest, back.document.render()),),
-            appends=(*gave_way(view.role, back.short, today), *removed(view.role, today, [_mark(kept, today)], job)),
-            origin=Origin.PERSON,
+            summary=f"{restoration.id} brought back from the archive",
+            writes=(Write(role / archived.file, file.digest, restoration.document.render()),),
+            appends=(
+                *append_short_form(view.role, restoration.condensed_text, today),
+                *append_removed(view.role, today, [_restored_marker(archived, today)], job_id),
+            ),
+            origin=Origin.USER,
         )
         return Proposal(changes, note)
 
-    return carry_out(job, session, planner, gate, clock, writes=True)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
 
 
-def file_of(view: RoleView, kept: ArchivedEntry) -> Snapshot | None:
+def read_target_file(view: RoleView, archived: ArchivedEntry) -> Snapshot | None:
     """The file in which an archived entry stood, as it is now; None where someone is writing it."""
-    return view.knowledge if kept.file == layout.KNOWLEDGE else view.memory
+    return view.knowledge if archived.file == layout.KNOWLEDGE else view.memory
 
 
-def with_it(view: RoleView, file: Snapshot, kept: ArchivedEntry) -> BroughtBack | Impossible:
+def plan_restoration(view: RoleView, file: Snapshot, archived: ArchivedEntry) -> Restoration | EditRefusal:
     """That file with the entry in it; or why not, in words that end without a full stop."""
-    kept = replace(kept, text=redact_entry(kept.text).text)  # an archive that others wrote may hold anything
-    new = new_knowledge_file if kept.file == layout.KNOWLEDGE else new_memory_file
+    archived = replace(
+        archived, text=redact_entry(archived.text).text
+    )  # an archive that others wrote may hold anything
+    new = new_knowledge_file if archived.file == layout.KNOWLEDGE else new_memory_file
     document = parse(new(view.role.name) if file.data is None else file.text)
     if isinstance(document, Unreadable):
-        return Impossible(f"{kept.file} is left alone: {document.reason.rstrip('.')}")
-    return brought_back(view.role.name, document, kept)
+        return EditRefusal(f"{archived.file} is left alone: {document.reason.rstrip('.')}")
+    return restore_entry(view.role.name, document, archived)
 
 
-def _mark(kept: ArchivedEntry, today: date) -> ArchivedEntry:
+def _restored_marker(archived: ArchivedEntry, today: date) -> ArchivedEntry:
     """What the archive says of an entry that was brought back; so it is not taken for a forgotten one any more."""
-    return replace(kept, rule=Rule.RESTORED.value, day=today, text="", score=None, terms=None, redacted=False)
+    return replace(archived, rule=Rule.RESTORED.value, day=today, text="", score=None, terms=None, redacted=False)

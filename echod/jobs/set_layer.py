@@ -6,20 +6,22 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import Blocked, Done, Outcome, Proposal, carry_out, memory_of
+from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
 from echod.memory.model import Layer
-from echod.memory.policy.manual import Impossible, raised
+from echod.memory.policy.manual import EditRefusal, change_layer
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, Gate, Origin, Write
+from echod.store.changes import ChangeSet, CommitGate, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 
-def run(job: int, session: RoleSession, entry: str, layer: Layer, gate: Gate, clock: Callable[[], float]) -> Outcome:
+def run(
+    job_id: int, session: RoleSession, entry: str, layer: Layer, gate: CommitGate, clock: Callable[[], float]
+) -> JobOutcome:
     """Put an entry of the memory file of `session` into a layer; it keeps its id.
 
     Args:
-        job: the job's number.
+        job_id: the job's number.
         session: the role, held.
         entry: the entry's full id.
         layer: the layer that it is to have.
@@ -27,25 +29,25 @@ def run(job: int, session: RoleSession, entry: str, layer: Layer, gate: Gate, cl
         clock: Unix seconds.
 
     Raises:
-        Busy, Refused, StoreFault: see `RoleSession.commit`; nothing was changed.
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, _: date) -> Proposal | Outcome:
-        document = memory_of(view)
-        if isinstance(document, Blocked):
+    def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
+        document = parse_memory(view)
+        if isinstance(document, JobBlocked):
             return document
-        after = raised(view.role.name, document, entry, layer)
-        if isinstance(after, Impossible):
-            return Blocked(f"{entry} stays as it is: {after.reason}")
+        after = change_layer(view.role.name, document, entry, layer)
+        if isinstance(after, EditRefusal):
+            return JobBlocked(f"{entry} stays as it is: {after.reason}")
         if after is document:
-            return Done(f"{entry} is {layer.value} already", changed=False)
+            return JobDone(f"{entry} is {layer.value} already", changed=False)
         changes = ChangeSet(
             kind=JobKind.RAISE.value,
             role=view.role.name,
             summary=f"{entry} is now {layer.value}",
             writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
-            origin=Origin.PERSON,
+            origin=Origin.USER,
         )
         return Proposal(changes)
 
-    return carry_out(job, session, planner, gate, clock, writes=True)
+    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)

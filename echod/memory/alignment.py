@@ -10,53 +10,53 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
-from echod.memory.identity import normalise_title
+from echod.memory.identity import normalize_title
 from echod.memory.model import Block, Document
 
-Key = tuple[str, ...]
+BlockKey = tuple[str, ...]
 
 
-def content(block: Block) -> str:
+def block_content(block: Block) -> str:
     """A block's text as it is compared: without the blank lines that separate it from the next one."""
     return block.text.replace("\r\n", "\n").rstrip()
 
 
-def key(block: Block) -> Key:
+def block_key(block: Block) -> BlockKey:
     """What a block is, whatever its text says: title, date and source of an entry, the heading of another block."""
     entry = block.entry
     if entry is None:
-        return ("opaque", heading(block))
+        return ("opaque", block_heading(block))
     day = entry.heading_date.isoformat() if entry.heading_date else ""
-    return ("entry", normalise_title(entry.title), day, " ".join((entry.source or "").split()))
+    return ("entry", normalize_title(entry.title), day, " ".join((entry.source or "").split()))
 
 
-def numbered_keys(document: Document) -> tuple[Key, ...]:
+def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
     """The blocks' keys in order; of equal ones the second and later carry their number."""
-    seen: defaultdict[Key, int] = defaultdict(int)
+    counts: defaultdict[BlockKey, int] = defaultdict(int)
     keys = []
     for block in document.blocks:
-        own = key(block)
-        seen[own] += 1
-        keys.append(own if seen[own] == 1 else (*own, str(seen[own])))
+        base_key = block_key(block)
+        counts[base_key] += 1
+        keys.append(base_key if counts[base_key] == 1 else (*base_key, str(counts[base_key])))
     return tuple(keys)
 
 
-def heading(block: Block) -> str:
+def block_heading(block: Block) -> str:
     """A block's first line."""
     return block.text.lstrip().partition("\n")[0].strip()
 
 
-def half_written(part: Block, whole: Block) -> bool:
+def is_truncated(part: Block, whole: Block) -> bool:
     """Whether `part` is a proper start of `whole`, as a write that was interrupted leaves it."""
-    text, longer = content(part), content(whole)
+    text, longer = block_content(part), block_content(whole)
     return len(text) < len(longer) and longer.startswith(text)
 
 
 def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
     """Positions in `base` mapped to positions in `side`, each at most once. What has no partner is missing."""
     pairs: dict[int, int] = {}
-    for same in (content, key, heading):
-        _pair(base, side, same, pairs)
+    for key_of in (block_content, block_key, block_heading):
+        _pair(base, side, key_of, pairs)
     _pair_in_gaps(base, side, pairs)
     return pairs
 
@@ -68,55 +68,55 @@ def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, i
     is not enough to take one for the other.
     """
     pairs: dict[int, int] = {}
-    _pair(one, other, content, pairs)
-    _pair_torn_end(one, other, pairs)
-    _pair_torn_end(other, one, back := {j: i for i, j in pairs.items()})
+    _pair(one, other, block_content, pairs)
+    _pair_truncated_end(one, other, pairs)
+    _pair_truncated_end(other, one, back := {j: i for i, j in pairs.items()})
     pairs = {i: j for j, i in back.items()}
-    _pair(one, other, _key_of_entry, pairs)
+    _pair(one, other, _entry_key, pairs)
     return pairs
 
 
-def _key_of_entry(block: Block) -> Hashable:
+def _entry_key(block: Block) -> Hashable:
     """The key of an entry; for another block what agrees with nothing."""
-    return key(block) if block.entry else id(block)
+    return block_key(block) if block.entry else id(block)
 
 
-def _pair_torn_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:
+def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:
     last = len(one) - 1
     if last < 0 or last in pairs:
         return
-    taken = set(pairs.values())
-    whole = (j for j, block in enumerate(other) if j not in taken and half_written(one[last], block))
+    used = set(pairs.values())
+    whole = (j for j, block in enumerate(other) if j not in used and is_truncated(one[last], block))
     pairs.update((last, j) for j in list(whole)[:1])
 
 
 def _pair(
-    base: Sequence[Block], side: Sequence[Block], same: Callable[[Block], Hashable], pairs: dict[int, int]
+    base: Sequence[Block], side: Sequence[Block], key_of: Callable[[Block], Hashable], pairs: dict[int, int]
 ) -> None:
     """Pair what agrees, first with first."""
-    taken = set(pairs.values())
-    waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+    used = set(pairs.values())
+    candidates: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position in reversed(range(len(side))):
-        if position not in taken:
-            waiting[same(side[position])].append(position)
+        if position not in used:
+            candidates[key_of(side[position])].append(position)
     for position, block in enumerate(base):
-        if position not in pairs and waiting.get(same(block)):
-            pairs[position] = waiting[same(block)].pop()
+        if position not in pairs and candidates.get(key_of(block)):
+            pairs[position] = candidates[key_of(block)].pop()
 
 
 def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int, int]) -> None:
-    taken = set(pairs.values())
-    loose = [position for position in range(len(side)) if position not in taken]
-    if not loose:
+    used = set(pairs.values())
+    unpaired = [position for position in range(len(side)) if position not in used]
+    if not unpaired:
         return
     for position, block in enumerate(base):
         if position in pairs:
             continue
         low, high = _gap(position, len(base), len(side), pairs)
-        for candidate in loose:
-            if low < candidate < high and _one_torn(block, side[candidate]):
+        for candidate in unpaired:
+            if low < candidate < high and _is_either_truncated(block, side[candidate]):
                 pairs[position] = candidate
-                loose.remove(candidate)
+                unpaired.remove(candidate)
                 break
 
 
@@ -126,5 +126,5 @@ def _gap(position: int, base_length: int, side_length: int, pairs: dict[int, int
     return before, after
 
 
-def _one_torn(one: Block, other: Block) -> bool:
-    return half_written(one, other) or half_written(other, one)
+def _is_either_truncated(one: Block, other: Block) -> bool:
+    return is_truncated(one, other) or is_truncated(other, one)

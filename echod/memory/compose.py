@@ -21,7 +21,7 @@ from echod.memory.model import Block, Document, Entry, Form, Unreadable
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2
 _DEEP_INDENT = 4  # a fence indented this far closes none that was opened at the margin
-_NOTHING = "none"
+_NO_VALUE = "none"
 _SEPARATOR = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 
 Metadata = Sequence[tuple[str, str]]
@@ -31,7 +31,7 @@ class ComposeError(ValueError):
     """A finding that cannot be written as one entry. There should be none; it is better kept than written wrongly."""
 
 
-def form_for(document: Document) -> Form:
+def detect_form(document: Document) -> Form:
     """The form of new entries in this file: `BULLET` unless all its entries keep to another one.
 
     The forms with the layer in the heading are one family: their entries stand side by side in real files.
@@ -50,16 +50,16 @@ def with_entries(document: Document, findings: Sequence[Finding], form: Form | N
     Args:
         document: the file.
         findings: what to write.
-        form: how; None: as `form_for` finds.
+        form: how; None: as `detect_form` finds.
 
     Raises:
         ComposeError: the file cannot take one of them.
     """
-    form, newline = form or form_for(document), newline_of(document)
+    form, newline = form or detect_form(document), detect_newline(document)
     for indent in (_INDENT, _DEEP_INDENT):
         texts = [compose_entry(finding, form, newline, indent) for finding in findings]
         after = parse(append_entries(document, texts))
-        if isinstance(after, Unreadable) or _continues(document, after, len(findings)):
+        if isinstance(after, Unreadable) or _appends_only(document, after, len(findings)):
             return after
     raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
 
@@ -76,34 +76,37 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
     Raises:
         ComposeError: no way of writing it reads back.
     """
-    finding = tidied(finding)
-    ways = [
-        (f"{chr(10).join([*head, *body])}\n", " ".join(body).split()) for head, body in _ways(finding, form, indent)
+    finding = normalize_finding(finding)
+    candidates = [
+        (f"{chr(10).join([*head, *body])}\n", " ".join(body).split())
+        for head, body in _candidate_layouts(finding, form, indent)
     ]
-    for reads_back in (_says_the_same, _is_one_entry):
-        for text, learning in ways:
-            block = _only_block(text)
+    for reads_back in (_reads_back_equal, _reads_back_as_entry):
+        for text, learning in candidates:
+            block = _parse_single_block(text)
             if block and block.entry and reads_back(block, block.entry, finding, learning):
                 return text.replace("\n", newline)
     raise ComposeError(f"The finding {finding.key} cannot be written as one entry.")
 
 
-def tidied(finding: Finding) -> Finding:
+def normalize_finding(finding: Finding) -> Finding:
     """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
-    kind, title = canonical_title(one_line(f"{finding.kind}: {finding.title}" if finding.kind else finding.title))
+    kind, title = canonical_title(
+        collapse_whitespace(f"{finding.kind}: {finding.title}" if finding.kind else finding.title)
+    )
     return replace(
         finding,
         kind=kind,
         title=title,
-        source=one_line(finding.source),
-        evidence=one_line(finding.evidence or "") or None,
-        supersedes=one_line(finding.supersedes or "") or None,
-        fields=tuple((name, one_line(value)) for name, value in finding.fields if value.strip()),
-        text=closed_text(finding.text),
+        source=collapse_whitespace(finding.source),
+        evidence=collapse_whitespace(finding.evidence or "") or None,
+        supersedes=collapse_whitespace(finding.supersedes or "") or None,
+        fields=tuple((name, collapse_whitespace(value)) for name, value in finding.fields if value.strip()),
+        text=close_open_blocks(finding.text),
     )
 
 
-def one_line(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """The text on one line, white space collapsed."""
     return " ".join(text.split())
 
@@ -113,7 +116,7 @@ def append_entries(document: Document, texts: Sequence[str]) -> bytes:
     data = document.render().decode()
     if not texts:
         return data.encode()
-    newline = newline_of(document)
+    newline = detect_newline(document)
     if data.strip("\ufeff \t\r\n"):
         if not data.endswith("\n"):
             data += newline
@@ -122,60 +125,62 @@ def append_entries(document: Document, texts: Sequence[str]) -> bytes:
     return (data + newline.join(texts)).encode()
 
 
-def newline_of(document: Document) -> str:
+def detect_newline(document: Document) -> str:
     """The line ending that most lines of the file have."""
     data = document.render()
     windows = data.count(b"\r\n")
     return "\r\n" if windows * 2 > data.count(b"\n") else "\n"
 
 
-def _ways(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
+def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
     """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
-    bodies = list(learning_lines(finding.text, indent))
-    return ((head, body) for head in _heads(finding, form) for body in bodies)
+    bodies = list(learning_layouts(finding.text, indent))
+    return ((head, body) for head in _head_layouts(finding, form) for body in bodies)
 
 
-def _heads(finding: Finding, form: Form) -> Iterator[list[str]]:
+def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
     title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
     day = finding.heading_date.isoformat()
     if form in _LAYER_FORMS:
         heading = f"## {finding.layer.value.title()} \u2014 {title} ({day})"
-        metadata = [(name, value) for name, value in _metadata(finding) if name != "layer" and value != _NOTHING]
+        metadata = [
+            (name, value) for name, value in _metadata_fields(finding) if name != "layer" and value != _NO_VALUE
+        ]
         source = finding.source if "`" in finding.source else f"`{finding.source}`"
-        shown = [(name, source if name == "source" else value) for name, value in metadata]
-        yield [heading, "", *(f"**{name.title()}**: {value}" for name, value in shown), ""]
-        yield [heading, "", *_bullets(shown)]
+        shown_fields = [(name, source if name == "source" else value) for name, value in metadata]
+        yield [heading, "", *(f"**{name.title()}**: {value}" for name, value in shown_fields), ""]
+        yield [heading, "", *_bullet_lines(shown_fields)]
     marks = "##" if form is Form.WRITER else "###"
-    yield [f"{marks} [{day}] {title}", *_bullets(_metadata(finding))]
+    yield [f"{marks} [{day}] {title}", *_bullet_lines(_metadata_fields(finding))]
 
 
-def _metadata(finding: Finding) -> Metadata:
+def _metadata_fields(finding: Finding) -> Metadata:
     evidence = [("evidence", finding.evidence)] if finding.evidence else []
     # Fields that readers of these files do not know are read as metadata only if one that they know follows.
     return [
         ("layer", finding.layer.value),
         ("source", finding.source),
-        ("confidence", _number(finding.confidence)),
+        ("confidence", _format_confidence(finding.confidence)),
         *evidence,
         *finding.fields,
         ("verified", finding.verified.isoformat()),
-        ("supersedes", finding.supersedes or _NOTHING),
+        ("supersedes", finding.supersedes or _NO_VALUE),
     ]
 
 
-def _bullets(metadata: Metadata) -> list[str]:
+def _bullet_lines(metadata: Metadata) -> list[str]:
     return [f"- **{name}**: {value}" for name, value in metadata]
 
 
-def _number(confidence: float) -> str:
+def _format_confidence(confidence: float) -> str:
     return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
 
 
-def learning_lines(text: str, indent: int) -> Iterator[list[str]]:
+def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     """Ways to write a learning as the last bullet of an entry, the one that reads best first.
 
     Args:
-        text: the learning; no fence or comment in it is open (`closed_text`).
+        text: the learning; no fence or comment in it is open (`close_open_blocks`).
         indent: spaces before its lines.
     """
     if not text:
@@ -191,10 +196,10 @@ def learning_lines(text: str, indent: int) -> Iterator[list[str]]:
     yield ["-", margin + first, *nested]
 
 
-def closed_text(text: str) -> str:
+def close_open_blocks(text: str) -> str:
     """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
-    closing = markdown.structure(text).closing
+    closing = markdown.parse_structure(text).closing
     lines = [*text.split("\n"), *([closing] if closing else [])]
     # A separator at the end belongs to the file, not to the learning.
     while lines and (not lines[-1].strip() or _SEPARATOR.fullmatch(lines[-1])):
@@ -203,49 +208,49 @@ def closed_text(text: str) -> str:
     return "\n".join(lines[first:]).rstrip()
 
 
-def _continues(before: Document, after: Document, added: int) -> bool:
+def _appends_only(before: Document, after: Document, count: int) -> bool:
     """Whether `after` holds every block of `before` as it was, and as many entries more."""
     old = [before.preamble, *(block.text for block in before.blocks)]
     new = [after.preamble, *(block.text for block in after.blocks)]
     return (
-        len(new) == len(old) + added
+        len(new) == len(old) + count
         and new[: len(old) - 1] == old[:-1]
         and new[len(old) - 1].startswith(old[-1])
         and all(block.entry for block in after.blocks[len(before.blocks) :])
     )
 
 
-def _only_block(text: str) -> Block | None:
+def _parse_single_block(text: str) -> Block | None:
     document = parse(text.encode())
     if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
         return None
     return document.blocks[0]
 
 
-def _is_one_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
     """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
     title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    wanted = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    expected_title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
     body = block.text[entry.body.start : entry.body.end]
     return (title, entry.layer, entry.heading_date, body.split()) == (
-        wanted,
+        expected_title,
         finding.layer,
         finding.heading_date,
         learning,
     )
 
 
-def _says_the_same(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
     """Every value of the finding is found again, and no metadata that it does not have."""
-    written = [name for name, _ in _metadata(finding)]
-    read = {field.name: field.value for field in reversed(entry.fields)}
+    expected_names = [name for name, _ in _metadata_fields(finding)]
+    parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
     return (
-        _is_one_entry(block, entry, finding, learning)
+        _reads_back_as_entry(block, entry, finding, learning)
         and entry.verified == finding.verified
         and entry.confidence == round(finding.confidence, 4)
         and entry.source == parse_source(finding.source)
         and entry.evidence == finding.evidence
         and entry.supersedes == finding.supersedes
-        and read.keys() <= set(written)
-        and all(read.get(name) == value for name, value in finding.fields if written.count(name) == 1)
+        and parsed_fields.keys() <= set(expected_names)
+        and all(parsed_fields.get(name) == value for name, value in finding.fields if expected_names.count(name) == 1)
     )

@@ -14,75 +14,85 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.alignment import Key, content, heading, key
+from echod.memory.alignment import BlockKey, block_content, block_heading, block_key
 from echod.memory.model import Block, Document, Entry, Layer
 
-Redacted = Callable[[str], Iterable[str]]
+RedactedForms = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""
 
-_PROTECTED = (Layer.ETCHED, Layer.NOTES)
-_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
+_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
+_REDACTION_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
 
 
-class Broken(StrEnum):
+class ViolationKind(StrEnum):
     """What a change set would have broken."""
 
     LOST = "would be lost"
-    TOUCHED = "is protected and would be changed"
+    PROTECTED_CHANGED = "is protected and would be changed"
     EMPTIED = "would become empty"
 
 
 class Violation(NamedTuple):
     """A block, named by its heading (or a file, where it would become empty), and what would happen to it."""
 
-    broken: Broken
+    kind: ViolationKind
     heading: str
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """One memory or knowledge file before and after."""
 
     before: Document
     after: Document
 
 
-def violations(
-    changes: Sequence[Change], archived: Iterable[str], *, redacted: Redacted, asked: bool
+def find_violations(
+    changes: Sequence[FileChange], archived_texts: Iterable[str], *, redacted_forms: RedactedForms, user_requested: bool
 ) -> tuple[Violation, ...]:
     """What the change would break; nothing in the good case.
 
     Args:
         changes: every file that is rewritten.
-        archived: every text that the change set adds to an archive, quarantine or findings file.
-        redacted: the forms a text may have after redaction.
-        asked: a person asked for it; then protected blocks may change and a file may become empty, but nothing
+        archived_texts: every text that the change set adds to an archive, quarantine or findings file.
+        redacted_forms: the forms a text may have after redaction.
+        user_requested: a person asked for it; then protected blocks may change and a file may become empty, but nothing
             may be lost even so.
     """
-    kept = _Kept([block for change in changes for block in change.after.blocks], archived, redacted)
-    found = [Violation(Broken.LOST, heading(b)) for b in kept.missing(b for c in changes for b in c.before.blocks)]
-    found += [
-        Violation(Broken.LOST, "the text before the first heading")
-        for change in changes
-        if not (_preamble_stays(change, redacted) or kept.has_text(change.before.preamble))
+    retained = _RetainedContent(
+        [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
+    )
+    found = [
+        Violation(ViolationKind.LOST, block_heading(b))
+        for b in retained.find_missing(b for c in changes for b in c.before.blocks)
     ]
-    if not asked:
+    found += [
+        Violation(ViolationKind.LOST, "the text before the first heading")
+        for change in changes
+        if not (_is_preamble_unchanged(change, redacted_forms) or retained.contains_text(change.before.preamble))
+    ]
+    if not user_requested:
         for change in changes:
-            found += _touched(change, redacted)
+            found += _find_changed_protected(change, redacted_forms)
             if change.before.render().strip() and not change.after.render().strip():
-                found.append(Violation(Broken.EMPTIED, "the file"))
+                found.append(Violation(ViolationKind.EMPTIED, "the file"))
     return tuple(found)
 
 
-def missing_findings(blocks: Iterable[Block], kept: str, *, redacted: Redacted) -> tuple[Violation, ...]:
+def find_missing_findings(
+    blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
+) -> tuple[Violation, ...]:
     """What of a consumed findings file does not stand in the text that is kept of it."""
-    return tuple(Violation(Broken.LOST, heading(block)) for block in _Kept([], [kept], redacted).missing(blocks))
+    return tuple(
+        Violation(ViolationKind.LOST, block_heading(block))
+        for block in _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
+    )
 
 
-def redaction_of(kept: str, original: str) -> bool:
-    """Whether `kept` is `original` with nothing but redacted spans replaced."""
-    pieces = _MARK.split(kept)
+def is_redaction_of(text: str, original: str) -> bool:
+    """Whether `text` is `original` with nothing but redacted spans replaced."""
+    pieces = _REDACTION_MARK.split(text)
     if len(pieces) == 1:
-        return kept == original
+        return text == original
     at = len(pieces[0])
     if not original.startswith(pieces[0]) or not original.endswith(pieces[-1]):
         return False
@@ -94,52 +104,52 @@ def redaction_of(kept: str, original: str) -> bool:
     return at <= len(original) - len(pieces[-1])
 
 
-class _Kept:
+class _RetainedContent:
     """Everything that stands somewhere after the change."""
 
-    def __init__(self, blocks: Iterable[Block], archived: Iterable[str], redacted: Redacted) -> None:
-        self._redacted = redacted
+    def __init__(self, blocks: Iterable[Block], archived: Iterable[str], redacted_forms: RedactedForms) -> None:
+        self._redacted_forms = redacted_forms
         self._texts: set[str] = set()
-        self._learnings: dict[Key, set[str]] = {}
+        self._learnings: dict[BlockKey, set[str]] = {}
         for block in blocks:
-            self._texts.add(content(block))
+            self._texts.add(block_content(block))
             if block.entry is not None:
-                self._learnings.setdefault(key(block), set()).add(_learning(block, block.entry))
+                self._learnings.setdefault(block_key(block), set()).add(_learning_text(block, block.entry))
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
-    def missing(self, blocks: Iterable[Block]) -> list[Block]:
+    def find_missing(self, blocks: Iterable[Block]) -> list[Block]:
         """Those blocks that stand nowhere, neither as they are nor redacted."""
-        left = self._without_standing((block, (content(block),)) for block in blocks)
-        left = self._without_standing((block, tuple(self._redacted(content(block)))) for block in left)
-        return [block for block in left if not self._has_learning(block)]
+        absent = self._exclude_retained((block, (block_content(block),)) for block in blocks)
+        absent = self._exclude_retained((block, tuple(self._redacted_forms(block_content(block)))) for block in absent)
+        return [block for block in absent if not self._has_learning(block)]
 
-    def has_text(self, text: str) -> bool:
+    def contains_text(self, text: str) -> bool:
         plain = text.replace("\r\n", "\n").strip()
-        return not plain or any(form in self._archived for form in (plain, *self._redacted(plain)))
+        return not plain or any(form in self._archived for form in (plain, *self._redacted_forms(plain)))
 
-    def _without_standing(self, forms: Iterable[tuple[Block, tuple[str, ...]]]) -> list[Block]:
+    def _exclude_retained(self, forms: Iterable[tuple[Block, tuple[str, ...]]]) -> list[Block]:
         """All at once, because an archive's text is long and so may the blocks be many."""
-        wanted = [(block, texts) for block, texts in forms if not any(text in self._texts for text in texts)]
-        archived = standing_in(self._archived, {text for _, texts in wanted for text in texts})
-        return [block for block, texts in wanted if not any(text in archived for text in texts)]
+        remaining = [(block, texts) for block, texts in forms if not any(text in self._texts for text in texts)]
+        archived = find_whole_lines(self._archived, {text for _, texts in remaining for text in texts})
+        return [block for block, texts in remaining if not any(text in archived for text in texts)]
 
     def _has_learning(self, block: Block) -> bool:
-        learnings = self._learnings.get(key(block))
+        learnings = self._learnings.get(block_key(block))
         if block.entry is None or learnings is None:
             return False
-        learning = _learning(block, block.entry)
-        return learning in learnings or any(form in learnings for form in self._redacted(learning))
+        learning = _learning_text(block, block.entry)
+        return learning in learnings or any(form in learnings for form in self._redacted_forms(learning))
 
 
-def standing_in(text: str, wanted: AbstractSet[str]) -> frozenset[str]:
-    """Those of the `wanted` texts that stand in a text as whole lines. One pass, however many they are.
+def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
+    """Those of the `candidates` texts that stand in a text as whole lines. One pass, however many they are.
 
     Args:
         text: where to look; blanks at the ends of its lines do not matter where a wanted text begins and ends.
-        wanted: texts without blanks at their ends.
+        candidates: texts without blanks at their ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
-    for one in wanted:
+    for one in candidates:
         lengths[one.partition("\n")[0].rstrip()].add(len(one))
     found: set[str] = set()
     start = 0
@@ -147,7 +157,7 @@ def standing_in(text: str, wanted: AbstractSet[str]) -> frozenset[str]:
         end = _end_of_line(text, start)
         for length in lengths.get(text[start:end].rstrip(), ()):
             piece, after = text[start : start + length], start + length
-            if piece in wanted and not text[after : _end_of_line(text, after)].strip():
+            if piece in candidates and not text[after : _end_of_line(text, after)].strip():
                 found.add(piece)
         start = end + 1
     return frozenset(found)
@@ -158,25 +168,25 @@ def _end_of_line(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _preamble_stays(change: Change, redacted: Redacted) -> bool:
+def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
     before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
-    return before == after or any(form.strip() == after for form in redacted(before))
+    return before == after or any(form.strip() == after for form in redacted_forms(before))
 
 
-def _touched(change: Change, redacted: Redacted) -> list[Violation]:
-    after = {content(block) for block in change.after.blocks}
+def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
+    after = {block_content(block) for block in change.after.blocks}
     protected = (b for b in change.before.blocks if _is_protected(b))
     return [
-        Violation(Broken.TOUCHED, heading(block))
+        Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
         for block in protected
-        if content(block) not in after and not any(form in after for form in redacted(content(block)))
+        if block_content(block) not in after and not any(form in after for form in redacted_forms(block_content(block)))
     ]
 
 
 def _is_protected(block: Block) -> bool:
-    return block.entry is None or block.entry.layer is None or block.entry.layer in _PROTECTED
+    return block.entry is None or block.entry.layer is None or block.entry.layer in _PROTECTED_LAYERS
 
 
-def _learning(block: Block, entry: Entry) -> str:
+def _learning_text(block: Block, entry: Entry) -> str:
     """The body of an entry, as it is compared."""
     return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n").strip()

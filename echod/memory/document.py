@@ -17,82 +17,83 @@ from itertools import pairwise
 from weakref import WeakValueDictionary
 
 from echod.memory import forms, markdown
-from echod.memory.markdown import HEADING, conflict_line
-from echod.memory.model import SIZE_LIMIT, Block, Document, Fault, Unreadable
+from echod.memory.markdown import HEADING, find_conflict_line
+from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, UnreadableKind
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
 
-_SMALL, _REMEMBERED = 64 << 10, 8
+_MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
 """A job reads the same few contents again and again: to plan, to hold the plan to its promises, to note what is there.
 
 So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most. Larger ones
 are remembered for as long as someone works with them.
 """
-_in_use: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
+_live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
 
-def parse(data: bytes, *, limit: int = SIZE_LIMIT) -> Document | Unreadable:
+def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreadable:
     """Read a memory file. Never raises, never drops a byte, takes time linear in the size of `data`.
 
     Args:
         data: the file's bytes.
-        limit: bytes above which the file is not looked at.
+        max_bytes: bytes above which the file is not looked at.
     """
-    if len(data) > limit:
-        size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), limit))
+    if len(data) > max_bytes:
+        size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
         reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
-        return Unreadable(Fault.OVER_SIZE, reason, data)
-    return _remembered(data) if len(data) <= _SMALL else _in_use.get(data) or _held(data)
+        return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
+    return _parse_cached(data) if len(data) <= _MAX_CACHED_BYTES else _live_documents.get(data) or _parse_shared(data)
 
 
-def _held(data: bytes) -> Document | Unreadable:
-    document = _read(data)
+def _parse_shared(data: bytes) -> Document | Unreadable:
+    document = _parse_uncached(data)
     if isinstance(document, Document):
-        _in_use[data] = document
+        _live_documents[data] = document
     return document
 
 
-def _read(data: bytes) -> Document | Unreadable:
+def _parse_uncached(data: bytes) -> Document | Unreadable:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"Line {line} is not UTF-8 (byte {error.start}); save the file as UTF-8."
-        return Unreadable(Fault.INVALID_UTF8, reason, data)
+        return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
-    structure = markdown.structure(text)
-    conflict = conflict_line(text, structure)
+    structure = markdown.parse_structure(text)
+    conflict = find_conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
-        return Unreadable(Fault.CONFLICT_MARKERS, reason, data)
+        return Unreadable(UnreadableKind.CONFLICT_MARKERS, reason, data)
     starts = structure.starts
     preamble = text[: starts[0].offset] if starts else text
     version = _SCHEMA_COMMENT.search(preamble)
     if version and version[1] not in {None, "0", "1"}:
         reason = (
-            f"The file says that it has schema version {version[1]}; this echod knows version {SCHEMA}. Update echod."
+            f"The file says that it has schema version {version[1]}; this echod knows version "
+            f"{SCHEMA_VERSION}. Update echod."
         )
-        return Unreadable(Fault.FUTURE_SCHEMA, reason, data)
+        return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 
     offsets = [*(start.offset for start in starts), len(text)]
     texts = (text[begin:end] for begin, end in pairwise(offsets))
     blocks = [
-        Block(own, forms.finish(start.shape, own) if start.shape else None)
+        Block(own, forms.complete_entry(start.partial, own) if start.partial else None)
         for start, own in zip(starts, texts, strict=True)
     ]
     return Document(preamble, tuple(blocks))
 
 
-_remembered = lru_cache(maxsize=_REMEMBERED)(_read)
+_parse_cached = lru_cache(maxsize=_MAX_CACHED_DOCUMENTS)(_parse_uncached)
 
 
 def parse_block(text: str) -> Block:
     """Read one block from its own text, as `parse` would have read it in its file."""
-    shape = forms.recognise(text, 0) if HEADING.match(text) else None
-    return Block(text, forms.finish(shape, text) if shape else None)
+    partial = forms.match_entry(text, 0) if HEADING.match(text) else None
+    return Block(text, forms.complete_entry(partial, text) if partial else None)
 
 
 def new_memory_file(role: str) -> bytes:

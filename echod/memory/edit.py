@@ -15,7 +15,7 @@ from echod.memory import forms
 from echod.memory.document import parse_block
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
-_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
+_FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
 """The order in which the forms have their fields."""
 
 
@@ -25,10 +25,10 @@ def with_verified(block: Block, day: date) -> Block:
     Raises:
         ValueError: the block is opaque.
     """
-    entry = _entry(block)
+    entry = _require_entry(block)
     if entry.verified == day:
         return block
-    return parse_block(_set(block.text, entry, "verified", day.isoformat(), forms.day_token))
+    return parse_block(_set_field(block.text, entry, "verified", day.isoformat(), forms.date_token))
 
 
 def with_confidence(block: Block, confidence: float) -> Block:
@@ -39,17 +39,17 @@ def with_confidence(block: Block, confidence: float) -> Block:
     Raises:
         ValueError: the block is opaque, or the number is not within 0..1.
     """
-    entry = _entry(block)
+    entry = _require_entry(block)
     if not 0 <= confidence <= 1:
         raise ValueError(f"a confidence is a number from 0 to 1, not {confidence}")
     if entry.confidence == confidence:
         return block
-    present = _first(entry, "confidence")
-    token = forms.confidence_token(present.value) if present else None
-    old = present.value[token.start : token.end] if present and token else ""
+    existing_field = _find_field(entry, "confidence")
+    token = forms.confidence_token(existing_field.value) if existing_field else None
+    old = existing_field.value[token.start : token.end] if existing_field and token else ""
     words = old.isalpha() if old else entry.form is not Form.BULLET
-    written = _confidence_text(confidence, old or "HIGH" if words else "")
-    return parse_block(_set(block.text, entry, "confidence", written, forms.confidence_token))
+    new_value = _format_confidence(confidence, old or "HIGH" if words else "")
+    return parse_block(_set_field(block.text, entry, "confidence", new_value, forms.confidence_token))
 
 
 def with_layer(block: Block, layer: Layer) -> Block:
@@ -60,53 +60,53 @@ def with_layer(block: Block, layer: Layer) -> Block:
     Raises:
         ValueError: the block is opaque.
     """
-    entry = _entry(block)
+    entry = _require_entry(block)
     if entry.layer is layer:
         return block
     text = block.text
-    heading = forms.read_heading(text.partition("\n")[0])
+    heading = forms.parse_heading(text.partition("\n")[0])
     word = heading.layer_word if heading else None
-    if word is None or _first(entry, "layer"):
-        text = _set(text, entry, "layer", layer.value, forms.layer_token)
+    if word is None or _find_field(entry, "layer"):
+        text = _set_field(text, entry, "layer", layer.value, forms.layer_token)
     if word:  # stands before every field, so that its place is still right
-        text = _replace(text, word, _in_case_of(text[word.start : word.end], layer.value))
+        text = _replace_span(text, word, _match_case(text[word.start : word.end], layer.value))
     return parse_block(text)
 
 
-def _entry(block: Block) -> Entry:
+def _require_entry(block: Block) -> Entry:
     if block.entry is None:
         raise ValueError("an opaque block has no metadata to change")
     return block.entry
 
 
-def _first(entry: Entry, name: str) -> Field | None:
+def _find_field(entry: Entry, name: str) -> Field | None:
     return next((field for field in entry.fields if field.name == name), None)
 
 
-def _set(text: str, entry: Entry, name: str, value: str, token_of: Callable[[str], Span | None]) -> str:
-    field = _first(entry, name)
+def _set_field(text: str, entry: Entry, name: str, value: str, token_of: Callable[[str], Span | None]) -> str:
+    field = _find_field(entry, name)
     if field is None:
-        return _add(text, entry, name, value)
+        return _add_field(text, entry, name, value)
     token = token_of(field.value)
     if token is None:  # nothing in it can be read, so the line says only the new value
         begin = field.span.start
         before = "" if text[begin - 1].isspace() else " "
-        return _replace(text, Span(begin, begin + len(field.value.partition("\n")[0])), before + value)
+        return _replace_span(text, Span(begin, begin + len(field.value.partition("\n")[0])), before + value)
     old, rest = field.value[token.start : token.end], field.value[token.end :]
-    value = _in_case_of(old, value)
+    value = _match_case(old, value)
     if rest and token_of(value + rest) != Span(0, len(value)):
         value += " "  # what follows would run into it
     begin = field.span.start
-    return _replace(text, Span(begin + token.start, begin + token.end), value)
+    return _replace_span(text, Span(begin + token.start, begin + token.end), value)
 
 
-def _add(text: str, entry: Entry, name: str, value: str) -> str:
+def _add_field(text: str, entry: Entry, name: str, value: str) -> str:
     """The text with one more metadata line."""
     has_body = entry.body.end > entry.body.start
     head = [field for field in entry.fields if not has_body or field.span.start < entry.body.start]
     if not head:
-        return _add_first(text, entry, f"**{name.title()}**: {value}")
-    earlier = _ORDER[: _ORDER.index(name)]
+        return _add_first_field(text, entry, f"**{name.title()}**: {value}")
+    earlier = _FIELD_ORDER[: _FIELD_ORDER.index(name)]
     before = [field for field in head if field.name in earlier]
     neighbour = before[-1] if before else head[0]
     line_start = text.rfind("\n", 0, neighbour.span.start) + 1
@@ -118,14 +118,14 @@ def _add(text: str, entry: Entry, name: str, value: str) -> str:
     return text[:end] + _line_ending(text) + line + text[end:]
 
 
-def _add_first(text: str, entry: Entry, line: str) -> str:
+def _add_first_field(text: str, entry: Entry, line: str) -> str:
     """The text with a first metadata line below the heading; a blank line keeps it apart from what follows."""
     ending = _line_ending(text)
     heading_end = _line_content_end(text, 0)
     gap = ending if entry.form is Form.LAYER_HEADING else ""
     following = text[heading_end:].removeprefix(ending)
-    apart = ending if following.partition("\n")[0].strip() else ""
-    return text[:heading_end] + ending + gap + line + (ending if text[heading_end:] else "") + apart + following
+    separator = ending if following.partition("\n")[0].strip() else ""
+    return text[:heading_end] + ending + gap + line + (ending if text[heading_end:] else "") + separator + following
 
 
 def _line_ending(text: str) -> str:
@@ -141,19 +141,19 @@ def _line_content_end(text: str, position: int) -> int:
     return newline - 1 if newline and text[newline - 1] == "\r" else newline
 
 
-def _replace(text: str, span: Span, new: str) -> str:
+def _replace_span(text: str, span: Span, new: str) -> str:
     return text[: span.start] + new + text[span.end :]
 
 
-def _in_case_of(old: str, new: str) -> str:
+def _match_case(old: str, new: str) -> str:
     if old.isupper():
         return new.upper()
     return new.title() if old[:1].isupper() else new
 
 
-def _confidence_text(confidence: float, like: str) -> str:
+def _format_confidence(confidence: float, like: str) -> str:
     """The word for this confidence in the case of `like`, where there are both; else the number in digits."""
     for word, meaning in forms.CONFIDENCE_WORDS.items():
         if like and meaning == confidence:
-            return _in_case_of(like, word)
+            return _match_case(like, word)
     return format(Decimal(repr(abs(float(confidence)))), "f")

@@ -20,16 +20,16 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from echod.memory.alignment import key
+from echod.memory.alignment import block_key
 from echod.memory.document import parse_block
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Layer
 from echod.memory.redact import redact_entry
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 
 
-class Likeness(NamedTuple):
+class EntrySignature(NamedTuple):
     """Digests of an entry's title, date, source and body; `body` is empty where the entry has none."""
 
     title: str
@@ -38,24 +38,24 @@ class Likeness(NamedTuple):
     body: str
 
     @property
-    def heading(self) -> tuple[str, str, str]:
+    def id_parts(self) -> tuple[str, str, str]:
         """What its id is made of."""
         return self.title, self.day, self.source
 
 
-class Present(NamedTuple):
+class PresentEntry(NamedTuple):
     """An entry as it stands in a memory file now."""
 
     id: str
     layer: Layer | None
-    likeness: Likeness
+    signature: EntrySignature
 
 
-def recognise(
-    here: Mapping[str, Likeness | None],
-    gone: Mapping[str, Likeness | None],
-    now: Mapping[str, Likeness],
-    told: Mapping[str, str] = NOTHING,
+def match_entries(
+    previous: Mapping[str, EntrySignature | None],
+    removed: Mapping[str, EntrySignature | None],
+    current: Mapping[str, EntrySignature],
+    id_changes: Mapping[str, str] = NO_ID_CHANGES,
 ) -> Mapping[str, str]:
     """Which of the entries that stand in a file now are known, and by which id: id now -> id then.
 
@@ -63,129 +63,129 @@ def recognise(
     can have exchanged their ids.
 
     Args:
-        here: the entries of the file at the last look, by id; None where only the id is known.
-        gone: the entries that left the file before, likewise.
-        now: the entries of the file as it is.
-        told: id then -> id now, from whoever changed the file and knows better than any likeness.
+        previous: the entries of the file at the last look, by id; None where only the id is known.
+        removed: the entries that left the file before, likewise.
+        current: the entries of the file as it is.
+        id_changes: id then -> id now, from whoever changed the file and knows better than any likeness.
     """
-    unknown = dict(now)
-    stayed, returned = _Pairs(dict(here), unknown), _Pairs(dict(gone), unknown)
-    for then, identity in told.items():
-        stayed.join(then, identity)
-    for pairs in (stayed, returned):
-        pairs.join_unchanged()
-        pairs.join_alike()
-    stayed.join_corrected(here, now)
-    stayed.join_only_ones(lambda likeness: likeness.heading)
-    stayed.join_same_ids()
-    returned.join_same_ids()
-    return {**stayed.found, **returned.found}
+    unmatched = dict(current)
+    in_file, returning = _Matcher(dict(previous), unmatched), _Matcher(dict(removed), unmatched)
+    for previous_id, entry_id in id_changes.items():
+        in_file.match(previous_id, entry_id)
+    for pairs in (in_file, returning):
+        pairs.match_unchanged()
+        pairs.match_identical()
+    in_file.match_edited(previous, current)
+    in_file.match_unique(lambda signature: signature.id_parts)
+    in_file.match_same_ids()
+    returning.match_same_ids()
+    return {**in_file.matches, **returning.matches}
 
 
-class _Pairs:
+class _Matcher:
     """Pairs of an entry then and an entry now as they are found; what has a partner is out of the search.
 
-    `unknown` are the entries now that have none yet; two searches may share them.
+    `unmatched` are the entries now that have none yet; two searches may share them.
     """
 
-    def __init__(self, then: dict[str, Likeness | None], unknown: dict[str, Likeness]) -> None:
-        self.found: dict[str, str] = {}
-        self.unknown = unknown
-        self._then = then
+    def __init__(self, previous: dict[str, EntrySignature | None], unknown: dict[str, EntrySignature]) -> None:
+        self.matches: dict[str, str] = {}
+        self.unmatched = unknown
+        self._previous = previous
 
-    def join(self, then: str, now: str) -> None:
-        if then in self._then and now in self.unknown:
-            del self._then[then], self.unknown[now]
-            self.found[now] = then
+    def match(self, previous_id: str, current_id: str) -> None:
+        if previous_id in self._previous and current_id in self.unmatched:
+            del self._previous[previous_id], self.unmatched[current_id]
+            self.matches[current_id] = previous_id
 
-    def join_unchanged(self) -> None:
-        for identity, likeness in list(self.unknown.items()):
-            if self._then.get(identity) == likeness:
-                self.join(identity, identity)
+    def match_unchanged(self) -> None:
+        for entry_id, signature in list(self.unmatched.items()):
+            if self._previous.get(entry_id) == signature:
+                self.match(entry_id, entry_id)
 
-    def join_same_ids(self) -> None:
-        for identity in list(self.unknown):
-            self.join(identity, identity)
+    def match_same_ids(self) -> None:
+        for entry_id in list(self.unmatched):
+            self.match(entry_id, entry_id)
 
-    def join_alike(self) -> None:
+    def match_identical(self) -> None:
         """Entries that say the very same: then they are as good as each other, however many there are."""
-        waiting = self._by(lambda likeness: likeness)
-        for identity, likeness in sorted(self.unknown.items(), key=lambda item: item[0]):
-            if waiting[likeness]:
-                self.join(waiting[likeness].pop(0), identity)
+        candidates = self._group_by(lambda signature: signature)
+        for entry_id, signature in sorted(self.unmatched.items(), key=lambda item: item[0]):
+            if candidates[signature]:
+                self.match(candidates[signature].pop(0), entry_id)
 
-    def join_only_ones(self, same: Callable[[Likeness], Hashable]) -> None:
-        """What agrees in `same`, where just one entry does on each side."""
-        waiting = self._by(same)
-        counts = Counter(same(likeness) for likeness in self.unknown.values())
-        for identity, likeness in list(self.unknown.items()):
-            kind = same(likeness)
-            if counts[kind] == len(waiting[kind]) == 1:
-                self.join(waiting[kind][0], identity)
+    def match_unique(self, key_of: Callable[[EntrySignature], Hashable]) -> None:
+        """What agrees in `key_of`, where just one entry does on each side."""
+        candidates = self._group_by(key_of)
+        counts = Counter(key_of(signature) for signature in self.unmatched.values())
+        for entry_id, signature in list(self.unmatched.items()):
+            kind = key_of(signature)
+            if counts[kind] == len(candidates[kind]) == 1:
+                self.match(candidates[kind][0], entry_id)
 
-    def join_corrected(self, before: Mapping[str, Likeness | None], after: Mapping[str, Likeness]) -> None:
+    def match_edited(self, before: Mapping[str, EntrySignature | None], after: Mapping[str, EntrySignature]) -> None:
         """Entries with a body that no other one has on either side, and of title, date and source but one changed.
 
         Tasks that come again are reported in the same words on another day from another workflow; those are two. And
         where an id still stands for an entry, that one was edited.
         """
         bodies = [Counter(x.body for x in side.values() if x is not None) for side in (before, after)]
-        by_body = self._by(lambda likeness: likeness.body)
-        for identity, likeness in list(self.unknown.items()):
-            body = likeness.body
+        by_body = self._group_by(lambda signature: signature.body)
+        for entry_id, signature in list(self.unmatched.items()):
+            body = signature.body
             if not body or any(count[body] != 1 for count in bodies) or not by_body[body]:
                 continue
-            then = by_body[body][0]
-            old = self._then.get(then)
-            if old is None or then in self.unknown:
+            previous_id = by_body[body][0]
+            old = self._previous.get(previous_id)
+            if old is None or previous_id in self.unmatched:
                 continue
-            if sum(a != b for a, b in zip(old.heading, likeness.heading, strict=True)) == 1:
-                self.join(then, identity)
+            if sum(a != b for a, b in zip(old.id_parts, signature.id_parts, strict=True)) == 1:
+                self.match(previous_id, entry_id)
 
-    def _by(self, same: Callable[[Likeness], Hashable]) -> defaultdict[Hashable, list[str]]:
+    def _group_by(self, key_of: Callable[[EntrySignature], Hashable]) -> defaultdict[Hashable, list[str]]:
         grouped: defaultdict[Hashable, list[str]] = defaultdict(list)
-        for identity, likeness in sorted(self._then.items(), key=lambda item: item[0]):
-            if likeness is not None:
-                grouped[same(likeness)].append(identity)
+        for entry_id, signature in sorted(self._previous.items(), key=lambda item: item[0]):
+            if signature is not None:
+                grouped[key_of(signature)].append(entry_id)
         return grouped
 
 
-_DIGITS = 16
+_DIGEST_LENGTH = 16
 
-_REMEMBERED = 2_048
+_MAX_CACHED_REDACTIONS = 2_048
 """A file is looked at several times for each change of one entry, and looking for secrets is most of the look."""
 
 
-def present_in(role: str, document: Document) -> tuple[Present, ...]:
+def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
     """The entries of a role's memory file in file order."""
     pairs = zip(entry_ids(role, document), document.blocks, strict=True)
     return tuple(
-        Present(identity, block.entry.layer, likeness_of(block))
-        for identity, block in pairs
-        if identity is not None and block.entry is not None
+        PresentEntry(entry_id, block.entry.layer, entry_signature(block))
+        for entry_id, block in pairs
+        if entry_id is not None and block.entry is not None
     )
 
 
-def likeness_of(block: Block) -> Likeness:
+def entry_signature(block: Block) -> EntrySignature:
     """What an entry can be recognised by later.
 
     Raises:
         ValueError: the block is opaque.
     """
-    redacted = _without_secrets(block.text)
+    redacted = _redacted_text(block.text)
     if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
         block = plain
     if block.entry is None:
         raise ValueError("an opaque block is no entry")
-    _, title, day, source = key(block)
+    _, title, day, source = block_key(block)
     body = block.text[block.entry.body.start : block.entry.body.end].replace("\r\n", "\n")
-    return Likeness(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
+    return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _without_secrets(text: str) -> str:
+@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
+def _redacted_text(text: str) -> str:
     return redact_entry(text).text
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

@@ -15,43 +15,45 @@ from echod.memory.model import Block, Layer, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
 from echod.memory.redact.spans import replace_spans
 
-_PERSONS_OWN = (Layer.ETCHED, Layer.NOTES)
+_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
 
 
-class Place(NamedTuple):
+class SecretLocation(NamedTuple):
     """Where a secret stands.
 
     Attributes:
         line: its first line, from 1.
         kind: what it is (docs/security.md).
         entry: the title of its entry, redacted; None where it stands in none.
-        confirm: whether a person must agree before it is taken out, since the entry is etched or a note.
+        needs_confirmation: whether a person must agree before it is taken out, since the entry is etched or a note.
     """
 
     line: int
     kind: str
     entry: str | None
-    confirm: bool
+    needs_confirmation: bool
 
 
-def find_places(data: bytes) -> tuple[Place, ...]:
+def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
     """The secrets in a file, in order. Bytes that are no UTF-8 are looked through all the same."""
-    return tuple(place for part in _parts(data) for place in part.places())
+    return tuple(place for part in _split(data) for place in part.locations())
 
 
-def strip(data: bytes, *, confirmed: bool) -> bytes:
+def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
     """The file without its secrets; all else byte for byte.
 
     Args:
         data: the file.
-        confirmed: whether etched entries and notes lose theirs too.
+        include_protected: whether etched entries and notes lose theirs too.
     """
-    parts = (part.text if part.confirm and not confirmed else part.redacted.text for part in _parts(data))
+    parts = (
+        part.text if part.needs_confirmation and not include_protected else part.redaction.text for part in _split(data)
+    )
     return "".join(parts).encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class RemovedSecrets:
     """Secrets that one version of a file held and a later one does not; to be taken out of still earlier ones too."""
 
     secrets: frozenset[str] = field(repr=False)
@@ -59,65 +61,67 @@ class Gone:
     def __bool__(self) -> bool:
         return bool(self.secrets)
 
-    def union(self, *others: Gone) -> Gone:
+    def union(self, *others: RemovedSecrets) -> RemovedSecrets:
         """These secrets and those."""
-        return Gone(self.secrets.union(*(other.secrets for other in others)))
+        return RemovedSecrets(self.secrets.union(*(other.secrets for other in others)))
 
-    def out_of(self, data: bytes) -> bytes:
+    def strip_from(self, data: bytes) -> bytes:
         """A version of the file without these secrets. What it holds besides stays, another secret too."""
         text = data.decode("utf-8", "surrogateescape")
         if not any(secret in text for secret in self.secrets):
             return data
-        clean = (replace_spans(part.text, part.among(self.secrets)).text for part in _parts(data))
+        clean = (replace_spans(part.text, part.spans_of(self.secrets)).text for part in _split(data))
         return "".join(clean).encode("utf-8", "surrogateescape")
 
 
-NOTHING = Gone(frozenset())
+NO_REMOVED_SECRETS = RemovedSecrets(frozenset())
 
 
-def taken_out(before: bytes, after: bytes) -> Gone:
+def find_removed_secrets(before: bytes, after: bytes) -> RemovedSecrets:
     """The secrets of a file that do not stand in its later version any more."""
-    left = after.decode("utf-8", "surrogateescape")
-    secrets = (part.text[span.start : span.end] for part in _parts(before) for span in part.redacted.spans)
-    return Gone(frozenset(secret for secret in secrets if secret not in left))
+    after_text = after.decode("utf-8", "surrogateescape")
+    secrets = (part.text[span.start : span.end] for part in _split(before) for span in part.redaction.spans)
+    return RemovedSecrets(frozenset(secret for secret in secrets if secret not in after_text))
 
 
 class _Part(NamedTuple):
     """A stretch of the file that is redacted by itself, as what it says decides what is a secret in it."""
 
     text: str
-    redacted: Redaction
+    redaction: Redaction
     first_line: int
     title: str | None
-    confirm: bool
+    needs_confirmation: bool
 
-    def among(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
+    def spans_of(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
         """Where one of these secrets stands."""
-        return (span for span in self.redacted.spans if self.text[span.start : span.end] in secrets)
+        return (span for span in self.redaction.spans if self.text[span.start : span.end] in secrets)
 
-    def places(self) -> Iterator[Place]:
-        line, done = self.first_line, 0
-        for secret in self.redacted.spans:
-            line += self.text.count("\n", done, secret.start)
-            done = secret.start
-            yield Place(line, secret.kind, self.title, self.confirm)
+    def locations(self) -> Iterator[SecretLocation]:
+        line, position = self.first_line, 0
+        for secret in self.redaction.spans:
+            line += self.text.count("\n", position, secret.start)
+            position = secret.start
+            yield SecretLocation(line, secret.kind, self.title, self.needs_confirmation)
 
 
-def _parts(data: bytes) -> Iterator[_Part]:
+def _split(data: bytes) -> Iterator[_Part]:
     document = parse(data)
     if isinstance(document, Unreadable):
         text = data.decode("utf-8", "surrogateescape")
-        yield _Part(text, redact(text), 1, None, confirm=False)
+        yield _Part(text, redact(text), 1, None, needs_confirmation=False)
         return
-    yield _Part(document.preamble, redact(document.preamble), 1, None, confirm=False)
+    yield _Part(document.preamble, redact(document.preamble), 1, None, needs_confirmation=False)
     line = 1 + document.preamble.count("\n")
     for block in document.blocks:
-        yield _of(block, line)
+        yield _block_part(block, line)
         line += block.text.count("\n")
 
 
-def _of(block: Block, line: int) -> _Part:
+def _block_part(block: Block, line: int) -> _Part:
     if block.entry is None:
-        return _Part(block.text, redact(block.text), line, None, confirm=False)
+        return _Part(block.text, redact(block.text), line, None, needs_confirmation=False)
     title = redact(block.entry.title).text
-    return _Part(block.text, redact_entry(block.text), line, title, confirm=block.entry.layer in _PERSONS_OWN)
+    return _Part(
+        block.text, redact_entry(block.text), line, title, needs_confirmation=block.entry.layer in _PROTECTED_LAYERS
+    )

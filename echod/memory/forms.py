@@ -32,13 +32,13 @@ from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
-TELLING = frozenset({
+IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
 """Names that say by themselves that what they describe is an entry."""
 
-KNOWN = TELLING | frozenset({
+KNOWN_FIELDS = IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
     "superseded_by", "promoted_to", "promoted_from", "promoted_date", "metrics_snapshot",
 })  # fmt: skip
@@ -51,38 +51,38 @@ METADATA_LINE = re.compile(
 """Groups: indent, bullet, name, value."""
 
 # The reader that these files were first written for finds these three, unbulleted, anywhere above the next heading.
-_LATE_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
-_LATE_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
-_LATE_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
+_BODY_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
+_BODY_FIELD_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
+_BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
 
 _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
 
-class Head(NamedTuple):
+class MetadataBlock(NamedTuple):
     """The metadata right below a heading. Offsets count from the heading's line.
 
     Attributes:
         fields: the metadata lines in file order.
         end: where the head ends; without fields, where it would begin.
-        has_telling_bullet: whether a bullet in it has one of the names in `TELLING`.
+        has_identifying_bullet: whether a bullet in it has one of the names in `IDENTIFYING_FIELDS`.
     """
 
     fields: tuple[Field, ...]
     end: int
-    has_telling_bullet: bool
+    has_identifying_bullet: bool
 
 
-def read_head(text: str, start: int, position: int) -> Head:
+def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
     """The head of the entry whose heading line begins at `start` and ends before `position`.
 
     A name that is not known is passed over where it looks like a field (one lower-case word in a bullet) and a known
     one follows; at the end of the run it belongs to the learning.
     """
     fields: list[Field] = []
-    passed: list[Field] = []
-    head_end = position
-    has_telling_bullet = False
+    unknown_fields: list[Field] = []
+    metadata_end = position
+    has_identifying_bullet = False
     column = 0  # where the content of the last bullet begins; lines indented that far belong to it
     while position < len(text):
         line = METADATA_LINE.match(text, position)
@@ -93,13 +93,13 @@ def read_head(text: str, start: int, position: int) -> Head:
             field = Field(name.rstrip().lower(), value, Span(begin, begin + len(value)))
             column = len((indent + bullet).expandtabs(4)) if bullet else 0
             position = min(line.end() + 1, len(text))
-            if field.name in KNOWN:
-                has_telling_bullet |= bool(bullet) and field.name in TELLING
-                fields += [*passed, field]
-                passed.clear()
-                head_end = position
+            if field.name in KNOWN_FIELDS:
+                has_identifying_bullet |= bool(bullet) and field.name in IDENTIFYING_FIELDS
+                fields += [*unknown_fields, field]
+                unknown_fields.clear()
+                metadata_end = position
             elif bullet and name.islower() and " " not in name:
-                passed.append(field)
+                unknown_fields.append(field)
             else:
                 break
         elif text[position] not in " \t\r\n":
@@ -108,21 +108,21 @@ def read_head(text: str, start: int, position: int) -> Head:
             position = blank.end()
         elif column and _indentation(text, position) >= column:
             position = _end_of_indented(text, position, column)
-            run = passed or fields
-            run[-1] = _continued(run[-1], text, start, position)
-            head_end = head_end if passed else position
+            run = unknown_fields or fields
+            run[-1] = _extend_field(run[-1], text, start, position)
+            metadata_end = metadata_end if unknown_fields else position
         else:
             break
-    return Head(tuple(fields), head_end - start, has_telling_bullet)
+    return MetadataBlock(tuple(fields), metadata_end - start, has_identifying_bullet)
 
 
-def late_fields(text: str, body: Span) -> tuple[Field, ...]:
+def body_fields(text: str, body: Span) -> tuple[Field, ...]:
     """The fields that stand in the learning itself, above its first section: source, category, domain."""
-    if not _LATE_HINT.search(text, body.start, body.end):
+    if not _BODY_FIELD_HINT.search(text, body.start, body.end):
         return ()
-    end = _LATE_END.search(text, body.start, body.end)
+    end = _BODY_FIELDS_END.search(text, body.start, body.end)
     found = []
-    for line in _LATE_FIELD.finditer(text, body.start, end.start() if end else body.end):
+    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
         value = line[2].rstrip(" \t\r")
         found.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
     return tuple(found)
@@ -147,7 +147,7 @@ def _indentation(text: str, position: int) -> int:
     return len(indent[0].expandtabs(4)) if indent else 0
 
 
-def _continued(field: Field, text: str, start: int, end: int) -> Field:
+def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
     begin = field.span.start
     value = text[start + begin : end].rstrip(" \t\r\n")
     return Field(field.name, value, Span(begin, begin + len(value)))
@@ -156,17 +156,17 @@ def _continued(field: Field, text: str, start: int, end: int) -> Field:
 CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 
 _LAYERS = {layer.value: layer for layer in Layer}
-_LONGEST_NUMBER = 400  # characters; the smallest float written out has 326, and longer ones take long to read
+_MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
 
 # Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
 _LEADING_MARKS = r"[`*_\"' \t]*+"
 _WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
 _NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
-_DAY = re.compile(
+_DATE = re.compile(
     rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
     re.ASCII,
 )
-_NOTHING = re.compile(
+_NONE_VALUE = re.compile(
     r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
 )
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -188,7 +188,7 @@ def parse_confidence(value: str) -> float | None:
     """0..1 from a number, a percentage or a word; None where it is neither or out of range."""
     number = _NUMBER.match(value)
     if number:
-        if len(number[1]) > _LONGEST_NUMBER:
+        if len(number[1]) > _MAX_NUMBER_LENGTH:
             return None
         amount = float(number[1].rstrip("%")) / (100 if number[1].endswith("%") else 1)
         return amount if 0 <= amount <= 1 else None
@@ -202,21 +202,21 @@ def confidence_token(value: str) -> Span | None:
     return Span(*token.span(1)) if token and parse_confidence(value) is not None else None
 
 
-def parse_day(value: str) -> date | None:
+def parse_date(value: str) -> date | None:
     """The date at the beginning of `value`; None where there is none or the calendar does not have it."""
-    found = _DAY.match(value)
-    return _calendar(found[2]) if found else None
+    match = _DATE.match(value)
+    return _date_or_none(match[2]) if match else None
 
 
-def day_token(value: str) -> Span | None:
+def date_token(value: str) -> Span | None:
     """Where in `value` the date (with a time of day, if any) stands."""
-    found = _DAY.match(value)
-    return Span(*found.span(1)) if found and _calendar(found[2]) else None
+    match = _DATE.match(value)
+    return Span(*match.span(1)) if match and _date_or_none(match[2]) else None
 
 
-def calendar_day(found: re.Match[str] | None) -> date | None:
+def date_from_match(match: re.Match[str] | None) -> date | None:
     """The date in the first group of a match; None where the calendar does not have it."""
-    return _calendar(found[1]) if found else None
+    return _date_or_none(match[1]) if match else None
 
 
 def parse_source(value: str) -> str | None:
@@ -227,10 +227,10 @@ def parse_source(value: str) -> str | None:
 
 def title_or_none(value: str) -> str | None:
     """A title as written; None where the field is empty or says that there is none."""
-    return None if _NOTHING.fullmatch(value) else value
+    return None if _NONE_VALUE.fullmatch(value) else value
 
 
-def _calendar(text: str) -> date | None:
+def _date_or_none(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -250,7 +250,7 @@ _SPACE = " \t\r\n"
 _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
-class Heading(NamedTuple):
+class EntryHeading(NamedTuple):
     """What a heading says.
 
     Attributes:
@@ -259,7 +259,7 @@ class Heading(NamedTuple):
         title: the heading without layer word, type word, date and marks.
         kind: the word before the title.
         day: the date.
-        certain: the heading alone makes an entry; otherwise the head below it has to confirm that.
+        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
     """
 
     form: Form
@@ -267,35 +267,35 @@ class Heading(NamedTuple):
     title: str
     kind: str | None
     day: date | None
-    certain: bool
+    is_conclusive: bool
 
 
-class Shape(NamedTuple):
+class PartialEntry(NamedTuple):
     """A recognised entry whose end is not known yet."""
 
-    heading: Heading
-    head: Head
+    heading: EntryHeading
+    metadata: MetadataBlock
 
 
-def recognise(text: str, start: int) -> Shape | None:
+def match_entry(text: str, start: int) -> PartialEntry | None:
     """The entry whose heading line begins at `start`, or None where that heading does not begin one.
 
     The caller has made sure that the line is a heading and not, say, a line of a code block.
     """
     line_end = text.find("\n", start) + 1 or len(text)
-    heading = read_heading(text[start:line_end])
+    heading = parse_heading(text[start:line_end])
     if heading is None:
         return None
-    head = read_head(text, start, line_end)
-    return Shape(heading, head) if heading.certain or _confirms(head, heading.form) else None
+    metadata = parse_metadata_block(text, start, line_end)
+    return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
 
 
-def read_heading(line: str) -> Heading | None:
+def parse_heading(line: str) -> EntryHeading | None:
     """What a heading line of level 2 or 3 says, or None where it cannot begin an entry."""
     marks = _HEADING_MARKS.match(line)
     if marks is None:
         return None
-    content = _without_closing_marks(line[marks.end() :].rstrip(_SPACE))
+    content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
     if marks[1] == "###":
         return _bullet_heading(content)
     word = _LAYER_WORD.match(content)
@@ -308,52 +308,52 @@ def read_heading(line: str) -> Heading | None:
     task = _TASK.match(title)
     if task:
         form, title = Form.OBSERVATION, title[task.end() :]
-    return Heading(form, layer_word, title, task[1] if task else None, calendar_day(day), day is not None)
+    return EntryHeading(form, layer_word, title, task[1] if task else None, date_from_match(day), day is not None)
 
 
-def finish(shape: Shape, text: str) -> Entry:
-    """The entry of a block whose whole text is now known. `shape` was recognised at the start of that text."""
-    heading = shape.heading
-    body = _body(text, shape.head.end)
-    fields = shape.head.fields + late_fields(text, body)
-    said = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
+def complete_entry(partial: PartialEntry, text: str) -> Entry:
+    """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
+    heading = partial.heading
+    body = _body_span(text, partial.metadata.end)
+    fields = partial.metadata.fields + body_fields(text, body)
+    values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
     word = heading.layer_word
     # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
-    layer = text[word.start : word.end] if word else said.get("layer", "")
+    layer = text[word.start : word.end] if word else values.get("layer", "")
     return Entry(
         form=heading.form,
         layer=parse_layer(layer),
         title=heading.title,
         kind=heading.kind,
-        heading_date=heading.day or parse_day(said.get("date", "")),
-        verified=parse_day(said.get("verified", "")),
-        confidence=parse_confidence(said.get("confidence", "")),
-        source=parse_source(said.get("source", "")),
-        evidence=said.get("evidence") or None,
-        supersedes=title_or_none(said.get("supersedes", "")),
+        heading_date=heading.day or parse_date(values.get("date", "")),
+        verified=parse_date(values.get("verified", "")),
+        confidence=parse_confidence(values.get("confidence", "")),
+        source=parse_source(values.get("source", "")),
+        evidence=values.get("evidence") or None,
+        supersedes=title_or_none(values.get("supersedes", "")),
         body=body,
         fields=fields,
     )
 
 
-def _bullet_heading(content: str) -> Heading | None:
+def _bullet_heading(content: str) -> EntryHeading | None:
     bracket = _BRACKET_DATE.match(content)
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
-        return Heading(Form.BULLET, None, title, kind, calendar_day(bracket), certain=False)
+        return EntryHeading(Form.BULLET, None, title, kind, date_from_match(bracket), is_conclusive=False)
     if _BRACKET_ID.match(content):
-        return Heading(Form.BULLET, None, content, None, None, certain=False)
+        return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
     return None
 
 
-def _writer_heading(content: str) -> Heading:
+def _writer_heading(content: str) -> EntryHeading:
     bracket = _BRACKET_DATE.match(content)
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
-        return Heading(Form.WRITER, None, title, kind, calendar_day(bracket), certain=False)
+        return EntryHeading(Form.WRITER, None, title, kind, date_from_match(bracket), is_conclusive=False)
     day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
     title = content[: day.start()].rstrip(" \t") if day else content
-    return Heading(Form.WRITER, None, title, None, calendar_day(day), certain=False)
+    return EntryHeading(Form.WRITER, None, title, None, date_from_match(day), is_conclusive=False)
 
 
 def _split_kind(title: str) -> tuple[str | None, str]:
@@ -361,39 +361,39 @@ def _split_kind(title: str) -> tuple[str | None, str]:
     return (kind[1], title[kind.end() :]) if kind else (None, title)
 
 
-def _without_closing_marks(content: str) -> str:
+def _strip_closing_marks(content: str) -> str:
     if not content.endswith("#"):
         return content
-    opened = content.rstrip("#")
-    return content if opened and opened[-1] not in " \t" else opened.rstrip(" \t")
+    unclosed = content.rstrip("#")
+    return content if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t")
 
 
-def _confirms(head: Head, form: Form) -> bool:
+def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
     """Whether the head makes an entry of a heading that alone could be a person's own section."""
-    if form is Form.BULLET and head.has_telling_bullet:
+    if form is Form.BULLET and metadata.has_identifying_bullet:
         return True
     if form in {Form.BULLET, Form.WRITER}:
-        return any(field.name == "layer" for field in head.fields)
-    return any(field.name in TELLING for field in head.fields)
+        return any(field.name == "layer" for field in metadata.fields)
+    return any(field.name in IDENTIFYING_FIELDS for field in metadata.fields)
 
 
-def _body(text: str, head_end: int) -> Span:
+def _body_span(text: str, metadata_end: int) -> Span:
     """The learning, without blank lines and separators around it."""
-    end = _end_of_learning(text, head_end)
-    if end <= head_end:
-        return Span(head_end, head_end)
-    first_character = end - len(text[head_end:end].lstrip(_SPACE))
-    return Span(max(text.rfind("\n", head_end, first_character) + 1, head_end), end)
+    end = _end_of_learning(text, metadata_end)
+    if end <= metadata_end:
+        return Span(metadata_end, metadata_end)
+    first_character = end - len(text[metadata_end:end].lstrip(_SPACE))
+    return Span(max(text.rfind("\n", metadata_end, first_character) + 1, metadata_end), end)
 
 
-def _end_of_learning(text: str, head_end: int) -> int:
+def _end_of_learning(text: str, metadata_end: int) -> int:
     end = len(text.rstrip(_SPACE))
-    if end <= head_end or text[end - 1] not in "-*_":
+    if end <= metadata_end or text[end - 1] not in "-*_":
         return end
     last_line = end = len(text)
-    while last_line > head_end:
-        last_line = max(text.rfind("\n", head_end, end - 1) + 1, head_end)
+    while last_line > metadata_end:
+        last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
         if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
             return last_line + len(text[last_line:end].rstrip(_SPACE))
         end = last_line
-    return head_end
+    return metadata_end

@@ -3,7 +3,7 @@
 An id is computed from what an entry is (role, title, date, source), never from where it stands. Moving it, editing
 other entries, and editing its body, layer, confidence or verified date leave it as it is. Entries that agree in all
 four are told apart by their bodies, and equal bodies by their order; then a change to one of them can change the id
-of another. `likeness` recognises them, so that references and pins move along.
+of another. `entry_matching` recognizes them, so that references and pins move along.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ID_LENGTH = 12
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
-_TRAILING = " .,;:\u2026\u3002"
+_TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
 
-_Key = tuple[str, str, str]
+_IdentityKey = tuple[str, str, str]
 
 
 class UnknownEntryError(LookupError):
@@ -41,12 +41,12 @@ class AmbiguousEntryError(LookupError):
     """Several entries have an id that begins with what was asked for."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(f"{prefix!r} could be {_either(candidates)}; give more digits of the id.")
+        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}; give more digits of the id.")
         self.prefix = prefix
         self.candidates = candidates
 
 
-def normalise_title(title: str) -> str:
+def normalize_title(title: str) -> str:
     """The title as it is compared: one case, one width, no invisible characters, no marks of emphasis or code.
 
     White space is collapsed, and full stops, commas and colons at the end are dropped.
@@ -54,7 +54,7 @@ def normalise_title(title: str) -> str:
     if not title.isascii():
         title = unicodedata.normalize("NFKC", _INVISIBLE.sub("", title))
     folded = title.replace("`", "").replace("*", "").casefold()
-    return " ".join(folded.split()).rstrip(_TRAILING)
+    return " ".join(folded.split()).rstrip(_TRAILING_PUNCTUATION)
 
 
 def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
@@ -64,13 +64,13 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
     earlier one has that body too, a count.
     """
     ids: list[str | None] = []
-    bodies: defaultdict[_Key, Counter[str]] = defaultdict(Counter)
+    bodies: defaultdict[_IdentityKey, Counter[str]] = defaultdict(Counter)
     for block in document.blocks:
         if block.entry is None:
             ids.append(None)
             continue
-        key = _key(block.entry)
-        body = _body(block, block.entry)
+        key = _identity_key(block.entry)
+        body = _body_text(block, block.entry)
         salt: list[str | int] = []
         if bodies[key]:
             salt = [hashlib.sha256(body.encode()).hexdigest()]
@@ -81,17 +81,17 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
     return tuple(ids)
 
 
-def resolve(prefix: str, ids: Iterable[str]) -> str:
+def resolve_id(prefix: str, ids: Iterable[str]) -> str:
     """The one id that begins with `prefix` (in any case).
 
     Raises:
         UnknownEntryError: there is none, or the prefix is empty.
         AmbiguousEntryError: there are several; it lists them.
     """
-    wanted = prefix.strip().lower()
-    candidates = sorted({identity for identity in ids if wanted and identity.startswith(wanted)})
-    if wanted in candidates:
-        return wanted
+    normalized = prefix.strip().lower()
+    candidates = sorted({entry_id for entry_id in ids if normalized and entry_id.startswith(normalized)})
+    if normalized in candidates:
+        return normalized
     if not candidates:
         raise UnknownEntryError(prefix)
     if len(candidates) > 1:
@@ -99,12 +99,12 @@ def resolve(prefix: str, ids: Iterable[str]) -> str:
     return candidates[0]
 
 
-def _key(entry: Entry) -> _Key:
+def _identity_key(entry: Entry) -> _IdentityKey:
     day = entry.heading_date.isoformat() if entry.heading_date else ""
-    return normalise_title(entry.title), day, " ".join((entry.source or "").split())
+    return normalize_title(entry.title), day, " ".join((entry.source or "").split())
 
 
-def _body(block: Block, entry: Entry) -> str:
+def _body_text(block: Block, entry: Entry) -> str:
     return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n")
 
 
@@ -113,5 +113,5 @@ def _digest(*parts: str | int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
 
 
-def _either(candidates: tuple[str, ...]) -> str:
+def _join_alternatives(candidates: tuple[str, ...]) -> str:
     return f"{', '.join(candidates[:-1])} or {candidates[-1]}"

@@ -16,53 +16,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from echod.memory.alignment import Key, content, numbered_keys
+from echod.memory.alignment import BlockKey, block_content, numbered_keys
 from echod.memory.model import Document
 
-Shape = dict[Key, str]
+BlockTexts = dict[BlockKey, str]
 """A state as lineage sees it: what each block is, and what it says."""
 
-_STRONG = 2
+_MIN_REVERTED_CHANGES = 2
 """Independent changes that only a stale writer turns back at once."""
 
-_RENAMED_WITHIN_SECONDS = 60.0
+_MAX_RENAME_SECONDS = 60.0
 """A file older than our write that replaces it was written aside and renamed; nobody takes longer than this."""
 
 
-def shape(document: Document) -> Shape:
+def block_texts(document: Document) -> BlockTexts:
     """The blocks of a document as lineage compares them."""
-    return dict(zip(numbered_keys(document), map(content, document.blocks), strict=True))
+    return dict(zip(numbered_keys(document), map(block_content, document.blocks), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownVersion:
     """A state that was really there.
 
     Attributes:
-        image: the digest of its bytes.
-        since: when it became visible, Unix seconds.
+        content_hash: the digest of its bytes.
+        visible_since: when it became visible, Unix seconds.
     """
 
-    image: str
-    since: float
-    shape: Shape
+    content_hash: str
+    visible_since: float
+    texts: BlockTexts
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CurrentVersion:
     """The file on disk. `mtime` is its modification time, Unix seconds; None where it means nothing."""
 
-    image: str
+    content_hash: str
     mtime: float | None
-    shape: Shape
+    texts: BlockTexts
 
 
-class Why(StrEnum):
+class StaleReason(StrEnum):
     """What a verdict rests on."""
 
     OLDER_THAN_OUR_WRITE = "the file is older than our last write"
     SEVERAL_REVERTED = "several changes were turned back at once"
-    YOUNG = "a change was turned back moments after it was made"
+    RECENTLY_REVERTED = "a change was turned back moments after it was made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,94 +71,100 @@ class Successor:
 
 
 @dataclass(frozen=True, slots=True)
-class Reverted:
-    """An older state, exactly: a person's doing, respected. `gone` are the blocks that went with it."""
+class Reversion:
+    """An older state, exactly: a person's doing, respected. `missing` are the blocks that went with it."""
 
-    gone: tuple[Key, ...]
+    missing: tuple[BlockKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleWrite:
     """A stale writer overwrote us.
 
     Attributes:
         base: position of the state it descends from.
-        gone: blocks of the newest state that it does not know.
+        missing: blocks of the newest state that it does not know.
     """
 
     base: int
-    why: Why
-    gone: tuple[Key, ...]
+    reason: StaleReason
+    missing: tuple[BlockKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class SuspectedStaleWrite:
     """It fits an older state, but by one change that is no longer young: respected, and a person should look."""
 
-    gone: tuple[Key, ...]
+    missing: tuple[BlockKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Crossed:
+class InterleavedWrite:
     """It fits no older state better, but these young blocks are gone: they were overwritten."""
 
-    gone: tuple[Key, ...]
+    missing: tuple[BlockKey, ...]
 
 
-Descent = Successor | Reverted | Stale | Doubtful | Crossed
+Descent = Successor | Reversion | StaleWrite | SuspectedStaleWrite | InterleavedWrite
 
 
-def judge(found: Found, known: Sequence[Known], *, now: float, young_seconds: float) -> Descent:
+def classify_descent(
+    current: CurrentVersion, known: Sequence[KnownVersion], *, now: float, young_seconds: float
+) -> Descent:
     """Where the file on disk comes from.
 
     Args:
-        found: the file on disk.
+        current: the file on disk.
         known: known states, oldest first; at least one.
         now: Unix seconds.
         young_seconds: what was added less than this ago and is gone was overwritten.
     """
     newest = known[-1]
-    if found.image == newest.image:
+    if current.content_hash == newest.content_hash:
         return Successor()
-    said = _texts(known)
-    distances = [_distance(found.shape, state.shape, said) for state in known]
+    known_texts = _all_texts(known)
+    distances = [_undo_distance(current.texts, state.texts, known_texts) for state in known]
     best = min(distances)
     if best == distances[-1]:
-        return _crossed(found, known, now=now, young_seconds=young_seconds) if best else Successor()
+        return _find_interleaved(current, known, now=now, young_seconds=young_seconds) if best else Successor()
     base = max(i for i, distance in enumerate(distances) if distance == best)
-    gone = tuple(k for k in newest.shape if k not in found.shape and k not in known[base].shape)
-    if any(found.image == state.image for state in known):
-        return Reverted(tuple(k for k in newest.shape if k not in found.shape))
-    written = known[base + 1].since
-    if found.mtime is not None and written - _RENAMED_WITHIN_SECONDS < found.mtime < written:
-        return Stale(base, Why.OLDER_THAN_OUR_WRITE, gone)
-    if distances[-1] - best >= _STRONG:
-        return Stale(base, Why.SEVERAL_REVERTED, gone)
-    if now - written < young_seconds:
-        return Stale(base, Why.YOUNG, gone)
-    return Doubtful(gone)
+    missing = tuple(k for k in newest.texts if k not in current.texts and k not in known[base].texts)
+    if any(current.content_hash == state.content_hash for state in known):
+        return Reversion(tuple(k for k in newest.texts if k not in current.texts))
+    next_visible_since = known[base + 1].visible_since
+    if current.mtime is not None and next_visible_since - _MAX_RENAME_SECONDS < current.mtime < next_visible_since:
+        return StaleWrite(base, StaleReason.OLDER_THAN_OUR_WRITE, missing)
+    if distances[-1] - best >= _MIN_REVERTED_CHANGES:
+        return StaleWrite(base, StaleReason.SEVERAL_REVERTED, missing)
+    if now - next_visible_since < young_seconds:
+        return StaleWrite(base, StaleReason.RECENTLY_REVERTED, missing)
+    return SuspectedStaleWrite(missing)
 
 
-def _crossed(found: Found, known: Sequence[Known], *, now: float, young_seconds: float) -> Successor | Crossed:
-    first_seen: dict[Key, float] = {}
+def _find_interleaved(
+    current: CurrentVersion, known: Sequence[KnownVersion], *, now: float, young_seconds: float
+) -> Successor | InterleavedWrite:
+    first_seen: dict[BlockKey, float] = {}
     for state in known:
-        for key in state.shape:
-            first_seen.setdefault(key, state.since)
-    gone = tuple(k for k in known[-1].shape if k not in found.shape and now - first_seen[k] < young_seconds)
-    return Crossed(gone) if gone else Successor()
+        for key in state.texts:
+            first_seen.setdefault(key, state.visible_since)
+    missing = tuple(k for k in known[-1].texts if k not in current.texts and now - first_seen[k] < young_seconds)
+    return InterleavedWrite(missing) if missing else Successor()
 
 
-def _texts(known: Sequence[Known]) -> dict[Key, set[str]]:
-    said: dict[Key, set[str]] = {}
+def _all_texts(known: Sequence[KnownVersion]) -> dict[BlockKey, set[str]]:
+    texts: dict[BlockKey, set[str]] = {}
     for state in known:
-        for key, text in state.shape.items():
-            said.setdefault(key, set()).add(text)
-    return said
+        for key, text in state.texts.items():
+            texts.setdefault(key, set()).add(text)
+    return texts
 
 
-def _distance(found: Shape, state: Shape, said: dict[Key, set[str]]) -> int:
+def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: dict[BlockKey, set[str]]) -> int:
     """How much someone who started from `state` would have had to undo of what is known."""
-    missing = sum(1 for key in state if key not in found)
-    reverted = sum(1 for key, text in state.items() if key in found and found[key] != text and found[key] in said[key])
-    foreign = sum(1 for key in found if key in said and key not in state)
+    missing = sum(1 for key in state if key not in current)
+    reverted = sum(
+        1 for key, text in state.items() if key in current and current[key] != text and current[key] in known_texts[key]
+    )
+    foreign = sum(1 for key in current if key in known_texts and key not in state)
     return missing + reverted + foreign

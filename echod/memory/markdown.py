@@ -30,19 +30,19 @@ from echod.memory import forms
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
-ATX = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
+ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
 """A heading of any level, from its first mark on."""
 
-SETEXT = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
+SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
 """The underline that makes a heading of the paragraph above."""
 
-BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
+THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
-ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 """The marker of a list item. Groups: marker, its number, the spaces behind it."""
 
-PLAIN_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
+PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
 """A list item that holds a paragraph, as most lines of memory files do."""
 
 BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
@@ -57,7 +57,7 @@ FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
 FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 """All such lines of a text."""
 
-_TAGS = (
+_BLOCK_TAGS = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
     "fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|header|hr|html|iframe|legend|li|"
     "link|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|"
@@ -85,46 +85,46 @@ class Fence(NamedTuple):
         return end is not None and end[1].startswith(self.closing)
 
 
-class Html(NamedTuple):
+class HtmlBlockKind(NamedTuple):
     """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
 
-    begins: re.Pattern[str]
-    ends: re.Pattern[str] | None = None
+    start_pattern: re.Pattern[str]
+    end_pattern: re.Pattern[str] | None = None
     closing: str | None = None
 
 
-HTML = (
-    Html(
+HTML_BLOCKS = (
+    HtmlBlockKind(
         re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
         re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
         "</pre>",
     ),
-    Html(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
-    Html(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
-    Html(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
-    Html(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
-    Html(re.compile(rf"</?(?:{_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+    HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
+    HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
+    HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
+    HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
+    HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
 )
 
-OTHER_TAG = Html(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+OTHER_HTML_TAG = HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
 """Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
 
 
-class Endings:
+class BlockEndIndex:
     """All lines of a text that can close a fence or an HTML block."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._fences: dict[str, tuple[list[int], list[int]]] = {}
-        self._last: dict[re.Pattern[str], int] = {}
+        self._last_ends: dict[re.Pattern[str], int] = {}
 
-    def closes(self, leaf: Fence | Html, position: int) -> bool:
+    def is_closed_after(self, leaf: Fence | HtmlBlockKind, position: int) -> bool:
         """Whether a line that closes `leaf` stands anywhere from `position` on."""
         if isinstance(leaf, Fence):
             offsets, longest_from = self._fence_ends(leaf.mark)
             index = bisect_left(offsets, position)
             return index < len(offsets) and longest_from[index] >= leaf.length
-        return leaf.ends is None or self._last_end(leaf.ends) >= position
+        return leaf.end_pattern is None or self._last_end(leaf.end_pattern) >= position
 
     def _fence_ends(self, mark: str) -> tuple[list[int], list[int]]:
         """The offsets of all lines that could close a fence of this mark, and the longest run from each on."""
@@ -140,17 +140,17 @@ class Endings:
         return self._fences[mark]
 
     def _last_end(self, pattern: re.Pattern[str]) -> int:
-        if pattern not in self._last:
-            self._last[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
-        return self._last[pattern]
+        if pattern not in self._last_ends:
+            self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
+        return self._last_ends[pattern]
 
 
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 """What a line that is not plain text can begin with."""
 
 _QUOTE = -1
-_INDENT_LIMIT = 3  # columns; what stands further in is indented code
-_DEPTH_LIMIT = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
+_MAX_INDENT = 3  # columns; what stands further in is indented code
+_MAX_DEPTH = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
 _SPACES = re.compile(r" *+")
 
 
@@ -159,14 +159,14 @@ class _Paragraph:
 
 
 _PARAGRAPH = _Paragraph()
-_Leaf = Html | Fence | _Paragraph | None
+_Leaf = HtmlBlockKind | Fence | _Paragraph | None
 
 
-class Start(NamedTuple):
+class BlockStart(NamedTuple):
     """The offset of a heading that begins a block, and the entry's shape where it begins one."""
 
     offset: int
-    shape: forms.Shape | None
+    partial: forms.PartialEntry | None
 
 
 class Structure(NamedTuple):
@@ -178,12 +178,12 @@ class Structure(NamedTuple):
         closing: the line that would close the fence or comment in which the text ends; None where none is open.
     """
 
-    starts: tuple[Start, ...]
+    starts: tuple[BlockStart, ...]
     fences: tuple[tuple[int, int], ...]
     closing: str | None
 
 
-def structure(text: str) -> Structure:
+def parse_structure(text: str) -> Structure:
     """Read the block structure of a whole file, in time linear in its length."""
     scanner = _Scanner(text)
     scanner.run()
@@ -197,14 +197,14 @@ class _Scanner:
     """
 
     def __init__(self, text: str) -> None:
-        self.starts: list[Start] = []
+        self.starts: list[BlockStart] = []
         self.fences: list[tuple[int, int]] = []
         self.closing: str | None = None
         self._text = text
         self._containers: list[int] = []
         self._leaf: _Leaf = None
         self._item_is_empty = False
-        self._endings = Endings(text)
+        self._block_ends = BlockEndIndex(text)
 
     def run(self) -> None:
         text = self._text
@@ -217,25 +217,25 @@ class _Scanner:
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
                     self._leaf = _PARAGRAPH
-            elif first == "-" and (item := PLAIN_ITEM.match(text, position)):
+            elif first == "-" and (item := PLAIN_LIST_ITEM.match(text, position)):
                 self._containers = [item.end() - position]
                 self._leaf = _PARAGRAPH
                 self._item_is_empty = False
-            elif first == "#" and ATX.match(text, position):
+            elif first == "#" and ATX_HEADING.match(text, position):
                 self._containers = []
                 self._leaf = None
-                self._heading(position)
-            elif first == "\n" and (not self._containers or self._in_plain_item()):
+                self._record_heading(position)
+            elif first == "\n" and (not self._containers or self._is_in_plain_item()):
                 self._leaf = None
             else:
                 self._read_line(text[position:end], position)
                 leaf = self._leaf
-                if isinstance(leaf, Fence | Html) and not self._containers:
-                    end = self._skip(leaf, position, end)
+                if isinstance(leaf, Fence | HtmlBlockKind) and not self._containers:
+                    end = self._skip_leaf(leaf, position, end)
                     self._leaf = None
             position = end
 
-    def _in_plain_item(self) -> bool:
+    def _is_in_plain_item(self) -> bool:
         return self._leaf is _PARAGRAPH and len(self._containers) == 1 and self._containers[0] != _QUOTE
 
     def _read_line(self, line: str, offset: int) -> None:
@@ -248,7 +248,11 @@ class _Scanner:
         first = _after_spaces(line, position)
         if first >= end:
             del self._containers[matched:]
-            if not all_matched or self._leaf is _PARAGRAPH or (isinstance(self._leaf, Html) and not self._leaf.ends):
+            if (
+                not all_matched
+                or self._leaf is _PARAGRAPH
+                or (isinstance(self._leaf, HtmlBlockKind) and not self._leaf.end_pattern)
+            ):
                 self._leaf = None
             self._item_is_empty = False
             return
@@ -256,8 +260,8 @@ class _Scanner:
             if self._leaf.ends_at(line, position):
                 self._leaf = None
             return
-        if all_matched and isinstance(self._leaf, Html):
-            if self._leaf.ends and self._leaf.ends.search(line, position):
+        if all_matched and isinstance(self._leaf, HtmlBlockKind):
+            if self._leaf.end_pattern and self._leaf.end_pattern.search(line, position):
                 self._leaf = None
             return
         self._item_is_empty = False
@@ -270,7 +274,7 @@ class _Scanner:
         for depth, container in enumerate(self._containers):
             first = _after_spaces(line, position)
             if container == _QUOTE:
-                if first >= end or first - position > _INDENT_LIMIT or line[first] != ">":
+                if first >= end or first - position > _MAX_INDENT or line[first] != ">":
                     return depth, position
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
             elif first >= end:
@@ -292,31 +296,31 @@ class _Scanner:
                 self._containers, self._leaf = stack, None
                 self._item_is_empty = stack[-1] != _QUOTE
                 return
-            if first - position > _INDENT_LIMIT:
+            if first - position > _MAX_INDENT:
                 break
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and SETEXT.match(line, first):
+            if in_paragraph and mark in "=-" and SETEXT_UNDERLINE.match(line, first):
                 self._leaf = None
                 return
-            opened, leaf = self._leaf_at(line, first, in_paragraph=in_paragraph or may_be_lazy)
+            opened, leaf = self._open_leaf(line, first, in_paragraph=in_paragraph or may_be_lazy)
             if opened:
                 if mark == "#" and not stack:
-                    self._heading(offset)
+                    self._record_heading(offset)
                 self._containers, self._leaf = stack, leaf
                 return
-            if len(stack) >= _DEPTH_LIMIT:
+            if len(stack) >= _MAX_DEPTH:
                 break
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := ITEM.match(line, first):
+            elif item := LIST_ITEM.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
                 # Content that begins five columns or more behind the marker is indented code behind one space.
-                content = item.end(1) + 1 if empty or len(item[3]) > _INDENT_LIMIT + 1 else item.end()
+                content = item.end(1) + 1 if empty or len(item[3]) > _MAX_INDENT + 1 else item.end()
                 stack.append(content - position)
                 position = end if empty else content
             else:
@@ -325,50 +329,50 @@ class _Scanner:
         if may_be_lazy:
             return
         self._containers = stack
-        self._leaf = _PARAGRAPH if in_paragraph or first - position <= _INDENT_LIMIT else None
+        self._leaf = _PARAGRAPH if in_paragraph or first - position <= _MAX_INDENT else None
 
-    def _leaf_at(self, line: str, first: int, *, in_paragraph: bool) -> tuple[bool, _Leaf]:
+    def _open_leaf(self, line: str, first: int, *, in_paragraph: bool) -> tuple[bool, _Leaf]:
         """Whether a leaf block begins here, and what of it stays open after this line."""
         mark = line[first]
         if mark == "#":
-            return ATX.match(line, first) is not None, None
+            return ATX_HEADING.match(line, first) is not None, None
         if mark in "`~":
             fence = FENCE.match(line, first)
             return (True, Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
-            return BREAK.match(line, first) is not None, None
+            return THEMATIC_BREAK.match(line, first) is not None, None
         if mark == "<":
-            for kind in HTML if in_paragraph else (*HTML, OTHER_TAG):
-                if kind.begins.match(line, first):
-                    return True, None if kind.ends and kind.ends.search(line, first) else kind
+            for kind in HTML_BLOCKS if in_paragraph else (*HTML_BLOCKS, OTHER_HTML_TAG):
+                if kind.start_pattern.match(line, first):
+                    return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
         return False, None
 
-    def _heading(self, offset: int) -> None:
+    def _record_heading(self, offset: int) -> None:
         heading = HEADING.match(self._text, offset)
         if heading:
-            shape = forms.recognise(self._text, offset)
-            if shape or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
-                self.starts.append(Start(offset, shape))
+            partial = forms.match_entry(self._text, offset)
+            if partial or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
+                self.starts.append(BlockStart(offset, partial))
 
-    def _skip(self, leaf: Fence | Html, begin: int, position: int) -> int:
+    def _skip_leaf(self, leaf: Fence | HtmlBlockKind, begin: int, position: int) -> int:
         """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
-        ends = leaf.ends if isinstance(leaf, Html) else None
+        end_pattern = leaf.end_pattern if isinstance(leaf, HtmlBlockKind) else None
         # What is never closed ends before the next entry: the one deviation from CommonMark.
-        closed = self._endings.closes(leaf, position)
+        closed = self._block_ends.is_closed_after(leaf, position)
         after_blank = False
-        found = False
-        while position < len(text) and not found:
+        is_ended = False
+        while position < len(text) and not is_ended:
             end = text.find("\n", position) + 1 or len(text)
-            if after_blank and not closed and HEADING.match(text, position) and forms.recognise(text, position):
+            if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
             if isinstance(leaf, Fence):
-                found = text[position] in " `~" and leaf.ends_at(text, position)
-            elif ends is None:
-                found = after_blank
+                is_ended = text[position] in " `~" and leaf.ends_at(text, position)
+            elif end_pattern is None:
+                is_ended = after_blank
             else:
-                found = ends.search(text, position, end) is not None
+                is_ended = end_pattern.search(text, position, end) is not None
             position = end
         else:
             if not closed:
@@ -388,7 +392,7 @@ _START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 _END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
-def conflict_line(text: str, structure: Structure) -> int | None:
+def find_conflict_line(text: str, structure: Structure) -> int | None:
     """The number (from 1) of the line where a merge conflict begins, or None.
 
     A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One

@@ -2,7 +2,8 @@
 
 Three versions: the *base* both descend from, the *visible* file, and the *other* one whose changes are folded in.
 Both sides' additions stay; an edit beats a deletion; of two edits of one field, and of two versions of an entry that
-both sides added, the visible one wins unless it is known to be the older; the text that gives way comes back as `lost`,
+both sides added, the visible one wins unless it is known to be the older; the text that gives way comes back as
+`overridden`,
 to be archived verbatim. A block that is the start of the other is that block half-written.
 
 The last look at a plan: does the file that it would write read as what it was made of?
@@ -18,60 +19,61 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from echod.memory.alignment import Key, align, align_additions, content, half_written, numbered_keys
+from echod.memory.alignment import BlockKey, align, align_additions, block_content, is_truncated, numbered_keys
 from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """The visible file with the other version's changes.
 
     Attributes:
         data: its bytes.
-        brought: blocks that came from the other version.
-        lost: texts of either version that had to give way.
+        added: blocks that came from the other version.
+        overridden: texts of either version that had to give way.
     """
 
     data: bytes
-    brought: tuple[Block, ...]
-    lost: tuple[str, ...]
+    added: tuple[Block, ...]
+    overridden: tuple[str, ...]
 
 
-class Unmergeable(NamedTuple):
+class MergeFailure(NamedTuple):
     """The versions cannot be put together so that every block stays a block; `reason` says why."""
 
     reason: str
 
 
 def merge(
-    base: Document, visible: Document, other: Document, *, older: Container[str] = frozenset()
-) -> Merged | Unmergeable:
+    base: Document, visible: Document, other: Document, *, older_texts: Container[str] = frozenset()
+) -> MergeResult | MergeFailure:
     """Fold what changed from `base` to `other` into `visible`.
 
     Nothing changed gives the visible bytes. The order of the visible file is kept; what comes in stands behind the
-    block it stood behind in the other version. `older` holds what blocks said (as `content` gives it) before `other`
+    block it stood behind in the other version. `older_texts` holds what blocks said (as `content` gives it) before
+    `other`
     was written: where two versions of a block cannot both stand, one that was said then gives way to a new one.
     """
-    fold = _Fold(base, visible, other, older)
-    return fold.result()
+    three_way = _ThreeWayMerge(base, visible, other, older_texts)
+    return three_way.result()
 
 
-def believe_removals(base: Document, other: Document, removable: Container[str]) -> Document:
+def restrict_removals(base: Document, other: Document, removable: Container[str]) -> Document:
     """`base` without the blocks that `other` lacks, except those whose `content` is in `removable`.
 
     With it as base, a merge repeats only the removals that can be trusted.
     """
-    kept_by_other = align(base.blocks, other.blocks)
+    in_other = align(base.blocks, other.blocks)
     return Document(
         base.preamble,
-        tuple(b for i, b in enumerate(base.blocks) if i in kept_by_other or content(b) in removable),
+        tuple(b for i, b in enumerate(base.blocks) if i in in_other or block_content(b) in removable),
     )
 
 
-def without(document: Document, keys: Container[Key]) -> Document:
+def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
     """`document` without the blocks that have one of those (numbered) keys."""
-    named = zip(numbered_keys(document), document.blocks, strict=True)
-    return Document(document.preamble, tuple(block for key, block in named if key not in keys))
+    keyed = zip(numbered_keys(document), document.blocks, strict=True)
+    return Document(document.preamble, tuple(block for key, block in keyed if key not in keys))
 
 
 @dataclass(slots=True)
@@ -79,130 +81,136 @@ class _Piece:
     """A block of the result, and where it stood in the visible file (None: it came in)."""
 
     block: Block
-    visible: int | None
+    visible_index: int | None
 
 
-class _Fold:
+class _ThreeWayMerge:
     """One merge at work."""
 
-    def __init__(self, base: Document, visible: Document, other: Document, older: Container[str]) -> None:
-        self._base, self._visible, self._other, self._older = base, visible, other, older
+    def __init__(self, base: Document, visible: Document, other: Document, older_texts: Container[str]) -> None:
+        self._base, self._visible, self._other, self._older_texts = base, visible, other, older_texts
         self._in_visible = align(base.blocks, visible.blocks)
         self._in_other = align(base.blocks, other.blocks)
-        self._brought: list[Block] = []
-        self._lost: list[str] = []
-        self._place: dict[int, _Piece] = {}  # position in other -> piece of the result
+        self._added: list[Block] = []
+        self._overridden: list[str] = []
+        self._piece_by_other: dict[int, _Piece] = {}  # position in other -> piece of the result
 
-    def result(self) -> Merged | Unmergeable:
-        pieces = self._keep_visible()
-        self._bring_others(pieces)
-        data = (self._preamble() + _joined(pieces, self._visible)).encode()
-        problem = _changed_shape(data, pieces)
-        return Unmergeable(problem) if problem else Merged(data, tuple(self._brought), tuple(self._lost))
+    def result(self) -> MergeResult | MergeFailure:
+        pieces = self._merge_visible()
+        self._add_from_other(pieces)
+        data = (self._preamble() + _join_pieces(pieces, self._visible)).encode()
+        problem = _round_trip_problem(data, pieces)
+        return MergeFailure(problem) if problem else MergeResult(data, tuple(self._added), tuple(self._overridden))
 
     def _preamble(self) -> str:
         base, visible, other = (d.preamble for d in (self._base, self._visible, self._other))
         if other.rstrip() in (base.rstrip(), visible.rstrip()):
             return visible
         if visible.rstrip() == base.rstrip():
-            return _closed(other, self._visible) if self._visible.blocks else other
+            return _end_with_blank_line(other, self._visible) if self._visible.blocks else other
         if other.strip():
-            self._lost.append(other)
+            self._overridden.append(other)
         return visible
 
-    def _keep_visible(self) -> list[_Piece]:
+    def _merge_visible(self) -> list[_Piece]:
         base_of = {j: i for i, j in self._in_visible.items()}
-        partner = self._partners(base_of)
+        partner = self._pair_with_other(base_of)
         pieces = []
         for position, block in enumerate(self._visible.blocks):
             base_at = base_of.get(position)
             before = None if base_at is None else self._base.blocks[base_at]
             other_at = partner.get(position)
             after = None if other_at is None else self._other.blocks[other_at]
-            chosen = self._choose(before, block, after)
+            chosen = self._choose_version(before, block, after)
             if chosen is None:
                 continue
             piece = _Piece(chosen, position)
             pieces.append(piece)
             if other_at is not None:
-                self._place[other_at] = piece
+                self._piece_by_other[other_at] = piece
         return pieces
 
-    def _partners(self, base_of: dict[int, int]) -> dict[int, int]:
+    def _pair_with_other(self, base_of: dict[int, int]) -> dict[int, int]:
         """Position in visible -> position in other: through the base, or because both added the same block or entry."""
         partner = {j: self._in_other[i] for j, i in base_of.items() if i in self._in_other}
-        mine = [j for j in range(len(self._visible.blocks)) if j not in base_of]
-        taken = set(self._in_other.values())
-        theirs = [k for k in range(len(self._other.blocks)) if k not in taken]
-        both = align_additions([self._visible.blocks[j] for j in mine], [self._other.blocks[k] for k in theirs])
-        return partner | {mine[a]: theirs[b] for a, b in both.items()}
+        visible_only = [j for j in range(len(self._visible.blocks)) if j not in base_of]
+        used = set(self._in_other.values())
+        other_only = [k for k in range(len(self._other.blocks)) if k not in used]
+        both = align_additions(
+            [self._visible.blocks[j] for j in visible_only], [self._other.blocks[k] for k in other_only]
+        )
+        return partner | {visible_only[a]: other_only[b] for a, b in both.items()}
 
-    def _choose(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
+    def _choose_version(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
         if other is None:
             # Removed over there (or never there). An edit here beats that; a half-written start is no edit.
-            untouched = base is not None and (_same(visible, base) or half_written(visible, base))
+            untouched = base is not None and (_has_same_content(visible, base) or is_truncated(visible, base))
             return None if untouched else visible
-        if _same(visible, other) or (base is not None and _same(other, base)):
+        if _has_same_content(visible, other) or (base is not None and _has_same_content(other, base)):
             return visible
-        if (base is not None and _same(visible, base)) or half_written(visible, other):
-            self._brought.append(other)
+        if (base is not None and _has_same_content(visible, base)) or is_truncated(visible, other):
+            self._added.append(other)
             return other
-        if half_written(other, visible):
+        if is_truncated(other, visible):
             return visible
-        text = None if base is None else _merged_text(base.text, visible.text, other.text)
+        text = None if base is None else _merge_lines(base.text, visible.text, other.text)
         if text is None:
-            return self._newer(visible, other)
+            return self._prefer_newer(visible, other)
         both = Block(text, visible.entry)
-        self._brought.append(both)
+        self._added.append(both)
         return both
 
-    def _newer(self, visible: Block, other: Block) -> Block:
-        if content(visible) in self._older and content(other) not in self._older:
-            self._lost.append(visible.text)
-            self._brought.append(other)
+    def _prefer_newer(self, visible: Block, other: Block) -> Block:
+        if block_content(visible) in self._older_texts and block_content(other) not in self._older_texts:
+            self._overridden.append(visible.text)
+            self._added.append(other)
             return other
-        self._lost.append(other.text)
+        self._overridden.append(other.text)
         return visible
 
-    def _bring_others(self, pieces: list[_Piece]) -> None:
+    def _add_from_other(self, pieces: list[_Piece]) -> None:
         base_of = {k: i for i, k in self._in_other.items()}
-        present = {content(piece.block) for piece in pieces}
+        present = {block_content(piece.block) for piece in pieces}
         for position, block in enumerate(self._other.blocks):
-            if position in self._place:
+            if position in self._piece_by_other:
                 continue
             base_at = base_of.get(position)
             removed_here = base_at is not None and base_at not in self._in_visible
-            if base_at is not None and (not removed_here or _same(block, self._base.blocks[base_at])):
+            if base_at is not None and (not removed_here or _has_same_content(block, self._base.blocks[base_at])):
                 continue
-            if removed_here and base_at is not None and half_written(block, self._base.blocks[base_at]):
+            if removed_here and base_at is not None and is_truncated(block, self._base.blocks[base_at]):
                 continue
-            if content(block) in present:
+            if block_content(block) in present:
                 continue
             piece = _Piece(block, None)
-            pieces.insert(self._after_predecessor(position, pieces), piece)
-            self._place[position] = piece
-            self._brought.append(block)
-            present.add(content(block))
+            pieces.insert(self._insert_position(position, pieces), piece)
+            self._piece_by_other[position] = piece
+            self._added.append(block)
+            present.add(block_content(block))
 
-    def _after_predecessor(self, position: int, pieces: list[_Piece]) -> int:
+    def _insert_position(self, position: int, pieces: list[_Piece]) -> int:
         for before in range(position - 1, -1, -1):
-            piece = self._place.get(before)
+            piece = self._piece_by_other.get(before)
             if piece is not None:
                 return next(i for i, p in enumerate(pieces) if p is piece) + 1
-        return 0 if position == 0 and any(k in self._place for k in range(1, len(self._other.blocks))) else len(pieces)
+        return (
+            0
+            if position == 0 and any(k in self._piece_by_other for k in range(1, len(self._other.blocks)))
+            else len(pieces)
+        )
 
 
-def _same(one: Block, other: Block) -> bool:
-    return content(one) == content(other)
+def _has_same_content(one: Block, other: Block) -> bool:
+    return block_content(one) == block_content(other)
 
 
-def _merged_text(base: str, visible: str, other: str) -> str | None:
+def _merge_lines(base: str, visible: str, other: str) -> str | None:
     """Both edits of one block, if they touch different lines."""
     lines = base.rstrip().splitlines(keepends=True)
-    own, foreign = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
-    edits = _edits(lines, own)
-    others = _edits(lines, foreign)
-    if any(_collide(a, b) for a in edits for b in others):
+    visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
+    edits = _edits(lines, visible_lines)
+    others = _edits(lines, other_lines)
+    if any(_overlap(a, b) for a in edits for b in others):
         return None
     merged = list(lines)
     for start, end, new in sorted([*edits, *others], reverse=True):
@@ -220,55 +228,55 @@ def _edits(before: list[str], after: list[str]) -> list[_Edit]:
     return [(i1, i2, after[j1:j2]) for tag, i1, i2, j1, j2 in codes if tag != "equal"]
 
 
-def _collide(one: _Edit, other: _Edit) -> bool:
+def _overlap(one: _Edit, other: _Edit) -> bool:
     (a, b, new), (c, d, _) = one, other
     if a == b or c == d or len(new) != b - a:
         return a <= d and c <= b
     return max(a, c) < min(b, d)
 
 
-def _newline(document: Document) -> str:
+def _detect_newline(document: Document) -> str:
     text = document.preamble + "".join(block.text for block in document.blocks[:8])
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _closed(text: str, like: Document) -> str:
+def _end_with_blank_line(text: str, like: Document) -> str:
     """`text` ending in a blank line, so that a heading may follow."""
-    newline = _newline(like)
+    newline = _detect_newline(like)
     if not text:
         return text
     ended = text if text.endswith("\n") else text + newline
     return ended if ended.endswith(("\n\n", "\n\r\n")) else ended + newline
 
 
-def _joined(pieces: list[_Piece], visible: Document) -> str:
+def _join_pieces(pieces: list[_Piece], visible: Document) -> str:
     """The blocks' texts; where two meet that did not meet before, a blank line stands between them."""
     parts: list[str] = []
     for piece, following in zip(pieces, [*pieces, None][1:], strict=True):
         text = piece.block.text
-        if following is not None and not _neighbours(piece, following, visible):
-            text = _closed(text, visible)
+        if following is not None and not _were_adjacent(piece, following, visible):
+            text = _end_with_blank_line(text, visible)
         parts.append(text)
     return "".join(parts)
 
 
-def _neighbours(piece: _Piece, following: _Piece, visible: Document) -> bool:
-    if piece.visible is None or following.visible != piece.visible + 1:
+def _were_adjacent(piece: _Piece, following: _Piece, visible: Document) -> bool:
+    if piece.visible_index is None or following.visible_index != piece.visible_index + 1:
         return False
-    return piece.block is visible.blocks[piece.visible]
+    return piece.block is visible.blocks[piece.visible_index]
 
 
-def _changed_shape(data: bytes, pieces: list[_Piece]) -> str | None:
+def _round_trip_problem(data: bytes, pieces: list[_Piece]) -> str | None:
     """Why the result would not read as the blocks it was made of; None if it does."""
-    again = parse(data)
-    if isinstance(again, Unreadable):
-        return again.reason
-    if [content(b) for b in again.blocks] != [content(p.block) for p in pieces]:
+    reparsed = parse(data)
+    if isinstance(reparsed, Unreadable):
+        return reparsed.reason
+    if [block_content(b) for b in reparsed.blocks] != [block_content(p.block) for p in pieces]:
         return "Put together, the two versions would no longer read as the same entries."
     return None
 
 
-def reads_as_written(document: Document) -> bool:
+def round_trips(document: Document) -> bool:
     """Whether the document's bytes, read again, give just this document."""
-    again = parse(document.render())
-    return not isinstance(again, Unreadable) and again == document
+    reparsed = parse(document.render())
+    return not isinstance(reparsed, Unreadable) and reparsed == document

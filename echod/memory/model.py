@@ -35,7 +35,7 @@ class Form(StrEnum):
     NOTES = "notes"
 
 
-class Fault(StrEnum):
+class UnreadableKind(StrEnum):
     """Why a file must not be touched."""
 
     INVALID_UTF8 = "invalid-utf8"
@@ -117,7 +117,7 @@ class Document:
 class Unreadable(NamedTuple):
     """A file that must not be written over; `reason` is a sentence for the person."""
 
-    fault: Fault
+    kind: UnreadableKind
     reason: str
     data: bytes
 
@@ -126,5 +126,5 @@ class Unreadable(NamedTuple):
         return self.data
 
 
-SIZE_LIMIT = 10 * 1024 * 1024
+MAX_FILE_BYTES = 10 * 1024 * 1024
 """Bytes of a memory, knowledge or findings file. Other readers of these files stop at the same size."""

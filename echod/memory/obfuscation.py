@@ -1,6 +1,6 @@
 """Characters that change what a reader sees without changing what a program reads, and the other way round.
 
-Used by `redact` and `suspicion`, so that neither is fooled by an invisible character inside a word.
+Used by `redact` and `prompt_injection`, so that neither is fooled by an invisible character inside a word.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _INVISIBLE = (
 )
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
-_TRICKS = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
+_OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
 _DASH = "\u2014"
 """Stands in the heading of nearly every entry, in a text that is ASCII otherwise."""
 
@@ -24,30 +24,30 @@ _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
 _TAGS = re.compile("[\U000e0001-\U000e007f]")
 _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 # One joiner stands in many emoji and scripts; a row of invisible characters is a message.
-_INVISIBLE_ROW = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
+_INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 
-def unfold(text: str) -> tuple[str, Sequence[int] | None]:
+def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
     """The text without invisible characters and with fullwidth forms as ASCII.
 
     The second value leads each character back to its place in the original; None where the text is unchanged.
     """
-    if text.replace(_DASH, "").isascii() or _TRICKS.search(text) is None:
+    if text.replace(_DASH, "").isascii() or _OBFUSCATED.search(text) is None:
         return text, None
     pieces: list[str] = []
     origin: list[int] = []
-    done = 0
-    for trick in _TRICKS.finditer(text):
-        pieces.append(text[done : trick.start()])
-        origin.extend(range(done, trick.start()))
+    position_done = 0
+    for trick in _OBFUSCATED.finditer(text):
+        pieces.append(text[position_done : trick.start()])
+        origin.extend(range(position_done, trick.start()))
         for position in range(trick.start(), trick.end()):
             code = ord(text[position]) - _FULLWIDTH_OFFSET
             if ord("!") <= code <= ord("~"):
                 pieces.append(chr(code))
                 origin.append(position)
-        done = trick.end()
-    pieces.append(text[done:])
-    origin.extend(range(done, len(text)))
+        position_done = trick.end()
+    pieces.append(text[position_done:])
+    origin.extend(range(position_done, len(text)))
     return "".join(pieces), origin
 
 
@@ -55,6 +55,6 @@ def hides_text(text: str) -> bool:
     """Whether characters in a text can only be there to carry or reorder text that a person does not see."""
     if text.isascii():
         return False
-    if _BIDI_OVERRIDE.search(text) or _INVISIBLE_ROW.search(text):
+    if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):
         return True
     return _TAGS.search(text) is not None and _TAGS.search(_FLAG.sub("", text)) is not None

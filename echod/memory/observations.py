@@ -16,18 +16,18 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact
 
-LONGEST = 500
+MAX_TEXT_LENGTH = 500
 """Characters of a subject and of a description that are kept."""
 
 DEFAULT_ROLE = "orchestrator"
 
-_ROLES = (
+_ROLE_WORDS = (
     ("reviewer", frozenset({"review", "reviewer", "appraise", "audit", "auditor"})),
     ("planner", frozenset({"plan", "planner", "devise"})),
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
@@ -35,34 +35,36 @@ _ROLES = (
 """Words of a team's or an agent's name that tell its role. The first that matches counts: a plan review is a review."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_ERRAND = re.compile(
+_HOUSEKEEPING = re.compile(
     r"(?<![a-z])(?:shut[ -]?down|clean[ -]?up|aggregate|monitor)(?:s|d|ed|ing)?(?![a-z])", re.IGNORECASE
 )
 _TEAM = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _AGENT = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
-_MARKED_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
-_MARKED_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
+_SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
-_SPACES = frozenset({"Zs", "Zl", "Zp"})
-_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_SELECTORS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-_READ_AT_MOST = 40 * LONGEST
+_SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
+_SEPARATING_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_VARIATION_SELECTORS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
 """Characters of a text that are looked at: what the cleaning takes away must not leave too little of the rest."""
 
 
-class Drop(StrEnum):
+class ObservationDropReason(StrEnum):
     """Why an event becomes no observation; the words are shown to the person who asks."""
 
     UNREADABLE = "the event was not understood"
     NO_SUBJECT = "the task has no subject"
     NO_TASK = "the task has no id"
     NO_TEAM = "the session has no team"
-    ODD_TEAM = "the team's name is no plain name"
-    TEAM = "the team is not listened to (observe.teams)"
-    ERRAND = "the task is an errand (shutdown, cleanup, aggregate, monitor)"
+    INVALID_TEAM = "the team's name is no plain name"
+    UNLISTED_TEAM = "the team is not listened to (observe.teams)"
+    HOUSEKEEPING = "the task is an errand (shutdown, cleanup, aggregate, monitor)"
 
 
 class Task(NamedTuple):
@@ -104,27 +106,29 @@ class Observation(NamedTuple):
     signal: str | None
 
 
-class Unwritable(NamedTuple):
+class UnwritableMemory(NamedTuple):
     """The memory file cannot take observations; why in a sentence."""
 
     reason: str
 
 
-def task_of(event: Mapping[str, object]) -> Task:
+def parse_task(event: Mapping[str, object]) -> Task:
     """The task in a `TaskCompleted` event; fields that are missing or odd count as not said."""
     return Task(
-        session=_said(event, "session_id"),
-        agent_id=_said(event, "agent_id"),
-        agent_type=_said(event, "agent_type"),
-        teammate=_said(event, "teammate_name"),
-        team=_said(event, "team_name"),
-        id=_said(event, "task_id"),
-        subject=_said(event, "task_subject"),
-        description=_said(event, "task_description"),
+        session=_event_text(event, "session_id"),
+        agent_id=_event_text(event, "agent_id"),
+        agent_type=_event_text(event, "agent_type"),
+        teammate=_event_text(event, "teammate_name"),
+        team=_event_text(event, "team_name"),
+        id=_event_text(event, "task_id"),
+        subject=_event_text(event, "task_subject"),
+        description=_event_text(event, "task_description"),
     )
 
 
-def observe(task: Task, *, definition: str, teams: Sequence[str], day: date) -> Observation | Drop:
+def observe_task(
+    task: Task, *, definition: str, teams: Sequence[str], day: date
+) -> Observation | ObservationDropReason:
     """What becomes of a completed task.
 
     Args:
@@ -133,70 +137,70 @@ def observe(task: Task, *, definition: str, teams: Sequence[str], day: date) -> 
         teams: patterns (`rune-*`) of the teams that are listened to; "" stands for sessions without a team.
         day: the local day on which the task was completed.
     """
-    subject, description = _plain(task.subject), _plain(task.description)
+    subject, description = _clean_line(task.subject), _clean_line(task.description)
     if not subject:
-        return Drop.NO_SUBJECT
+        return ObservationDropReason.NO_SUBJECT
     if not task.id:
-        return Drop.NO_TASK
+        return ObservationDropReason.NO_TASK
     if not task.team and "" not in teams:
-        return Drop.NO_TEAM
+        return ObservationDropReason.NO_TEAM
     if task.team and not any(fnmatchcase(task.team, pattern) for pattern in teams):
-        return Drop.TEAM
+        return ObservationDropReason.UNLISTED_TEAM
     if task.team and not _TEAM.fullmatch(task.team):
-        return Drop.ODD_TEAM
-    if _ERRAND.search(subject):
-        return Drop.ERRAND
+        return ObservationDropReason.INVALID_TEAM
+    if _HOUSEKEEPING.search(subject):
+        return ObservationDropReason.HOUSEKEEPING
     team = task.team or f"session-{task.session[:8]}"
-    role = role_of(task.team) or role_of(definition or task.agent_type) or DEFAULT_ROLE
+    role = infer_role(task.team) or infer_role(definition or task.agent_type) or DEFAULT_ROLE
     return Observation(
-        key=_key(task, subject),
+        key=_task_key(task, subject),
         role=role,
-        text=_entry(subject, description, f"{team}/{_agent(task)}", day),
-        signal=_signal(task),
+        text=_entry_text(subject, description, f"{team}/{_agent_name(task)}", day),
+        signal=_signal_name(task),
     )
 
 
-def role_of(name: str) -> str | None:
+def infer_role(name: str) -> str | None:
     """The role that the words of a name tell; None if they tell none. `research` is not `arc`."""
     words = {word.lower() for word in _WORD.findall(name)}
-    return next((role for role, telling in _ROLES if words & telling), None)
+    return next((role for role, telling in _ROLE_WORDS if words & telling), None)
 
 
-def standing(memory: bytes) -> tuple[str, ...]:
-    """The texts of the entries in a memory file, to be compared with `Observation.text` by `same_text`."""
+def existing_texts(memory: bytes) -> tuple[str, ...]:
+    """The texts of the entries in a memory file, to be compared with `Observation.text` by `comparison_text`."""
     document = parse(memory)
     if isinstance(document, Unreadable):
         return ()
-    return tuple(content(block) for block in document.blocks)
+    return tuple(block_content(block) for block in document.blocks)
 
 
-def same_text(observation: Observation) -> str:
-    """The observation's text as `standing` gives it."""
-    return content(parse_block(observation.text))
+def comparison_text(observation: Observation) -> str:
+    """The observation's text as `existing_texts` gives it."""
+    return block_content(parse_block(observation.text))
 
 
-def with_observations(memory: bytes, observations: Iterable[Observation]) -> bytes | Unwritable:
+def with_observations(memory: bytes, observations: Iterable[Observation]) -> bytes | UnwritableMemory:
     """The memory file with these entries at its end; all that was in it reads as before."""
     before = parse(memory)
     if isinstance(before, Unreadable):
-        return Unwritable(before.reason)
+        return UnwritableMemory(before.reason)
     newline = "\r\n" if memory.count(b"\r\n") * 2 > memory.count(b"\n") else "\n"
     texts = [observation.text.replace("\n", newline) for observation in observations]
     data = append_entries(before, texts)
     after = parse(data)
     if isinstance(after, Unreadable):
-        return Unwritable(after.reason)
-    if not _continues(before, after, len(texts)):
-        return Unwritable("A code block or comment that is never closed in this file would swallow new entries.")
+        return UnwritableMemory(after.reason)
+    if not _appends_only(before, after, len(texts)):
+        return UnwritableMemory("A code block or comment that is never closed in this file would swallow new entries.")
     return data
 
 
-def _continues(before: Document, after: Document, added: int) -> bool:
+def _appends_only(before: Document, after: Document, count: int) -> bool:
     old = [before.preamble, *(block.text for block in before.blocks)]
     new = [after.preamble, *(block.text for block in after.blocks)]
     observations = after.blocks[len(before.blocks) :]
     return (
-        len(observations) == added
+        len(observations) == count
         and new[: len(old) - 1] == old[:-1]
         and new[len(old) - 1].startswith(old[-1])
         and all(b.entry and b.entry.form is Form.OBSERVATION for b in observations)
@@ -204,34 +208,34 @@ def _continues(before: Document, after: Document, added: int) -> bool:
     )
 
 
-def _said(event: Mapping[str, object], name: str) -> str:
+def _event_text(event: Mapping[str, object], name: str) -> str:
     value = event.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return value.strip()[:_READ_AT_MOST] if isinstance(value, str) else ""
+    return value.strip()[:_MAX_INPUT_LENGTH] if isinstance(value, str) else ""
 
 
-def _key(task: Task, subject: str) -> str:
+def _task_key(task: Task, subject: str) -> str:
     agent = task.agent_id or task.teammate or task.agent_type
     names = [task.session or task.team, agent, task.id, subject]
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
 
 
-def _agent(task: Task) -> str:
+def _agent_name(task: Task) -> str:
     if not (task.teammate or task.agent_type or task.agent_id):
         return "main"
     name = task.teammate or task.agent_type
     return name if _AGENT.fullmatch(name) else "unknown"
 
 
-def _signal(task: Task) -> str | None:
-    if _MARKED_TEAM.fullmatch(task.team) and _MARKED_TASK.fullmatch(task.id):
+def _signal_name(task: Task) -> str | None:
+    if _SIGNAL_TEAM.fullmatch(task.team) and _SIGNAL_TASK.fullmatch(task.id):
         return f".obs-{task.team}_{task.id}"
     return None
 
 
-def _entry(subject: str, description: str, source: str, day: date) -> str:
-    source, subject, description = _without_secrets(source, subject, description)
+def _entry_text(subject: str, description: str, source: str, day: date) -> str:
+    source, subject, description = _redact_and_truncate(source, subject, description)
     title = _DATE_MARK.sub(r"\1", subject)  # of two dates in a heading, readers take the first
     lines = [
         f"## Observations \u2014 Task: {title} ({day.isoformat()})",
@@ -244,40 +248,43 @@ def _entry(subject: str, description: str, source: str, day: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _without_secrets(*lines: str) -> list[str]:
+def _redact_and_truncate(*lines: str) -> list[str]:
     """These lines rid of secrets, then cut: what is cut first may be too short to show what it is."""
     clean = redact("\n".join(lines)).text.split("\n")  # all in one go, which is what takes the time
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
     # A run that was too long for a secret may look like one, or be one, when it is cut.
-    return [line if len(line) <= LONGEST else redact(line[:LONGEST]).text[:LONGEST].rstrip() for line in clean]
+    return [
+        line if len(line) <= MAX_TEXT_LENGTH else redact(line[:MAX_TEXT_LENGTH]).text[:MAX_TEXT_LENGTH].rstrip()
+        for line in clean
+    ]
 
 
-def _plain(text: str) -> str:
+def _clean_line(text: str) -> str:
     """One line of plain text."""
     if "\n" in text:
         text = redact(text).text  # some secrets have several lines, and are none any more on one
-    text = "".join(map(_seen, _SELECTORS.sub("", text[:_READ_AT_MOST])))
+    text = "".join(map(_visible_character, _VARIATION_SELECTORS.sub("", text[:_MAX_INPUT_LENGTH])))
     # Marks first: without them the rest may be a comment or fence that was none before.
-    text = _MARKUP.sub(" ", _without_comments(text.replace("#", "")))
+    text = _MARKUP.sub(" ", _strip_comments(text.replace("#", "")))
     return " ".join(text.split())
 
 
-def _without_comments(text: str) -> str:
+def _strip_comments(text: str) -> str:
     """The text with a space for each comment that is closed."""
     parts: list[str] = []
-    done = 0
-    while (start := text.find("<!--", done)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        parts.append(text[done:start])
-        done = end + 3
-    return " ".join([*parts, text[done:]])
+    position = 0
+    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[position:start])
+        position = end + 3
+    return " ".join([*parts, text[position:]])
 
 
-def _seen(character: str) -> str:
+def _visible_character(character: str) -> str:
     """The character, a space for one that only separates, nothing for one that nobody sees."""
     if character < "\x7f":
-        return " " if character in _CONTROLS else character if character >= " " else ""
+        return " " if character in _SEPARATING_CONTROLS else character if character >= " " else ""
     category = unicodedata.category(character)
-    if character in _CONTROLS or category in _SPACES:
+    if character in _SEPARATING_CONTROLS or category in _SPACE_CATEGORIES:
         return " "
-    return "" if category in _UNSEEN else character
+    return "" if category in _INVISIBLE_CATEGORIES else character

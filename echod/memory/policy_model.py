@@ -12,7 +12,7 @@ from echod.memory.model import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PolicySettings:
     """The numbers of score, prune, promote and compress, with their defaults (docs/lifecycle.md explains each).
 
     Attributes:
@@ -70,7 +70,7 @@ class Policy:
             Layer.TRACED: self.importance_traced,
         }[layer]
 
-    def max_age(self, layer: Layer) -> int | None:
+    def max_age_days(self, layer: Layer) -> int | None:
         """Days until an entry of this layer is old; None for the layers that do not age."""
         return {
             Layer.INSCRIBED: self.inscribed_days,
@@ -79,10 +79,10 @@ class Policy:
         }.get(layer)
 
 
-DEFAULT_POLICY = Policy()
+DEFAULT_POLICY = PolicySettings()
 
 
-class Action(StrEnum):
+class PruneAction(StrEnum):
     """What becomes of an entry."""
 
     KEEP = "keep"
@@ -110,4 +110,4 @@ class Rule(StrEnum):
     RESTORED = "restored"
     RESET = "reset"
     UNDONE = "undone"
-    LEFT = "left"
+    REMOVED_EXTERNALLY = "removed-externally"

@@ -11,34 +11,34 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from echod.memory.obfuscation import hides_text, unfold
+from echod.memory.obfuscation import hides_text, normalize_characters
 
 HIDDEN_TEXT = "hidden text"
 
 
-class Rule(NamedTuple):
+class InjectionRule(NamedTuple):
     """What a pattern makes an entry look like, in a few words for the person.
 
-    One of `words` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what
+    One of `keywords` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what
     their patterns do, and nearly every text has none of them.
     """
 
-    says: str
-    words: tuple[str, ...]
+    description: str
+    keywords: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
-def _rule(says: str, words: str, *parts: str) -> Rule:
-    return Rule(says, tuple(words.split("|")), re.compile("".join(parts)))
+def _rule(description: str, keywords: str, *parts: str) -> InjectionRule:
+    return InjectionRule(description, tuple(keywords.split("|")), re.compile("".join(parts)))
 
 
-_NOT = r"\b(?:do not|don't|never|must not|no need to)"
+_NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
 _READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
-_PERSON = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
-_SOME = r"(?: \w{1,20}){0,2}"
+_USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
+_FEW_WORDS = r"(?: \w{1,20}){0,2}"
 
 # Matched against the text in lower case, blanks collapsed, emphasis and quotes gone. Every repetition is bounded.
-PHRASES = (
+PHRASE_RULES = (
     _rule(
         "overrides instructions",
         "instruction|prompt|directive|guardrail|system message",
@@ -51,7 +51,7 @@ PHRASES = (
         "overrides instructions",
         "ignore |disregard |forget ",
         r"\b(?:ignore|disregard|forget) (?:all |any )?(?:of )?(?:your|the above|everything (?:above|before|you))",
-        rf"{_SOME} (?:rules|guidelines|instructions?|training|context|told|constraints|restrictions)\b",
+        rf"{_FEW_WORDS} (?:rules|guidelines|instructions?|training|context|told|constraints|restrictions)\b",
     ),
     _rule(
         "overrides instructions",
@@ -97,14 +97,14 @@ PHRASES = (
     _rule(
         "asks for secrecy",
         "do not|don't|never|must not|no need to",
-        rf"{_NOT} (?:tell|inform|alert|let) (?:the |your |any )?{_PERSON}",
+        rf"{_NEGATION} (?:tell|inform|alert|let) (?:the |your |any )?{_USER}",
         r"(?: (?:about|of|that|know|see|notice|this|anything)\b|[.!]| ?$)",
     ),
     _rule(
         "asks for secrecy",
         "do not|don't|never|must not|no need to",
-        rf"{_NOT} (?:mention|reveal|disclose|report|admit|show) (?:this|these|it|any of this)",
-        rf"{_SOME} to (?:the |your )?{_PERSON}\b",
+        rf"{_NEGATION} (?:mention|reveal|disclose|report|admit|show) (?:this|these|it|any of this)",
+        rf"{_FEW_WORDS} to (?:the |your )?{_USER}\b",
     ),
     _rule(
         "asks for secrecy",
@@ -115,12 +115,12 @@ PHRASES = (
     _rule(
         "asks for secrecy",
         "hide |conceal |keep ",
-        rf"\b(?:hide|conceal|keep) (?:this|these|it|that){_SOME} from (?:the |your )?{_PERSON}\b",
+        rf"\b(?:hide|conceal|keep) (?:this|these|it|that){_FEW_WORDS} from (?:the |your )?{_USER}\b",
     ),
     _rule(
         "waives consent",
         "permission|confirmation|approval|consent",
-        rf"{_NOT} (?:ask|wait|prompt|stop)(?: \w{{1,20}}){{0,3}} for (?:\w{{1,20}} ){{0,2}}",
+        rf"{_NEGATION} (?:ask|wait|prompt|stop)(?: \w{{1,20}}){{0,3}} for (?:\w{{1,20}} ){{0,2}}",
         r"(?:permission|confirmation|approval|consent)\b",
     ),
     _rule(
@@ -164,7 +164,7 @@ PHRASES = (
         "this instruction|this message|this prompt|this text|this entry|this note|this line",
         r"\b(?:copy|repeat|add|append|write|insert|include|paste)",
         r" this (?:instruction|message|prompt|text|entry|note|line)s?",
-        rf"{_SOME} (?:in|into|to|at the (?:top|end) of) (?:every|all|each|any|your)\b",
+        rf"{_FEW_WORDS} (?:in|into|to|at the (?:top|end) of) (?:every|all|each|any|your)\b",
     ),
     _rule(
         "asks to run hidden code",
@@ -175,7 +175,7 @@ PHRASES = (
 )
 
 # Markup that only a conversation between a program and a model contains; matched in the lower-case text as it stands.
-MARKUP = (
+MARKUP_RULES = (
     _rule(
         "tool-call markup",
         "function_call|tool_call|tool_use|tool_result|function_result",
@@ -196,38 +196,44 @@ MARKUP = (
 )
 
 _EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
-_PHRASE_WORDS = frozenset(word for rule in PHRASES for word in rule.words)
-_MARKUP_WORDS = frozenset(word for rule in MARKUP for word in rule.words)
+_PHRASE_KEYWORDS = frozenset(word for rule in PHRASE_RULES for word in rule.keywords)
+_MARKUP_KEYWORDS = frozenset(word for rule in MARKUP_RULES for word in rule.keywords)
 
 
-def speaks_to_agents(text: str) -> str | None:
+def find_injection(text: str) -> str | None:
     """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
     if hides_text(text):
         return HIDDEN_TEXT
-    plain = _plain(text)
-    return _first(MARKUP, _MARKUP_WORDS, plain) or _first(PHRASES, _PHRASE_WORDS, _words_of(plain))
-
-
-def may_speak_to_agents(text: str) -> bool:
-    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
-    plain = _plain(text)
-    words = _words_of(plain)
-    return (
-        hides_text(text) or any(word in plain for word in _MARKUP_WORDS) or any(word in words for word in _PHRASE_WORDS)
+    plain = _normalize(text)
+    return _first_match(MARKUP_RULES, _MARKUP_KEYWORDS, plain) or _first_match(
+        PHRASE_RULES, _PHRASE_KEYWORDS, _strip_emphasis(plain)
     )
 
 
-def _plain(text: str) -> str:
-    return unfold(text)[0].lower().replace("\u2019", "'")
+def might_contain_injection(text: str) -> bool:
+    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
+    plain = _normalize(text)
+    words = _strip_emphasis(plain)
+    return (
+        hides_text(text)
+        or any(word in plain for word in _MARKUP_KEYWORDS)
+        or any(word in words for word in _PHRASE_KEYWORDS)
+    )
 
 
-def _words_of(plain: str) -> str:
+def _normalize(text: str) -> str:
+    return normalize_characters(text)[0].lower().replace("\u2019", "'")
+
+
+def _strip_emphasis(plain: str) -> str:
     return " ".join(_EMPHASIS.sub(" ", plain).split())
 
 
-def _first(rules: Sequence[Rule], words: frozenset[str], text: str) -> str | None:
+def _first_match(rules: Sequence[InjectionRule], keywords: frozenset[str], text: str) -> str | None:
     """What the first rule says whose pattern matches."""
-    found = {word for word in words if word in text}
+    found = {word for word in keywords if word in text}
     if not found:
         return None
-    return next((rule.says for rule in rules if not found.isdisjoint(rule.words) and rule.pattern.search(text)), None)
+    return next(
+        (rule.description for rule in rules if not found.isdisjoint(rule.keywords) and rule.pattern.search(text)), None
+    )

@@ -10,22 +10,22 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.packs.manifest import Ages, Manifest, Order, age_in_days, compare, is_stale
-from echod.packs.installed import Holding, Installed, PackRoom
-from echod.packs.registries import Pack, Registries
+from echod.memory.packs.manifest import PackAges, PackManifest, VersionOrder, age_in_days, compare_versions, is_stale
+from echod.packs.installed import InstalledPack, InstalledPacks, PackLocations
+from echod.packs.registries import AvailablePack, RegistrySet
 
 
-class Offer(StrEnum):
+class UpdateStatus(StrEnum):
     """What the registries have for an installed pack."""
 
-    NOTHING = "nothing"
-    VERSION = "version"
+    NO_UPDATE = "nothing"
+    NEW_VERSION = "version"
     """A newer version."""
-    TEXT = "text"
+    NEW_TEXT = "text"
     """Another text under the same version."""
-    OLDER = "older"
+    OLDER_VERSION = "older"
     """An older version only."""
-    ABSENT = "absent"
+    NOT_IN_REGISTRY = "absent"
     """No registry has the pack."""
     UNKNOWN = "unknown"
     """The same version, but it is not known which text was installed, and the file is another one."""
@@ -39,16 +39,16 @@ class PackState(NamedTuple):
         pack: what the registries have; None for nothing.
         stale: whether it is too old; None where that is not known, or it is not installed.
         edited: whether the file was changed since it was installed; None where that is not known.
-        offer: what the registries have for it.
+        update_status: what the registries have for it.
     """
 
     stack: str
-    installed: Installed
-    pack: Pack | None
-    ages: Ages
+    installed: InstalledPack
+    pack: AvailablePack | None
+    ages: PackAges
     stale: bool | None
     edited: bool | None
-    offer: Offer
+    update_status: UpdateStatus
 
     @property
     def is_installed(self) -> bool:
@@ -56,43 +56,47 @@ class PackState(NamedTuple):
         return self.installed.memory is not None or self.installed.manifest is not None
 
     @property
-    def renewable(self) -> bool:
+    def update_available(self) -> bool:
         """Whether an update would bring something."""
-        return self.offer in (Offer.VERSION, Offer.TEXT)
+        return self.update_status in (UpdateStatus.NEW_VERSION, UpdateStatus.NEW_TEXT)
 
 
-def states(holding: Holding, registries: Registries, now: datetime, staleness_days: int) -> tuple[PackState, ...]:
+def pack_states(
+    installed_packs: InstalledPacks, registries: RegistrySet, now: datetime, staleness_days: int
+) -> tuple[PackState, ...]:
     """Every pack that is installed or in a registry: those of the registries in their order, then the others.
 
     Args:
-        holding: what is installed.
+        installed_packs: what is installed.
         registries: what could be.
         now: an aware datetime in the local zone.
         staleness_days: a pack that is older is stale.
     """
-    names = dict.fromkeys((*registries.packs, *(pack.stack for pack in holding.packs)))
-    return tuple(state_of(holding.pack(name), registries.packs.get(name), now, staleness_days) for name in names)
+    names = dict.fromkeys((*registries.packs, *(pack.stack for pack in installed_packs.packs)))
+    return tuple(
+        pack_state(installed_packs.get(name), registries.packs.get(name), now, staleness_days) for name in names
+    )
 
 
-def state_of(installed: Installed, pack: Pack | None, now: datetime, staleness_days: int) -> PackState:
+def pack_state(installed: InstalledPack, pack: AvailablePack | None, now: datetime, staleness_days: int) -> PackState:
     """How one pack stands; the arguments as for `states`."""
     manifest = installed.manifest
-    ages = Ages(None, None, None)
+    ages = PackAges(None, None, None)
     if manifest is not None:
-        stamps = (manifest.last_updated, manifest.installed_at, manifest.checked_at)
-        ages = Ages(*(age_in_days(stamp, now) for stamp in stamps))
+        timestamps = (manifest.last_updated, manifest.installed_at, manifest.checked_at)
+        ages = PackAges(*(age_in_days(stamp, now) for stamp in timestamps))
     return PackState(
         stack=installed.stack,
         installed=installed,
         pack=pack,
         ages=ages,
         stale=None if manifest is None else is_stale(ages, staleness_days),
-        edited=_edited(installed, pack),
-        offer=_offer(installed, pack),
+        edited=_is_edited(installed, pack),
+        update_status=_update_status(installed, pack),
     )
 
 
-def _edited(installed: Installed, pack: Pack | None) -> bool | None:
+def _is_edited(installed: InstalledPack, pack: AvailablePack | None) -> bool | None:
     manifest = installed.manifest
     if manifest is None or installed.memory is None:
         return None
@@ -102,28 +106,28 @@ def _edited(installed: Installed, pack: Pack | None) -> bool | None:
     return False if pack is not None and digest == pack.sha256 else None
 
 
-def _offer(installed: Installed, pack: Pack | None) -> Offer:
+def _update_status(installed: InstalledPack, pack: AvailablePack | None) -> UpdateStatus:
     manifest = installed.manifest
     if pack is None:
-        return Offer.ABSENT
+        return UpdateStatus.NOT_IN_REGISTRY
     if manifest is None:
-        return Offer.NOTHING
-    match compare(manifest.source_version, pack.listed.version):
-        case Order.OLDER | Order.UNKNOWN:
-            return Offer.VERSION
-        case Order.NEWER:
-            return Offer.OLDER
-        case Order.SAME:
-            return _offer_of_text(installed, manifest, pack)
+        return UpdateStatus.NO_UPDATE
+    match compare_versions(manifest.source_version, pack.listing.version):
+        case VersionOrder.OLDER | VersionOrder.UNKNOWN:
+            return UpdateStatus.NEW_VERSION
+        case VersionOrder.NEWER:
+            return UpdateStatus.OLDER_VERSION
+        case VersionOrder.SAME:
+            return _same_version_status(installed, manifest, pack)
 
 
-def _offer_of_text(installed: Installed, manifest: Manifest, pack: Pack) -> Offer:
+def _same_version_status(installed: InstalledPack, manifest: PackManifest, pack: AvailablePack) -> UpdateStatus:
     if manifest.sha256 is not None:
-        return Offer.NOTHING if manifest.sha256 == pack.sha256 else Offer.TEXT
-    return Offer.UNKNOWN if _edited(installed, pack) is None else Offer.NOTHING
+        return UpdateStatus.NO_UPDATE if manifest.sha256 == pack.sha256 else UpdateStatus.NEW_TEXT
+    return UpdateStatus.UNKNOWN if _is_edited(installed, pack) is None else UpdateStatus.NO_UPDATE
 
 
-class Inventory(NamedTuple):
+class PackCheckResult(NamedTuple):
     """One look at everything: how each pack stands, and what is wrong with a registry or a manifest."""
 
     packs: tuple[PackState, ...]
@@ -136,17 +140,19 @@ class Inventory(NamedTuple):
         return tuple(state for state in self.packs if state.is_installed)
 
 
-def take_inventory(room: PackRoom, holding: Holding, now: float, staleness_days: int) -> Inventory:
+def check_packs(
+    locations: PackLocations, installed_packs: InstalledPacks, now: float, staleness_days: int
+) -> PackCheckResult:
     """Compare what is installed with what the registries have.
 
     Args:
-        room: where the registries are.
-        holding: what is installed.
+        locations: where the registries are.
+        installed_packs: what is installed.
         now: Unix seconds.
         staleness_days: a pack that is older is stale.
     """
-    registries = room.available()
-    found = states(holding, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
-    broken = (pack.problem for pack in holding.packs if pack.problem is not None)
-    problems = tuple(problem for registry in registries.each for problem in registry.problems)
-    return Inventory(found, problems, (*broken, *holding.problems))
+    registries = locations.read_registries()
+    found = pack_states(installed_packs, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
+    pack_problems = (pack.problem for pack in installed_packs.packs if pack.problem is not None)
+    problems = tuple(problem for registry in registries.registries for problem in registry.problems)
+    return PackCheckResult(found, problems, (*pack_problems, *installed_packs.problems))

@@ -17,92 +17,100 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.errors import reason_of
+from echod.errors import os_reason
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.manifest import SIZE_LIMIT, Manifest, Unusable, is_stack, read_manifest
-from echod.packs.registries import MANIFEST_SUFFIX, REGISTRY, SHIPPED, list_in, registry_at
-from echod.store.errors import told
+from echod.memory.packs.manifest import MANIFEST_SIZE_LIMIT, InvalidManifest, PackManifest, is_stack_name, read_manifest
+from echod.packs.registries import (
+    MANIFEST_SUFFIX,
+    REGISTRY_FILE,
+    SHIPPED_REGISTRY,
+    find_registry_directory,
+    resolve_registry_path,
+)
+from echod.store.errors import as_store_error
 from echod.store.fs import Dir, open_dir
 from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
 from echod.store.snapshot import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
-    from echod.packs.registries import Registries
+    from echod.packs.registries import RegistrySet
 
 
-_LINK = "it is a symbolic link, and none is followed here"
+_SYMLINK_REASON = "it is a symbolic link, and none is followed here"
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledPack:
     """A pack in the global store, or what is left of one.
 
     Attributes:
         manifest: what is known of it; None where there is none, or none that can be used.
-        raw: the manifest's bytes; None where there is no such file.
+        manifest_bytes: the manifest's bytes; None where there is no such file.
         memory: its file's bytes; None where there is none, or it cannot be read.
         problem: what is wrong with it, a sentence; None for nothing.
-        barred: something stands in its place that echod cannot use, and so must not write over.
+        blocked: something stands in its place that echod cannot use, and so must not write over.
     """
 
     stack: str
-    manifest: Manifest | None = None
-    raw: bytes | None = None
+    manifest: PackManifest | None = None
+    manifest_bytes: bytes | None = None
     memory: bytes | None = None
     problem: str | None = None
-    barred: bool = False
+    blocked: bool = False
 
 
-class Holding(NamedTuple):
+class InstalledPacks(NamedTuple):
     """All packs by name, and sentences about what is no pack."""
 
-    packs: tuple[Installed, ...]
+    packs: tuple[InstalledPack, ...]
     problems: tuple[str, ...]
 
-    def pack(self, stack: str) -> Installed:
+    def get(self, stack: str) -> InstalledPack:
         """What there is of a pack, perhaps nothing."""
-        return next((pack for pack in self.packs if pack.stack == stack), Installed(stack))
+        return next((pack for pack in self.packs if pack.stack == stack), InstalledPack(stack))
 
 
-def manifest_path(home: Path, stack: str) -> Path:
+def manifest_path(claude_home: Path, stack: str) -> Path:
     """Where the manifest of a pack is."""
-    return global_store(home).root / MANIFESTS / f"{stack}{MANIFEST_SUFFIX}"
+    return global_store(claude_home).root / MANIFESTS / f"{stack}{MANIFEST_SUFFIX}"
 
 
-def look(home: Path) -> Holding:
+def read_installed_packs(claude_home: Path) -> InstalledPacks:
     """Everything there is in the global store below Claude Code's directory.
 
     Raises:
-        StoreFault: it cannot be looked into.
+        StoreError: it cannot be looked into.
     """
-    root = global_store(home).root
-    found: dict[str, Installed] = {}
+    root = global_store(claude_home).root
+    found: dict[str, InstalledPack] = {}
     problems: list[str] = []
-    with told("look into", root):
-        with _directory(home, root / MANIFESTS) as manifests:
-            names = [] if manifests is None else manifests.names()
+    with as_store_error("look into", root):
+        with _open_directory(claude_home, root / MANIFESTS) as manifests:
+            names = [] if manifests is None else manifests.list_names()
             for name in names:
                 if manifests is not None and name.endswith(MANIFEST_SUFFIX) and not name.startswith("."):
                     stack = name.removesuffix(MANIFEST_SUFFIX)
-                    if is_stack(stack):
+                    if is_stack_name(stack):
                         found[stack] = _with_manifest(manifests, name, stack)
                     else:
                         problems.append(f"{manifests.path / name!s} is passed over: it is not named after a doc pack.")
-        with _directory(home, packs_store(home).root) as packs:
-            stacks = set(found) | {name for name in ([] if packs is None else packs.names()) if is_stack(name)}
+        with _open_directory(claude_home, packs_store(claude_home).root) as packs:
+            stacks = set(found) | {
+                name for name in ([] if packs is None else packs.list_names()) if is_stack_name(name)
+            }
             for stack in stacks:
-                known = found.get(stack) or Installed(stack)
-                found[stack] = known if packs is None else _with_memory(packs, known)
-    complete = (_judged(pack) for pack in found.values() if pack != Installed(pack.stack))
-    return Holding(tuple(sorted(complete, key=lambda pack: pack.stack)), tuple(problems))
+                known_pack = found.get(stack) or InstalledPack(stack)
+                found[stack] = known_pack if packs is None else _with_memory(packs, known_pack)
+    checked = (_with_problem(pack) for pack in found.values() if pack != InstalledPack(pack.stack))
+    return InstalledPacks(tuple(sorted(checked, key=lambda pack: pack.stack)), tuple(problems))
 
 
 @contextmanager
-def _directory(home: Path, path: Path) -> Iterator[Dir | None]:
+def _open_directory(claude_home: Path, path: Path) -> Iterator[Dir | None]:
     """A directory of the global store, open; None where there is none."""
     try:
-        directory = open_dir(home, path.relative_to(home).parts)
+        directory = open_dir(claude_home, path.relative_to(claude_home).parts)
     except FileNotFoundError:
         yield None
         return
@@ -110,36 +118,38 @@ def _directory(home: Path, path: Path) -> Iterator[Dir | None]:
         yield directory
 
 
-def _with_manifest(directory: Dir, name: str, stack: str) -> Installed:
+def _with_manifest(directory: Dir, name: str, stack: str) -> InstalledPack:
     path = directory.path / name
     try:
-        raw = directory.read(name, SIZE_LIMIT)
+        manifest_bytes = directory.read(name, MANIFEST_SIZE_LIMIT)
     except OSError as error:
-        problem = f"{path} cannot be read: {_why(directory, name, error)}."
-        return Installed(stack, problem=problem, barred=True)
-    manifest = read_manifest(raw, stack)
-    if isinstance(manifest, Unusable):
-        return Installed(stack, raw=raw, problem=f"{path} is passed over: {manifest.reason}.", barred=True)
-    return Installed(stack, manifest, raw)
+        problem = f"{path} cannot be read: {_read_failure_reason(directory, name, error)}."
+        return InstalledPack(stack, problem=problem, blocked=True)
+    manifest = read_manifest(manifest_bytes, stack)
+    if isinstance(manifest, InvalidManifest):
+        return InstalledPack(
+            stack, manifest_bytes=manifest_bytes, problem=f"{path} is passed over: {manifest.reason}.", blocked=True
+        )
+    return InstalledPack(stack, manifest, manifest_bytes)
 
 
-def _with_memory(packs: Dir, known: Installed) -> Installed:
-    place, name = packs, known.stack
+def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
+    location, name = packs, pack.stack
     try:
-        with packs.below(name) as home:
-            place, name = home, MEMORY
-            return replace(known, memory=home.read(MEMORY, MAX_FILE_BYTES))
+        with packs.open_subdir(name) as directory:
+            location, name = directory, MEMORY
+            return replace(pack, memory=directory.read(MEMORY, MAX_FILE_BYTES))
     except FileNotFoundError:
-        return known
+        return pack
     except OSError as error:
-        if place is packs and not _is_link(packs, name):
-            return known  # a file of that name is no pack
-        why = _LINK if place is packs else reason_of(error)
-        problem = known.problem or f"{packs.path / known.stack / MEMORY} cannot be read: {why}."
-        return replace(known, problem=problem, barred=True)
+        if location is packs and not _is_link(packs, name):
+            return pack  # a file of that name is no pack
+        reason = _SYMLINK_REASON if location is packs else os_reason(error)
+        problem = pack.problem or f"{packs.path / pack.stack / MEMORY} cannot be read: {reason}."
+        return replace(pack, problem=problem, blocked=True)
 
 
-def _judged(pack: Installed) -> Installed:
+def _with_problem(pack: InstalledPack) -> InstalledPack:
     """With what is wrong about manifest and file together."""
     problem = pack.problem
     document = None if pack.memory is None else parse(pack.memory)
@@ -152,8 +162,8 @@ def _judged(pack: Installed) -> Installed:
     return replace(pack, problem=problem)
 
 
-def _why(directory: Dir, name: str, error: OSError) -> str:
-    return _LINK if _is_link(directory, name) else reason_of(error)
+def _read_failure_reason(directory: Dir, name: str, error: OSError) -> str:
+    return _SYMLINK_REASON if _is_link(directory, name) else os_reason(error)
 
 
 def _is_link(directory: Dir, name: str) -> bool:
@@ -161,21 +171,24 @@ def _is_link(directory: Dir, name: str) -> bool:
     return found is not None and stat.S_ISLNK(found.st_mode)
 
 
-class PackRoom(NamedTuple):
-    """`home` is Claude Code's own directory, resolved; `registries` are the places that the settings name."""
+class PackLocations(NamedTuple):
+    """`claude_home` is Claude Code's own directory, resolved.
 
-    home: Path
-    registries: tuple[str, ...]
+    `registry_paths` are the places that the settings name.
+    """
+
+    claude_home: Path
+    registry_paths: tuple[str, ...]
 
     @property
     def stores(self) -> tuple[Store, Store]:
         """The global store's two: that of elevated entries and that of the packs."""
-        return global_store(self.home), packs_store(self.home)
+        return global_store(self.claude_home), packs_store(self.claude_home)
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is something in the global store's place, of whatever kind, or that cannot be told."""
-        root = global_store(self.home).root
+        root = global_store(self.claude_home).root
         try:
             os.lstat(root)
         except FileNotFoundError:
@@ -185,47 +198,50 @@ class PackRoom(NamedTuple):
         return True
 
     @property
-    def memory(self) -> Role:
+    def memory_role(self) -> Role:
         """The role of the global memory file."""
-        return global_role(self.home)
+        return global_role(self.claude_home)
 
-    def role(self, stack: str) -> Role:
+    def pack_role(self, stack: str) -> Role:
         """The role of a pack."""
-        return Role(packs_store(self.home), stack)
+        return Role(packs_store(self.claude_home), stack)
 
-    def available(self) -> Registries:
+    def read_registries(self) -> RegistrySet:
         """The registries as they are now."""
         from echod.packs.registries import read_registries  # noqa: PLC0415  slow to load, and few have packs
 
-        return read_registries(self.registries)
+        return read_registries(self.registry_paths)
 
-    def installed(self) -> Holding:
+    def read_installed(self) -> InstalledPacks:
         """The global store as it is now.
 
         Raises:
-            StoreFault: it cannot be looked into.
+            StoreError: it cannot be looked into.
         """
-        return look(self.home)
+        return read_installed_packs(self.claude_home)
 
 
-def installed_stamp(home: Path) -> tuple[object, ...]:
-    """Changes when a pack or a manifest may have changed. `home` is Claude Code's own directory."""
+def installed_fingerprint(claude_home: Path) -> tuple[object, ...]:
+    """Changes when a pack or a manifest may have changed. `claude_home` is Claude Code's own directory."""
     files: list[Path] = []
-    for directory in (global_store(home).root / MANIFESTS, packs_store(home).root):
+    for directory in (global_store(claude_home).root / MANIFESTS, packs_store(claude_home).root):
         try:
             with os.scandir(directory) as entries:
                 files += [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
         except OSError:
             continue
-    return tuple(_of(file if file.suffix == MANIFEST_SUFFIX else file / MEMORY) for file in sorted(files))
+    return tuple(_file_fingerprint(file if file.suffix == MANIFEST_SUFFIX else file / MEMORY) for file in sorted(files))
 
 
-def registries_stamp(named: Iterable[str]) -> tuple[object, ...]:
-    """Changes when the list of a registry may have changed. `named` are the places that the settings name."""
-    return tuple(_of(list_in(place) / REGISTRY) for place in (SHIPPED, *map(registry_at, named)))
+def registries_fingerprint(registry_paths: Iterable[str]) -> tuple[object, ...]:
+    """Changes when the list of a registry may have changed. `registry_paths` are the places that the settings name."""
+    return tuple(
+        _file_fingerprint(find_registry_directory(place) / REGISTRY_FILE)
+        for place in (SHIPPED_REGISTRY, *map(resolve_registry_path, registry_paths))
+    )
 
 
-def _of(file: Path) -> tuple[str, int, int, int] | None:
+def _file_fingerprint(file: Path) -> tuple[str, int, int, int] | None:
     try:
         status = file.stat(follow_symlinks=False)
     except OSError:

@@ -19,65 +19,65 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.errors import reason_of
+from echod.errors import os_reason
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.elevation import belongs_to
-from echod.memory.packs.registry import SIZE_LIMIT, Listed, read_registry
-from echod.memory.prompt_injection import speaks_to_agents
+from echod.memory.packs.elevation import is_from_pack
+from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
+from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
 
-SHIPPED = Path(__file__).parent / "data"
+SHIPPED_REGISTRY = Path(__file__).parent / "data"
 """The registry that comes with echod."""
 
-REGISTRY = "registry.json"
+REGISTRY_FILE = "registry.json"
 MANIFEST_SUFFIX = ".json"
 
-_IN_A_PLUGIN = Path("data/doc-packs")
+_PLUGIN_DIRECTORY = Path("data/doc-packs")
 _NUMBERS = re.compile(r"([0-9]+)")
 
 
-def origin_of(place: Path) -> str:
+def registry_name(directory: Path) -> str:
     """How a registry is named in manifests and for people."""
-    return "echod" if place == SHIPPED else str(place)
+    return "echod" if directory == SHIPPED_REGISTRY else str(directory)
 
 
-def registry_at(place: str) -> Path:
+def resolve_registry_path(pattern: str) -> Path:
     """The directory that the settings mean: `~` and patterns allowed; of several matches the highest number counts."""
-    path = os.path.expanduser(place)  # noqa: PTH111  a pattern is no path
+    path = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
     if not glob.has_magic(path):
         return Path(path)
-    matches = sorted(glob.glob(path), key=_natural)  # noqa: PTH207  Path.glob takes no absolute pattern
+    matches = sorted(glob.glob(path), key=_natural_sort_key)  # noqa: PTH207  Path.glob takes no absolute pattern
     return Path(matches[-1] if matches else path)
 
 
-def list_in(place: Path) -> Path:
-    """The directory that has the list: `place` itself, or where a plugin keeps it."""
-    return place / _IN_A_PLUGIN if (place / _IN_A_PLUGIN / REGISTRY).is_file() else place
+def find_registry_directory(directory: Path) -> Path:
+    """The directory that has the list: `directory` itself, or where a plugin keeps it."""
+    return directory / _PLUGIN_DIRECTORY if (directory / _PLUGIN_DIRECTORY / REGISTRY_FILE).is_file() else directory
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
+def _natural_sort_key(path: str) -> list[tuple[int, str]]:
     """Sorts 1.10 behind 1.9."""
     return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
 
 
-PACK_LIMIT = 1024 * 1024
+PACK_SIZE_LIMIT = 1024 * 1024
 """Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
 
 
-class Pack(NamedTuple):
-    """A pack that can be installed. `text` is free of secrets; `place` is the registry's directory."""
+class AvailablePack(NamedTuple):
+    """A pack that can be installed. `text` is free of secrets; `registry_path` is the registry's directory."""
 
-    listed: Listed
+    listing: PackListing
     text: bytes
-    place: Path
+    registry_path: Path
 
     @property
     def stack(self) -> str:
         """Its name."""
-        return self.listed.stack
+        return self.listing.stack
 
     @property
     def sha256(self) -> str:
@@ -87,81 +87,86 @@ class Pack(NamedTuple):
     @property
     def origin(self) -> str:
         """The registry's name in manifests: `echod`, or its directory."""
-        return origin_of(self.place)
+        return registry_name(self.registry_path)
 
 
-class Registry(NamedTuple):
+class PackRegistry(NamedTuple):
     """One registry: the packs that can be used, and a sentence for everything that is wrong or odd."""
 
-    place: Path
-    packs: tuple[Pack, ...]
+    path: Path
+    packs: tuple[AvailablePack, ...]
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Registries:
+class RegistrySet:
     """All registries, the shipped one first."""
 
-    each: tuple[Registry, ...]
+    registries: tuple[PackRegistry, ...]
 
     @cached_property
-    def packs(self) -> Mapping[str, Pack]:
+    def packs(self) -> Mapping[str, AvailablePack]:
         """Every pack by its name; later registries override earlier ones."""
-        return {pack.stack: pack for registry in self.each for pack in registry.packs}
+        return {pack.stack: pack for registry in self.registries for pack in registry.packs}
 
 
-def read_registries(named: Iterable[str]) -> Registries:
+def read_registries(paths: Iterable[str]) -> RegistrySet:
     """The shipped registry and those at the given places.
 
     Args:
-        named: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
+        paths: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
             `data/doc-packs`. Of several that a glob matches, the one with the highest number counts.
     """
-    return Registries((_registry(SHIPPED), *(_registry(list_in(registry_at(place))) for place in named)))
+    return RegistrySet(
+        (
+            _read_registry(SHIPPED_REGISTRY),
+            *(_read_registry(find_registry_directory(resolve_registry_path(place))) for place in paths),
+        )
+    )
 
 
-def _registry(place: Path) -> Registry:
+def _read_registry(root: Path) -> PackRegistry:
     try:
-        with open_dir(place, ()) as directory:
-            read = read_registry(directory.read(REGISTRY, SIZE_LIMIT))
+        with open_dir(root, ()) as directory:
+            contents = read_registry(directory.read(REGISTRY_FILE, REGISTRY_SIZE_LIMIT))
     except OSError as error:
-        return Registry(place, (), (f"The registry {place / REGISTRY} cannot be read: {reason_of(error)}.",))
-    problems = [f"{place / REGISTRY}: {problem}" for problem in read.problems]
+        return PackRegistry(root, (), (f"The registry {root / REGISTRY_FILE} cannot be read: {os_reason(error)}.",))
+    problems = [f"{root / REGISTRY_FILE}: {problem}" for problem in contents.problems]
     packs = []
-    for listed in read.listed:
-        found = _pack(place, listed, problems)
-        packs += [found] if found else []
-    return Registry(place, tuple(packs), tuple(problems))
+    for listing in contents.listings:
+        pack = _read_pack(root, listing, problems)
+        packs += [pack] if pack else []
+    return PackRegistry(root, tuple(packs), tuple(problems))
 
 
-def _pack(place: Path, listed: Listed, problems: list[str]) -> Pack | None:
+def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """The pack with its text; None where it cannot be used, which is said in `problems`, and so is what is odd."""
-    where = place / listed.stack / MEMORY
+    path = root / listing.stack / MEMORY
     try:
-        with open_dir(place, (listed.stack,)) as directory:
-            data = directory.read(MEMORY, PACK_LIMIT)
+        with open_dir(root, (listing.stack,)) as directory:
+            data = directory.read(MEMORY, PACK_SIZE_LIMIT)
     except OSError as error:
-        problems.append(f"The pack {listed.stack} is passed over: {where} cannot be read: {reason_of(error)}.")
+        problems.append(f"The pack {listing.stack} is passed over: {path} cannot be read: {os_reason(error)}.")
         return None
-    if len(data) > PACK_LIMIT:
-        problems.append(f"The pack {listed.stack} is passed over: {where} is larger than {PACK_LIMIT >> 20} MiB.")
+    if len(data) > PACK_SIZE_LIMIT:
+        problems.append(f"The pack {listing.stack} is passed over: {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
         return None
     document = parse(data)
     if not isinstance(document, Document):
-        problems.append(f"The pack {listed.stack} is passed over: {where}: {document.reason}")
+        problems.append(f"The pack {listing.stack} is passed over: {path}: {document.reason}")
         return None
     entries = [block for block in document.blocks if block.entry]
     if not entries:
-        problems.append(f"The pack {listed.stack} is passed over: {where} holds no entry.")
+        problems.append(f"The pack {listing.stack} is passed over: {path} holds no entry.")
         return None
-    cleaned = redact(data.decode())
-    if cleaned.spans:
-        problems.append(f"{where} holds secrets, which are taken out when it is installed.")
-    if foreign := sum(not belongs_to(block.entry, listed.stack) for block in entries):
-        problems.append(f"{where}: {foreign} of {len(entries)} entries do not name doc-pack:{listed.stack} as source.")
+    redaction = redact(data.decode())
+    if redaction.spans:
+        problems.append(f"{path} holds secrets, which are taken out when it is installed.")
+    if foreign := sum(not is_from_pack(block.entry, listing.stack) for block in entries):
+        problems.append(f"{path}: {foreign} of {len(entries)} entries do not name doc-pack:{listing.stack} as source.")
     problems += [
-        f"{where}: {block.entry.title!r} reads like an instruction to agents ({phrase})."
+        f"{path}: {block.entry.title!r} reads like an instruction to agents ({phrase})."
         for block in entries
-        if block.entry and (phrase := speaks_to_agents(block.text)) is not None
+        if block.entry and (phrase := find_injection(block.text)) is not None
     ]
-    return Pack(listed, cleaned.text.encode(), place)
+    return AvailablePack(listing, redaction.text.encode(), root)

@@ -12,27 +12,27 @@ from echod.store.layout import Store
 
 
 @dataclass(frozen=True)
-class Roster:
+class DiscoveredStores:
     """A look at the list.
 
     Attributes:
         stores: every store there is.
         missing: projects whose directory is not there now (deleted, not mounted); they stay registered.
         without_store: projects that have no store yet.
-        awaited: directories that would be stores if they appeared.
+        expected_roots: directories that would be stores if they appeared.
     """
 
     stores: tuple[Store, ...] = ()
     missing: tuple[Path, ...] = ()
     without_store: tuple[Path, ...] = ()
-    awaited: frozenset[Path] = frozenset()
+    expected_roots: frozenset[Path] = frozenset()
 
-    def store_of(self, path: Path) -> Store | None:
+    def store_containing(self, path: Path) -> Store | None:
         """The store that `path` lies in."""
-        return next((store for above in (path, *path.parents) if (store := self.by_root.get(above))), None)
+        return next((store for above in (path, *path.parents) if (store := self.stores_by_root.get(above))), None)
 
     @cached_property
-    def by_root(self) -> Mapping[Path, Store]:
+    def stores_by_root(self) -> Mapping[Path, Store]:
         """The stores by their directories."""
         return {store.root: store for store in self.stores}
 
@@ -46,23 +46,23 @@ class Roster:
         return tuple(dict.fromkeys(store.project for store in self.stores))
 
 
-def call(projects: Iterable[Path]) -> Roster:
+def discover_stores(projects: Iterable[Path]) -> DiscoveredStores:
     """Look at each project once. A project whose directory cannot be looked into counts as missing."""
     stores: list[Store] = []
     missing: list[Path] = []
-    without: list[Path] = []
-    awaited: set[Path] = set()
+    without_store: list[Path] = []
+    expected_roots: set[Path] = set()
     for project in dict.fromkeys(map(layout.project_root, projects)):
-        awaited.update(project / below for below in layout.STORE_DIRS)
+        expected_roots.update(project / below for below in layout.STORE_DIRS)
         try:
-            found = layout.stores_below(project) if project.is_dir() else None
+            found_stores = layout.find_stores_in_resolved_root(project) if project.is_dir() else None
         except OSError:
-            found = None
-        if found is None:
+            found_stores = None
+        if found_stores is None:
             missing.append(project)
-        elif found:
-            stores.extend(found)
+        elif found_stores:
+            stores.extend(found_stores)
         else:
-            without.append(project)
-    awaited.difference_update(store.root for store in stores)
-    return Roster(tuple(stores), tuple(missing), tuple(without), frozenset(awaited))
+            without_store.append(project)
+    expected_roots.difference_update(store.root for store in stores)
+    return DiscoveredStores(tuple(stores), tuple(missing), tuple(without_store), frozenset(expected_roots))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from echod.memory.policy_model import Policy
+from echod.memory.policy_model import PolicySettings
 from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.workflows.markers.git import may_track
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class MaintenancePolicy:
     """What holds for prune, promote and compress in a project.
 
     Attributes:
@@ -21,23 +21,23 @@ class Care:
         maintain_tracked: both may also be done unasked where git tracks the files.
     """
 
-    policy: Policy
+    policy: PolicySettings
     prune: bool
     compress: bool
     maintain_tracked: bool
 
-    def opted_out(self, kind: JobKind) -> str | None:
+    def disabled_reason(self, kind: JobKind) -> str | None:
         """Why the project does not want such a job, even if a person asks for it; None if it may be done."""
-        wanted = {JobKind.PRUNE: self.prune, JobKind.COMPRESS: self.compress}.get(kind, True)
-        return None if wanted else f"the project's own settings say {kind.value}: false"
+        enabled = {JobKind.PRUNE: self.prune, JobKind.COMPRESS: self.compress}.get(kind, True)
+        return None if enabled else f"the project's own settings say {kind.value}: false"
 
 
-def only_on_request(kind: JobKind, role: Role, care: Care) -> str | None:
+def request_only_reason(kind: JobKind, role: Role, maintenance: MaintenancePolicy) -> str | None:
     """Why such a job is done only when a person asks for it; None if it may be done unasked.
 
     What git tracks is looked at by people line by line, and belongs to all who share the repository.
     """
-    if care.maintain_tracked or kind not in (JobKind.PRUNE, JobKind.COMPRESS):
+    if maintenance.maintain_tracked or kind not in (JobKind.PRUNE, JobKind.COMPRESS):
         return None
     file = role.memory if kind is JobKind.PRUNE else role.knowledge
     if not may_track(role.store.root):

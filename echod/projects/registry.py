@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.errors import ConfigurationError, StateError, UsageError, reason_of
+from echod.errors import ConfigurationError, StateError, UsageError, os_reason
 from echod.log import get_logger
-from echod.paths import PRIVATE_DIR, is_text, not_text
+from echod.paths import PRIVATE_DIR_MODE, is_utf8, not_utf8_message
 
 LOCK_SECONDS: Final = 10.0
 
@@ -46,10 +46,10 @@ class LineFile:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise _unusable(self.path, "read", error) from error
+            raise _state_error(self.path, "read", error) from error
         return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
 
-    def changed_at(self) -> float | None:
+    def modified_at(self) -> float | None:
         """When the file was last written (Unix seconds); None if it cannot be seen."""
         try:
             return self.path.stat().st_mtime
@@ -57,7 +57,7 @@ class LineFile:
             return None
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[list[str]]:
+    def edit(self) -> Iterator[list[str]]:
         """The lines, to be changed in place; written when the block ends without an exception, if they differ.
 
         Raises:
@@ -66,21 +66,21 @@ class LineFile:
         from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers need none
 
         try:
-            self.path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             lock = FileLock(self.path.with_name(f"{self.path.name}.lock"), timeout=self._lock_seconds, mode=0o600)
             with lock:
                 before = self.read()
                 lines = list(before)
                 yield lines
                 if tuple(lines) != before:
-                    _replace(self.path, os.fsencode("".join(f"{line}\n" for line in lines)))
+                    _write_durable(self.path, os.fsencode("".join(f"{line}\n" for line in lines)))
         except Timeout as error:
             raise StateError(f"{self.path} is being changed by another process; try again in a moment.") from error
         except OSError as error:
-            raise _unusable(self.path, "written", error) from error
+            raise _state_error(self.path, "written", error) from error
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _write_durable(path: Path, content: bytes) -> None:
     """The whole new content or the whole old one, whenever the power goes."""
     target = Path(os.path.realpath(path))  # a link to a person's own place stays a link
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
@@ -103,76 +103,76 @@ def _replace(path: Path, content: bytes) -> None:
         os.close(directory)
 
 
-def _unusable(path: Path, what: str, error: OSError) -> StateError:
-    return StateError(f"{path} cannot be {what}: {reason_of(error)}; check its permissions and the disk.")
+def _state_error(path: Path, action: str, error: OSError) -> StateError:
+    return StateError(f"{path} cannot be {action}: {os_reason(error)}; check its permissions and the disk.")
 
 
-STORES: Final = (".rune/echoes", ".claude/echoes")
-_EVERYTHING: Final = "*"
+STORE_DIRECTORIES: Final = (".rune/echoes", ".claude/echoes")
+_ALL_PROJECTS: Final = "*"
 
 log = get_logger(__name__)
 
 
-class Project(NamedTuple):
+class RegisteredProject(NamedTuple):
     """A registered project. `missing`: its directory is not to be seen now (deleted, not mounted, no permission)."""
 
     root: Path
     missing: bool
 
 
-class Listing(NamedTuple):
+class ProjectList(NamedTuple):
     """The registered projects in the order of the file; a sentence for each line that names none."""
 
-    projects: tuple[Project, ...]
+    projects: tuple[RegisteredProject, ...]
     warnings: tuple[str, ...]
 
 
-class Pauses(NamedTuple):
+class PausedProjects(NamedTuple):
     """Who rests: every project, or these; `since` (Unix seconds), where there is one pause only."""
 
-    everything: bool
+    all_projects: bool
     roots: tuple[Path, ...]
     since: float | None = None
 
-    def hold(self, root: Path) -> bool:
+    def covers(self, root: Path) -> bool:
         """Whether jobs of the project at `root` are held."""
-        return self.everything or self.names(root)
+        return self.all_projects or self.lists(root)
 
-    def names(self, root: Path) -> bool:
+    def lists(self, root: Path) -> bool:
         """Whether the project at `root` rests on its own, whatever rests with it."""
-        return any(_same(root, paused) for paused in self.roots)
+        return any(_is_same_directory(root, paused) for paused in self.roots)
 
 
-class Projects:
+class ProjectRegistry:
     """The list of projects at `path`, and the pauses in a file beside it. Nothing is kept in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._list = LineFile(path)
-        self._pauses = LineFile(path.with_name("paused"))
-        self.files: Final = frozenset({self._list.path, self._pauses.path})
+        self._list_file = LineFile(path)
+        self._pauses_file = LineFile(path.with_name("paused"))
+        self.files: Final = frozenset({self._list_file.path, self._pauses_file.path})
 
-    def listed(self) -> Listing:
+    def list_projects(self) -> ProjectList:
         """The registered projects, each once; one that has vanished stays.
 
         Raises:
             StateError: the file cannot be read.
         """
-        found: dict[tuple[int, int] | Path, Project] = {}
+        by_identity: dict[tuple[int, int] | Path, RegisteredProject] = {}
         warnings: list[str] = []
-        for number, line in enumerate(self._list.read(), start=1):
-            root = _root_in(line)
+        for number, line in enumerate(self._list_file.read(), start=1):
+            root = _parse_root(line)
             if root is not None:
                 # One look at each: with a hundred projects, comparing each with each would cost thousands.
-                seen = _directory(root)
-                found.setdefault(seen or root, Project(root, missing=seen is None))
+                identity = _directory_identity(root)
+                by_identity.setdefault(identity or root, RegisteredProject(root, missing=identity is None))
             elif line.strip() and not line.lstrip().startswith("#"):
-                where = f"{self._list.path}:{number}"
-                warnings.append(f"{where}: this is no absolute path in UTF-8; correct or remove the line.")
-        return Listing(tuple(found.values()), tuple(warnings))
+                location = f"{self._list_file.path}:{number}"
+                warnings.append(f"{location}: this is no absolute path in UTF-8; correct or remove the line.")
+        return ProjectList(tuple(by_identity.values()), tuple(warnings))
 
     def roots(self) -> tuple[Path, ...]:
         """The resolved roots of the registered projects, the missing ones included."""
-        return tuple(project.root for project in self.listed().projects)
+        return tuple(project.root for project in self.list_projects().projects)
 
     def add(self, path: Path) -> bool:
         """Register the project at `path`; False if it was registered already.
@@ -181,12 +181,12 @@ class Projects:
             UsageError: it is no directory, or its path cannot be written on a line.
             StateError: the file cannot be changed.
         """
-        root = _resolved(path)
-        _fit_for_a_line(root)
-        if _directory(root) is None:
+        root = _resolve(path)
+        _check_single_line(root)
+        if _directory_identity(root) is None:
             raise UsageError(f"{root} is not a directory; name the root of a project.")
-        with self._list.changing() as lines:
-            return _append(lines, root)
+        with self._list_file.edit() as lines:
+            return _add_root(lines, root)
 
     def remove(self, path: Path) -> bool:
         """Take the project at `path` off the list, its pause too; False if it was not on it.
@@ -194,30 +194,32 @@ class Projects:
         Raises:
             StateError: a file cannot be changed.
         """
-        root = _resolved(path)
-        with self._list.changing() as lines:
-            removed = _drop(lines, root)
+        root = _resolve(path)
+        with self._list_file.edit() as lines:
+            removed = _remove_root(lines, root)
         self.resume(root)
         return removed
 
-    def pauses(self) -> Pauses:
+    def pauses(self) -> PausedProjects:
         """Who rests now.
 
         Raises:
             StateError: the file cannot be read; unknown is not "nobody".
         """
-        lines = self._pauses.read()
-        roots = tuple(root for line in lines if (root := _root_in(line)) is not None)
-        everything = any(line.strip() == _EVERYTHING for line in lines)
-        return Pauses(everything, roots, self._pauses.changed_at() if len(roots) + everything == 1 else None)
+        lines = self._pauses_file.read()
+        roots = tuple(root for line in lines if (root := _parse_root(line)) is not None)
+        all_projects = any(line.strip() == _ALL_PROJECTS for line in lines)
+        return PausedProjects(
+            all_projects, roots, self._pauses_file.modified_at() if len(roots) + all_projects == 1 else None
+        )
 
-    def paused(self, root: Path) -> bool:
+    def is_paused(self, root: Path) -> bool:
         """Whether jobs of the project at `root` are held now.
 
         Raises:
             StateError: the file cannot be read; unknown is not "no".
         """
-        return self.pauses().hold(root)
+        return self.pauses().covers(root)
 
     def pause(self, path: Path | None) -> bool:
         """Hold the jobs of one project, or of all (None), until `resume`; False if they were held already.
@@ -226,14 +228,14 @@ class Projects:
             UsageError: the path cannot be written on a line.
             StateError: the file cannot be changed.
         """
-        with self._pauses.changing() as lines:
+        with self._pauses_file.edit() as lines:
             if path is None:
-                held = any(line.strip() == _EVERYTHING for line in lines)
-                lines.extend([] if held else [_EVERYTHING])
-                return not held
-            root = _resolved(path)
-            _fit_for_a_line(root)
-            return _append(lines, root)
+                already_paused = any(line.strip() == _ALL_PROJECTS for line in lines)
+                lines.extend([] if already_paused else [_ALL_PROJECTS])
+                return not already_paused
+            root = _resolve(path)
+            _check_single_line(root)
+            return _add_root(lines, root)
 
     def resume(self, path: Path | None) -> bool:
         """End one project's pause, or (None) the one that holds all; False if there was none.
@@ -241,25 +243,25 @@ class Projects:
         Raises:
             StateError: the file cannot be changed.
         """
-        if not self._pauses.read():
+        if not self._pauses_file.read():
             return False
-        with self._pauses.changing() as lines:
+        with self._pauses_file.edit() as lines:
             if path is not None:
-                return _drop(lines, _resolved(path))
-            kept = [line for line in lines if line.strip() != _EVERYTHING]
-            ended = len(kept) < len(lines)
-            lines[:] = kept
+                return _remove_root(lines, _resolve(path))
+            remaining = [line for line in lines if line.strip() != _ALL_PROJECTS]
+            ended = len(remaining) < len(lines)
+            lines[:] = remaining
             return ended
 
 
-def fault_of(pattern: str) -> str | None:
+def glob_error(pattern: str) -> str | None:
     """Why a glob cannot name projects, as half a sentence; None if it can."""
     if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
         return None
     return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
 
 
-def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
+def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
     """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
 
     One whose path is not UTF-8 is passed over; that is in the log.
@@ -267,51 +269,51 @@ def expand(patterns: Iterable[str]) -> tuple[Path, ...]:
     Raises:
         ConfigurationError: a pattern is not absolute.
     """
-    found: dict[Path, None] = {}
+    roots: dict[Path, None] = {}
     for pattern in patterns:
-        if (fault := fault_of(pattern)) is not None:
+        if (fault := glob_error(pattern)) is not None:
             raise ConfigurationError(f"projects: {fault}.")
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
-            if any(os.path.isdir(os.path.join(match, store)) for store in STORES):  # noqa: PTH112, PTH118
-                root = _resolved(Path(match))
-                if is_text(root):
-                    found[root] = None
+            if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRECTORIES):  # noqa: PTH112, PTH118
+                root = _resolve(Path(match))
+                if is_utf8(root):
+                    roots[root] = None
                 else:
-                    log.warning("project_passed_over", path=ascii(str(root)), reason="its path is not UTF-8")
-    return tuple(found)
+                    log.warning("project_skipped", path=ascii(str(root)), reason="its path is not UTF-8")
+    return tuple(roots)
 
 
-def _append(lines: list[str], root: Path) -> bool:
-    if any(_same(root, other) for line in lines if (other := _root_in(line)) is not None):
+def _add_root(lines: list[str], root: Path) -> bool:
+    if any(_is_same_directory(root, other) for line in lines if (other := _parse_root(line)) is not None):
         return False
     lines.append(str(root))
     return True
 
 
-def _drop(lines: list[str], root: Path) -> bool:
-    kept = [line for line in lines if (other := _root_in(line)) is None or not _same(root, other)]
-    dropped = len(kept) < len(lines)
-    lines[:] = kept
-    return dropped
+def _remove_root(lines: list[str], root: Path) -> bool:
+    remaining = [line for line in lines if (other := _parse_root(line)) is None or not _is_same_directory(root, other)]
+    removed = len(remaining) < len(lines)
+    lines[:] = remaining
+    return removed
 
 
-def _root_in(line: str) -> Path | None:
+def _parse_root(line: str) -> Path | None:
     """The project that a line names. Blanks before a path are a person's indentation; after it, they are its name."""
     text = line.lstrip()
     if text.startswith("~"):
         text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
     if not text.startswith(os.sep) or "\0" in text:
         return None
-    root = _resolved(Path(text))
-    return root if is_text(root) else None
+    root = _resolve(Path(text))
+    return root if is_utf8(root) else None
 
 
-def _resolved(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same_directory(one: Path, other: Path) -> bool:
     if one == other:
         return True
     try:
@@ -320,7 +322,7 @@ def _same(one: Path, other: Path) -> bool:
         return False  # at least one is missing, and their names differ
 
 
-def _directory(root: Path) -> tuple[int, int] | None:
+def _directory_identity(root: Path) -> tuple[int, int] | None:
     """Which directory this is; None if there is none to be seen."""
     try:
         status = root.stat()
@@ -329,8 +331,8 @@ def _directory(root: Path) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def _fit_for_a_line(root: Path) -> None:
+def _check_single_line(root: Path) -> None:
     if any(character in str(root) for character in "\n\r\0"):
         raise UsageError(f"{str(root)!r} has a line break in its name; echod keeps one path a line. Rename it first.")
-    if not is_text(root):
-        raise UsageError(not_text(root))
+    if not is_utf8(root):
+        raise UsageError(not_utf8_message(root))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from echod.files import open_plain
+from echod.files import open_regular
 
-_COPIES = (".claude", "worktrees")
-_LONGEST_POINTER = 64 * 1024
+_CLAUDE_WORKTREES = (".claude", "worktrees")
+_MAX_POINTER_BYTES = 64 * 1024
 
 
-def original(directory: Path) -> Path:
+def main_worktree_path(directory: Path) -> Path:
     """The same directory in the project that `directory` is a copy of; itself, resolved, if it is in no copy.
 
     Neither needs to exist: a copy may be gone by the time its events are read. A copy of a repository that has no
@@ -24,62 +24,66 @@ def original(directory: Path) -> Path:
     Raises:
         OSError, ValueError: `directory` is no path that any file system could have.
     """
-    here = Path(os.path.realpath(directory))
-    seen = {here}
-    while (there := _outside(here)) not in seen:
-        seen.add(there)
-        here = there
-    return here
+    current = Path(os.path.realpath(directory))
+    visited = {current}
+    while (origin := _containing_project_path(current)) not in visited:
+        visited.add(origin)
+        current = origin
+    return current
 
 
-def _outside(here: Path) -> Path:
-    named = _named_copy(here)
-    if named is not None:
-        return named
-    for root in (here, *here.parents):
-        main = _main_of(root)
+def _containing_project_path(directory: Path) -> Path:
+    project_path = _strip_claude_worktree(directory)
+    if project_path is not None:
+        return project_path
+    for root in (directory, *directory.parents):
+        main = _main_worktree(root)
         if main is not None:
-            return main / here.relative_to(root)
+            return main / directory.relative_to(root)
         if (root / ".git").is_dir():
             break
-    return here
+    return directory
 
 
-def _named_copy(here: Path) -> Path | None:
+def _strip_claude_worktree(directory: Path) -> Path | None:
     """`project/sub` for `project/.claude/worktrees/name/sub`."""
-    parts = here.parts
-    for at in range(1, len(parts) - 2):
-        if parts[at : at + 2] == _COPIES:
-            return Path(*parts[:at], *parts[at + 3 :])
+    parts = directory.parts
+    for index in range(1, len(parts) - 2):
+        if parts[index : index + 2] == _CLAUDE_WORKTREES:
+            return Path(*parts[:index], *parts[index + 3 :])
     return None
 
 
-def _main_of(root: Path) -> Path | None:
+def _main_worktree(root: Path) -> Path | None:
     """The main working tree of the repository that `root` is a linked worktree of; None if it is none."""
-    pointer = _read(root / ".git")
+    pointer = _read_pointer(root / ".git")
     if pointer is None or not pointer.startswith("gitdir:"):
         return None
-    git = _absolute(root, pointer.removeprefix("gitdir:").strip())
-    common = _read(git / "commondir")
-    if common is None:
+    git = _resolve_pointer(root, pointer.removeprefix("gitdir:").strip())
+    commondir = _read_pointer(git / "commondir")
+    if commondir is None:
         return None  # a submodule, or a repository that was moved elsewhere: a project of its own
-    shared = _absolute(git, common.strip())
+    common_directory = _resolve_pointer(git, commondir.strip())
     # The repository must know this copy too: a pointer alone could be put anywhere by whoever made the directory.
-    known = _read(git / "gitdir")
-    if git.parent != shared / "worktrees" or known is None or _absolute(git, known.strip()) != root / ".git":
+    back_pointer = _read_pointer(git / "gitdir")
+    if (
+        git.parent != common_directory / "worktrees"
+        or back_pointer is None
+        or _resolve_pointer(git, back_pointer.strip()) != root / ".git"
+    ):
         return None
-    return shared.parent if shared.name == ".git" else None
+    return common_directory.parent if common_directory.name == ".git" else None
 
 
-def _absolute(base: Path, named: str) -> Path:
-    return Path(os.path.realpath(base / named))
+def _resolve_pointer(base: Path, pointer: str) -> Path:
+    return Path(os.path.realpath(base / pointer))
 
 
-def _read(path: Path) -> str | None:
+def _read_pointer(path: Path) -> str | None:
     """The text of a small plain file; None if there is none to be read."""
     try:
-        with open_plain(path) as file:
-            text = file.read(_LONGEST_POINTER).decode("utf-8", "surrogateescape")
+        with open_regular(path) as file:
+            text = file.read(_MAX_POINTER_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None
     return None if "\0" in text else text  # which names no path

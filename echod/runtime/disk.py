@@ -11,27 +11,29 @@ import os
 import re
 from pathlib import Path
 
-LEAST_FREE_BYTES = 32 << 20
+MIN_FREE_BYTES = 32 << 20
 """Below this, the images of one commit of the largest files may not fit any more."""
 
 
 def free_bytes(path: Path) -> int | None:
     """What this user may still write on the file system that holds `path`; None where that cannot be told."""
     try:
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
-def has_room(path: Path) -> bool:
+def has_free_space(path: Path) -> bool:
     """Whether there is enough; unknown is not "no"."""
     free = free_bytes(path)
-    return free is None or free >= LEAST_FREE_BYTES
+    return free is None or free >= MIN_FREE_BYTES
 
 
-_REMOTE = re.compile(r"nfs4?|cifs|smb3?|smbfs|9p|fuse\..+|fuse|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs")
-_ESCAPE = re.compile(r"\\([0-7]{3})")
+_REMOTE_TYPES = re.compile(
+    r"nfs4?|cifs|smb3?|smbfs|9p|fuse\..+|fuse|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs"
+)
+_OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def read_mounts() -> str:
@@ -42,30 +44,30 @@ def read_mounts() -> str:
         return ""
 
 
-def kind_of(path: Path, mounts: str) -> str | None:
+def filesystem_type(path: Path, mounts: str) -> str | None:
     """The type of the file system that holds a path ("ext4", "nfs4", "fuse.sshfs"), or None if that is not known.
 
     Args:
         path: absolute and free of symlinks.
         mounts: the text of `read_mounts`; its form is described in proc_pid_mountinfo(5).
     """
-    nearest, kind = "", None
+    nearest_mount, type_name = "", None
     for line in mounts.splitlines():
         before, separator, after = line.partition(" - ")
         fields = before.split(" ")
         if not separator or len(fields) < 5:  # noqa: PLR2004  (the mount point is the fifth)
             continue
-        point = _ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
+        mount_point = _OCTAL_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
         # A later mount on the same point covers the earlier one.
-        if _covers(point, str(path)) and len(point) >= len(nearest):
-            nearest, kind = point, after.split(" ")[0]
-    return kind
+        if _is_mounted_below(mount_point, str(path)) and len(mount_point) >= len(nearest_mount):
+            nearest_mount, type_name = mount_point, after.split(" ")[0]
+    return type_name
 
 
-def misses_remote_changes(kind: str | None) -> bool:
+def is_remote_filesystem(type_name: str | None) -> bool:
     """Whether changes made by other machines give no event there, so that looking more often is the only way."""
-    return kind is not None and _REMOTE.fullmatch(kind) is not None
+    return type_name is not None and _REMOTE_TYPES.fullmatch(type_name) is not None
 
 
-def _covers(point: str, path: str) -> bool:
-    return path == point or path.startswith(point.rstrip(os.sep) + os.sep)
+def _is_mounted_below(mount_point: str, path: str) -> bool:
+    return path == mount_point or path.startswith(mount_point.rstrip(os.sep) + os.sep)

@@ -15,21 +15,21 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.files import leave
+from echod.files import write_runtime_file
 from echod.paths import Paths
-from echod.runtime.locks import LockState, lock_state
-from echod.runtime.process import Process, look_up
+from echod.runtime.locks import LockState, read_lock_state
+from echod.runtime.process import RunningProcess, find_process
 
-BEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = 5.0
 """How often the daemon beats."""
 
-STALL_SECONDS = 20.0
+WORKER_STALL_SECONDS = 20.0
 """A worker that has not moved for so long is stalled; long jobs report their progress more often than that."""
 
-FRESH_SECONDS = 20.0
+HEARTBEAT_MAX_AGE_SECONDS = 20.0
 """A heartbeat older than this means that the daemon's loop itself hangs."""
 
-START_SECONDS = 30.0
+STARTUP_SECONDS = 30.0
 """A daemon that holds its lock may take so long until its first beat."""
 
 
@@ -66,44 +66,44 @@ class Heartbeat:
     stalled: str = ""
 
 
-def read(path: Path) -> Heartbeat | None:
+def read_heartbeat(path: Path) -> Heartbeat | None:
     """The last beat, or None if there is none that this version understands.
 
     Raises:
         OSError: it is there but cannot be read.
     """
     try:
-        found = json.loads(path.read_bytes())
-        known = {field.name: found[field.name] for field in fields(Heartbeat)}
-        return Heartbeat(**known)
+        values = json.loads(path.read_bytes())
+        known_fields = {field.name: values[field.name] for field in fields(Heartbeat)}
+        return Heartbeat(**known_fields)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
-class Heart:
+class HeartbeatWriter:
     """The daemon's side: writes the heartbeat while there is progress, and once when it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: Heartbeat | None = None
-        self._trouble = ""
+        self._problem = ""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Why the last beat could not be written, in words, or ""; `echod status` then takes the daemon for hung."""
-        return self._trouble
+        return self._problem
 
-    def beat(self, now: Heartbeat) -> bool:
+    def beat(self, heartbeat: Heartbeat) -> bool:
         """Leave a sign of life; False if there was no progress, and the stamp was therefore left as it was.
 
         Never raises: a daemon that works but cannot say so is still better than none.
         """
-        stalled = _stall(now)
+        stalled = _stall_reason(heartbeat)
         if not stalled:
-            self._write(now)
+            self._write(heartbeat)
             return True
-        at = self._last or now
-        stale = replace(now, beat_at=at.beat_at, beat_monotonic=at.beat_monotonic, stalled=stalled)
+        last = self._last or heartbeat
+        stale = replace(heartbeat, beat_at=last.beat_at, beat_monotonic=last.beat_monotonic, stalled=stalled)
         if self._last is None or self._last.stalled != stalled:
             self._write(stale)
         return False
@@ -112,16 +112,16 @@ class Heart:
         """Remove the file at a clean end. Nobody needs it gone: the lock says who runs."""
         self._path.unlink(missing_ok=True)
 
-    def _write(self, beat: Heartbeat) -> None:
-        self._last = beat
+    def _write(self, heartbeat: Heartbeat) -> None:
+        self._last = heartbeat
         try:
-            leave(self._path, json.dumps(asdict(beat)))
-            self._trouble = ""
+            write_runtime_file(self._path, json.dumps(asdict(heartbeat)))
+            self._problem = ""
         except OSError as error:
-            self._trouble = f"the heartbeat could not be written ({error.strerror})"
+            self._problem = f"the heartbeat could not be written ({error.strerror})"
 
 
-class State(StrEnum):
+class DaemonState(StrEnum):
     """What can be said of a daemon from outside."""
 
     RUNNING = "running"
@@ -139,22 +139,22 @@ class Liveness(NamedTuple):
     `SUSPENDED` was stopped by a signal: everything about it looks alive, and nothing happens.
     """
 
-    state: State
+    state: DaemonState
     text: str
     heartbeat: Heartbeat | None
     pid: int | None = None
 
     @property
-    def answers(self) -> bool:
+    def is_answering(self) -> bool:
         """Whether work handed over now will be done."""
-        return self.state in {State.RUNNING, State.UPGRADED}
+        return self.state in {DaemonState.RUNNING, DaemonState.UPGRADED}
 
 
-def liveness(
+def assess_liveness(
     heartbeat: Heartbeat | None,
     lock: LockState,
     monotonic: float,
-    find: Callable[[int], Process | None],
+    find_process: Callable[[int], RunningProcess | None],
     version: str,
 ) -> Liveness:
     """Judge a daemon by its lock, its heartbeat and its process.
@@ -163,62 +163,67 @@ def liveness(
         heartbeat: what `read` gave; where no daemon runs, read after the lock was looked at.
         lock: the state of `Paths.daemon_lock`.
         monotonic: seconds of the monotonic clock, which all processes share.
-        find: looks a process up (`process.look_up`).
+        find_process: looks a process up (`process.look_up`).
         version: the version of whoever asks.
     """
     if not lock.held:
-        return Liveness(State.STOPPED, _ended(heartbeat), None)
-    holder = lock.holder
-    process = find(holder.pid) if holder else None
-    if holder is None or process is None or process.started != holder.started:
+        return Liveness(DaemonState.STOPPED, _stopped_text(heartbeat), None)
+    owner = lock.owner
+    process = find_process(owner.pid) if owner else None
+    if owner is None or process is None or process.started != owner.started:
         # The text is written a moment after the lock is taken.
-        return Liveness(State.STARTING, "A daemon is just starting.", None)
-    pid = holder.pid
-    own = _own(heartbeat, process)
+        return Liveness(DaemonState.STARTING, "A daemon is just starting.", None)
+    pid = owner.pid
+    own_heartbeat = _heartbeat_of(heartbeat, process)
     if process.suspended:
-        return Liveness(State.SUSPENDED, f"The daemon (process {pid}) was stopped by a signal.", own, pid)
-    if own is None:
-        if monotonic - holder.since_monotonic <= START_SECONDS:
-            return Liveness(State.STARTING, f"The daemon (process {pid}) is starting.", None, pid)
-        return Liveness(State.HUNG, f"The daemon (process {pid}) never came up.", None, pid)
-    age = monotonic - own.beat_monotonic
-    if own.stalled:
-        return Liveness(State.HUNG, f"The daemon (process {pid}) hangs: {own.stalled}.", own, pid)
-    if age > FRESH_SECONDS:
+        return Liveness(
+            DaemonState.SUSPENDED, f"The daemon (process {pid}) was stopped by a signal.", own_heartbeat, pid
+        )
+    if own_heartbeat is None:
+        if monotonic - owner.since_monotonic <= STARTUP_SECONDS:
+            return Liveness(DaemonState.STARTING, f"The daemon (process {pid}) is starting.", None, pid)
+        return Liveness(DaemonState.HUNG, f"The daemon (process {pid}) never came up.", None, pid)
+    age = monotonic - own_heartbeat.beat_monotonic
+    if own_heartbeat.stalled:
+        return Liveness(
+            DaemonState.HUNG, f"The daemon (process {pid}) hangs: {own_heartbeat.stalled}.", own_heartbeat, pid
+        )
+    if age > HEARTBEAT_MAX_AGE_SECONDS:
         text = f"The daemon (process {pid}) has given no sign of life for {age:.0f} s."
-        return Liveness(State.HUNG, text, own, pid)
-    if own.version != version:
-        text = f"The daemon runs version {own.version}, this is {version}."
-        return Liveness(State.UPGRADED, text, own, pid)
-    return Liveness(State.RUNNING, own.health, own, pid)
+        return Liveness(DaemonState.HUNG, text, own_heartbeat, pid)
+    if own_heartbeat.version != version:
+        text = f"The daemon runs version {own_heartbeat.version}, this is {version}."
+        return Liveness(DaemonState.UPGRADED, text, own_heartbeat, pid)
+    return Liveness(DaemonState.RUNNING, own_heartbeat.health, own_heartbeat, pid)
 
 
-def _ended(left: Heartbeat | None) -> str:
+def _stopped_text(last_heartbeat: Heartbeat | None) -> str:
     """A daemon that stops in order takes its heartbeat with it; one that was killed cannot."""
-    if left is None:
+    if last_heartbeat is None:
         return "The daemon is not running."
     return (
-        f"The daemon is not running: process {left.pid} did not stop in order, so it was killed, failed, or went down "
+        f"The daemon is not running: process {last_heartbeat.pid} did not stop in order, so it "
+        f"was killed, failed, or went down "
         "with the machine. What it left half done is finished when it starts again."
     )
 
 
-def _own(heartbeat: Heartbeat | None, process: Process) -> Heartbeat | None:
+def _heartbeat_of(heartbeat: Heartbeat | None, process: RunningProcess) -> Heartbeat | None:
     if heartbeat is None or (heartbeat.pid, heartbeat.started) != (process.pid, process.started):
         return None
     return heartbeat
 
 
-def _stall(now: Heartbeat) -> str:
-    if not now.canary_ok:
+def _stall_reason(heartbeat: Heartbeat) -> str:
+    if not heartbeat.canary_ok:
         return "file events do not arrive any more"
-    still = now.beat_monotonic - now.worker_monotonic
-    if still > STALL_SECONDS:
-        return f"the worker has not moved ({now.job})" if now.job else "the worker has not moved"
+    idle_seconds = heartbeat.beat_monotonic - heartbeat.worker_monotonic
+    if idle_seconds > WORKER_STALL_SECONDS:
+        return f"the worker has not moved ({heartbeat.job})" if heartbeat.job else "the worker has not moved"
     return ""
 
 
-def observe(paths: Paths, version: str, monotonic: float) -> Liveness:
+def read_liveness(paths: Paths, version: str, monotonic: float) -> Liveness:
     """What can be said of the daemon now.
 
     Args:
@@ -230,7 +235,7 @@ def observe(paths: Paths, version: str, monotonic: float) -> Liveness:
         OSError: the lock or the heartbeat is there but cannot be read.
     """
     # The heartbeat first: a daemon that starts between the two looks is "starting", never "hung".
-    heartbeat, lock = read(paths.heartbeat), lock_state(paths.daemon_lock)
+    heartbeat, lock = read_heartbeat(paths.heartbeat), read_lock_state(paths.daemon_lock)
     if heartbeat is not None and not lock.held:
-        heartbeat = read(paths.heartbeat)  # one that stops in order between the two looks was not killed
-    return liveness(heartbeat, lock, monotonic, look_up, version)
+        heartbeat = read_heartbeat(paths.heartbeat)  # one that stops in order between the two looks was not killed
+    return assess_liveness(heartbeat, lock, monotonic, find_process, version)

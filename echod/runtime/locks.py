@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import EchodError, StateError
-from echod.paths import PRIVATE_FILE
+from echod.paths import PRIVATE_FILE_MODE
 
-READ_BYTES = 4096
+MAX_OWNER_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockOwner:
     """What the holder of a lock wrote into it.
 
     Attributes:
@@ -49,13 +49,13 @@ class Holder:
 
 
 class LockState(NamedTuple):
-    """Whether a lock is held now; `holder` may be the last one if it is not, None if nothing readable is there."""
+    """Whether a lock is held now; `owner` may be the last one if it is not, None if nothing readable is there."""
 
     held: bool
-    holder: Holder | None
+    owner: LockOwner | None
 
 
-def lock_state(path: Path) -> LockState:
+def read_lock_state(path: Path) -> LockState:
     """Look at a lock file. It is never created, waited for or deleted; that it exists means nothing.
 
     For an instant this shares the lock itself, so whoever takes it must be willing to try twice.
@@ -66,23 +66,23 @@ def lock_state(path: Path) -> LockState:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return LockState(held=False, holder=None)
+        return LockState(held=False, owner=None)
     try:
-        holder = decode(os.pread(descriptor, READ_BYTES, 0))
+        owner = parse_lock_owner(os.pread(descriptor, MAX_OWNER_BYTES, 0))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return LockState(held=True, holder=holder)
-        return LockState(held=False, holder=holder)
+            return LockState(held=True, owner=owner)
+        return LockState(held=False, owner=owner)
     finally:
         os.close(descriptor)
 
 
-def decode(data: bytes) -> Holder | None:
+def parse_lock_owner(data: bytes) -> LockOwner | None:
     """The holder written in a lock file, or None if it is not one of ours, torn or empty."""
     try:
         fields = json.loads(data)
-        return Holder(
+        return LockOwner(
             pid=int(fields["pid"]),
             started=str(fields["started"]),
             version=str(fields["version"]),
@@ -93,23 +93,23 @@ def decode(data: bytes) -> Holder | None:
         return None
 
 
-START_SECONDS = 1.0
+DAEMON_LOCK_TIMEOUT_SECONDS = 1.0
 """How long a starting daemon waits for its lock; `holder.lock_state` may hold it for an instant."""
 
 
-class AlreadyHeldError(EchodError):
-    """Somebody else holds the lock. `holder` is who, if they could be read."""
+class LockHeldError(EchodError):
+    """Somebody else holds the lock. `owner` is who, if they could be read."""
 
-    def __init__(self, sentence: str, holder: Holder | None) -> None:
+    def __init__(self, sentence: str, owner: LockOwner | None) -> None:
         super().__init__(sentence)
-        self.holder = holder
+        self.owner = owner
 
 
-class AlreadyRunningError(AlreadyHeldError):
+class AlreadyRunningError(LockHeldError):
     """Another daemon of this user runs."""
 
 
-class WorkerBusyError(AlreadyHeldError):
+class WorkerBusyError(LockHeldError):
     """A job is being done by somebody else, and the time to wait is over."""
 
 
@@ -120,41 +120,41 @@ class HeldLock:
         self._path = path
         self._descriptor: int | None = None
 
-    def still_held(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the file at the path is still the one that was locked; if not, another may hold the new one."""
         if self._descriptor is None:
             return False
         try:
-            ours, there = os.fstat(self._descriptor), self._path.lstat()
+            ours, on_disk = os.fstat(self._descriptor), self._path.lstat()
         except OSError:
             return False
-        return (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)
+        return (ours.st_dev, ours.st_ino) == (on_disk.st_dev, on_disk.st_ino)
 
 
 @contextmanager
-def daemon_lock(path: Path, me: Holder, seconds: float = START_SECONDS) -> Iterator[HeldLock]:
+def daemon_lock(path: Path, owner: LockOwner, seconds: float = DAEMON_LOCK_TIMEOUT_SECONDS) -> Iterator[HeldLock]:
     """Hold the lock of the daemon's life.
 
     Raises:
         AlreadyRunningError: another daemon holds it.
         StateError: it cannot be taken at all (no directory, no permission, no locks on this file system).
     """
-    with _hold(path, me, seconds, _never) as held:
-        if held is None:
-            holder = _read_holder(path)
-            raise AlreadyRunningError(f"echod is already running{_who(holder)}.", holder)
-        yield held
+    with _acquire(path, owner, seconds, _never_cancelled) as held_lock:
+        if held_lock is None:
+            current_owner = _read_owner(path)
+            raise AlreadyRunningError(f"echod is already running{_describe_owner(current_owner)}.", current_owner)
+        yield held_lock
 
 
 @contextmanager
 def worker_lock(
-    path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool] | None = None
+    path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool] | None = None
 ) -> Iterator[HeldLock]:
     """Hold the lock of whoever runs a job. Taken and released in the same thread, and never twice.
 
     Args:
         path: `Paths.worker_lock`.
-        me: who takes it, written into the file.
+        owner: who takes it, written into the file.
         seconds: how long to wait for it at most.
         cancelled: asked while waiting; True ends the wait, as its deadline does.
 
@@ -162,31 +162,33 @@ def worker_lock(
         WorkerBusyError: somebody else held it all the time.
         StateError: it cannot be taken at all.
     """
-    with _hold(path, me, seconds, cancelled or _never) as held:
-        if held is None:
-            holder = _read_holder(path)
-            raise WorkerBusyError(f"A job is running{_who(holder)}; try again when it is done.", holder)
-        yield held
+    with _acquire(path, owner, seconds, cancelled or _never_cancelled) as held_lock:
+        if held_lock is None:
+            current_owner = _read_owner(path)
+            raise WorkerBusyError(
+                f"A job is running{_describe_owner(current_owner)}; try again when it is done.", current_owner
+            )
+        yield held_lock
 
 
 @contextmanager
-def _hold(path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
+def _acquire(path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers of a lock need none
 
-    held = HeldLock(path)
+    held_lock = HeldLock(path)
 
-    def sign(descriptor: int) -> None:
-        text = me.encode()
+    def write_owner(descriptor: int) -> None:
+        text = owner.encode()
         os.pwrite(descriptor, text, 0)  # over the old text, then cut: a reader never meets an empty file
         os.ftruncate(descriptor, len(text))
-        held._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
+        held_lock._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
 
     lock = FileLock(
         path,
-        mode=PRIVATE_FILE,
+        mode=PRIVATE_FILE_MODE,
         thread_local=False,  # still_held is asked by other threads
         preserve_lock_file=True,
-        on_acquired=sign,
+        on_acquired=write_owner,
     )
     try:
         path.parent.stat()  # the lock would make a missing directory itself, and not a private one
@@ -200,25 +202,25 @@ def _hold(path: Path, me: Holder, seconds: float, cancelled: Callable[[], bool])
             "is on a local file system, or set ECHOD_STATE_DIR to one that is."
         ) from error
     try:
-        yield held
+        yield held_lock
     finally:
-        held._descriptor = None  # noqa: SLF001
+        held_lock._descriptor = None  # noqa: SLF001
         lock.release()
 
 
-def _read_holder(path: Path) -> Holder | None:
+def _read_owner(path: Path) -> LockOwner | None:
     try:
-        return lock_state(path).holder
+        return read_lock_state(path).owner
     except OSError:
         return None
 
 
-def _who(holder: Holder | None) -> str:
-    if holder is None:
+def _describe_owner(owner: LockOwner | None) -> str:
+    if owner is None:
         return ""
-    since = datetime.fromtimestamp(holder.since).astimezone()
-    return f" (process {holder.pid}, version {holder.version}, since {since:%Y-%m-%d %H:%M})"
+    since = datetime.fromtimestamp(owner.since).astimezone()
+    return f" (process {owner.pid}, version {owner.version}, since {since:%Y-%m-%d %H:%M})"
 
 
-def _never() -> bool:
+def _never_cancelled() -> bool:
     return False

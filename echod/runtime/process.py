@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class RunningProcess:
     """A process that is there.
 
     Attributes:
@@ -23,12 +23,12 @@ class Process:
     suspended: bool
 
 
-def look_up(pid: int) -> Process | None:
+def find_process(pid: int) -> RunningProcess | None:
     """The process with this number, or None; a zombie is none."""
-    return _from_proc(pid) if _HAS_PROC else _from_psutil(pid)
+    return _find_in_proc(pid) if _HAS_PROC else _find_with_psutil(pid)
 
 
-def _from_proc(pid: int) -> Process | None:
+def _find_in_proc(pid: int) -> RunningProcess | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -38,10 +38,10 @@ def _from_proc(pid: int) -> Process | None:
     state, ticks = fields[0], fields[19]
     if state in "ZXx":
         return None
-    return Process(pid, f"{_boot()}:{ticks}", suspended=state in "Tt")
+    return RunningProcess(pid, f"{_boot_id()}:{ticks}", suspended=state in "Tt")
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     # Ticks since boot come again after a reboot, when low process numbers do too.
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -49,18 +49,20 @@ def _boot() -> str:
         return "boot"
 
 
-def _from_psutil(pid: int) -> Process | None:
+def _find_with_psutil(pid: int) -> RunningProcess | None:
     import psutil  # noqa: PLC0415  (38 ms, and Linux does without)
 
     try:
-        found = psutil.Process(pid)
-        status = found.status()
-        started = found.create_time()
+        process = psutil.Process(pid)
+        status = process.status()
+        started = process.create_time()
     except psutil.Error:
         return None
     if status == psutil.STATUS_ZOMBIE:
         return None
-    return Process(pid, f"{started:.2f}", suspended=status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
+    return RunningProcess(
+        pid, f"{started:.2f}", suspended=status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP}
+    )
 
 
 _HAS_PROC = Path("/proc/self/stat").exists()

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 
 
-def wake(path: Path, token: str) -> None:
+def write_wake_file(path: Path, token: str) -> None:
     """Wake the daemon, if one runs.
 
     Args:
@@ -21,9 +21,9 @@ def wake(path: Path, token: str) -> None:
     Raises:
         OSError: the runtime directory cannot be made or written.
     """
-    path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
     # Written and closed, not only touched: a changed time alone is no event that the daemon listens to.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(token)
 
@@ -33,17 +33,17 @@ class WakeFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = self._look()
+        self._last_content = self._read()
 
-    def woken(self) -> bool:
+    def was_written(self) -> bool:
         """Whether a command wrote the file since the last call. A missing file wakes nobody."""
-        found = self._look()
-        if found is None or found == self._seen:
+        content = self._read()
+        if content is None or content == self._last_content:
             return False
-        self._seen = found
+        self._last_content = content
         return True
 
-    def _look(self) -> tuple[int, bytes] | None:
+    def _read(self) -> tuple[int, bytes] | None:
         # The content too: two writes within one tick of the file system's clock have the same time.
         try:
             return self._path.stat().st_mtime_ns, self._path.read_bytes()[:256]

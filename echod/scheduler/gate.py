@@ -11,32 +11,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.state.workflow_log import Sighting, WorkflowLog
+from echod.state.workflow_log import WorkflowLog, WorkflowSnapshot
 from echod.store.layout import Store
-from echod.store.reader import Reader
+from echod.store.reader import StoreReader
 from echod.workflows import (
     DeclaredWorkflow,
     GateLimits,
-    Processes,
-    SeenState,
-    SeenWorkflow,
+    ProcessTable,
     Verdict,
-    active_workflows,
+    WorkflowRun,
+    WorkflowRunState,
+    collect_observations,
+    find_workflow_runs,
     gate,
-    observe,
     quiet_streak,
 )
 
-_UNBROKEN_SECONDS = 60.0
+_MAX_CHECK_GAP_SECONDS = 60.0
 """Two looks further apart than this say nothing about the time between them."""
 
 
-class _Streak(NamedTuple):
+class _QuietStreak(NamedTuple):
     since: float | None
-    asked: float
+    checked_at: float
 
 
-class Gatekeeper:
+class ProjectGate:
     """One for a process; remembers since when each project has been quiet. May be asked by several threads.
 
     Args:
@@ -51,11 +51,11 @@ class Gatekeeper:
     def __init__(
         self,
         *,
-        reader: Reader,
+        reader: StoreReader,
         workflows: WorkflowLog | None,
         recorder: WorkflowLog | None,
         claude_home: Path | None,
-        processes: Processes,
+        processes: ProcessTable,
         limits: GateLimits,
     ) -> None:
         self._reader = reader
@@ -64,39 +64,39 @@ class Gatekeeper:
         self._claude_home = claude_home
         self._processes = processes
         self._limits = limits
-        self._streaks: dict[Path, _Streak] = {}
+        self._quiet_streaks: dict[Path, _QuietStreak] = {}
         self._lock = threading.Lock()
 
-    def ask(self, project: Path, stores: Sequence[Store], now: float) -> Verdict:
+    def check(self, project: Path, stores: Sequence[Store], now: float) -> Verdict:
         """The verdict on a project at `now` (Unix seconds)."""
-        declared = self._workflows.current(str(project), now) if self._workflows else ()
-        observations = observe(
+        declared = self._workflows.list_declared(str(project), now) if self._workflows else ()
+        observations = collect_observations(
             project,
             [store.root for store in stores],
             claude_home=self._claude_home,
             processes=self._processes,
             changed_since=now - self._limits.quiet_seconds,
-            own_write=self._reader.own_write,
-            declared=[DeclaredWorkflow(d.name, d.pid, d.pid_started, d.began, d.until) for d in declared],
+            own_mtime=self._reader.own_mtime,
+            declared=[DeclaredWorkflow(d.name, d.pid, d.pid_started, d.started_at, d.until) for d in declared],
             last_ended=self._workflows.last_ended(str(project)) if self._workflows else None,
         )
         with self._lock:
-            streak = self._streaks.get(project)
-            since = streak.since if streak is not None and now - streak.asked <= _UNBROKEN_SECONDS else None
+            streak = self._quiet_streaks.get(project)
+            since = streak.since if streak is not None and now - streak.checked_at <= _MAX_CHECK_GAP_SECONDS else None
             verdict = gate(observations, now, self._limits, quiet_since=since)
-            self._streaks[project] = _Streak(quiet_streak(verdict, since, now), now)
-        if self._recorder is not None and not observations.unseen:
-            sightings = [_sighting(seen) for seen in active_workflows(observations, now, self._limits)]
-            self._recorder.record(str(project), sightings, now)
+            self._quiet_streaks[project] = _QuietStreak(quiet_streak(verdict, since, now), now)
+        if self._recorder is not None and not observations.inaccessible:
+            snapshots = [_workflow_snapshot(seen) for seen in find_workflow_runs(observations, now, self._limits)]
+            self._recorder.record(str(project), snapshots, now)
         return verdict
 
 
-def _sighting(seen: SeenWorkflow) -> Sighting:
-    running = seen.state is SeenState.RUNNING
-    return Sighting(seen.key, seen.kind, seen.name, seen.started, running=running, ended_at=seen.ended_at)
+def _workflow_snapshot(seen: WorkflowRun) -> WorkflowSnapshot:
+    running = seen.state is WorkflowRunState.RUNNING
+    return WorkflowSnapshot(seen.key, seen.kind, seen.name, seen.started, running=running, ended_at=seen.ended_at)
 
 
-def in_words(verdict: Verdict) -> str:
+def describe_verdict(verdict: Verdict) -> str:
     """Why a job has to wait, for its row in the queue."""
-    holding = [f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.holds]
+    holding = [f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.blocking]
     return "; ".join(holding) or f"the project is {verdict.state.value}"

@@ -13,17 +13,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from echod.errors import reason_of
-from echod.projects.maintenance import Care
+from echod.errors import os_reason
+from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
 
-_NAMED = 3
-NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
+_MAX_NAMED_AGENTS = 3
+NO_OBSERVATIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-class NeedRules(NamedTuple):
+class NeedSettings(NamedTuple):
     """What decides whether something found on the disk is work: opt-outs, numbers, how long a file must be still.
 
     `mode` is part of an input's name: what was only reported has not been done when the mode changes.
@@ -32,82 +32,84 @@ class NeedRules(NamedTuple):
     quiet_seconds: float
     consolidate: bool
     mode: str
-    care: Care
+    maintenance: MaintenancePolicy
 
 
-class Trouble(NamedTuple):
+class ReadProblem(NamedTuple):
     """A place that could not be looked at: unreadable is not empty."""
 
-    place: str
+    path: str
     text: str
 
 
-class Look(NamedTuple):
+class NeedsReport(NamedTuple):
     """What one look at a store found."""
 
     needs: tuple[Need, ...]
-    troubles: tuple[Trouble, ...]
+    problems: tuple[ReadProblem, ...]
 
 
-def look(store: Store, rules: NeedRules, now: float, observations: Mapping[str, Sequence[str]] = NOTHING) -> Look:
+def find_needs(
+    store: Store, settings: NeedSettings, now: float, observations: Mapping[str, Sequence[str]] = NO_OBSERVATIONS
+) -> NeedsReport:
     """The work that `store` calls for at `now` (Unix seconds).
 
     A findings file is ready when it has been still for `rules.quiet_seconds`; the need is due when the first one is.
     `observations` names what waits in the inbox, by role; that is ready at once.
     """
     needs: list[Need] = []
-    troubles: list[Trouble] = []
+    problems: list[ReadProblem] = []
     try:
-        roles = layout.roles_of(store)
+        roles = layout.find_roles(store)
     except OSError as error:
-        return Look((), (trouble(store.root, error),))
+        return NeedsReport((), (read_problem(store.root, error),))
     for role in roles:
         try:
-            if rules.consolidate and (need := _consolidation(role, rules, now)):
+            if settings.consolidate and (need := _consolidate_need(role, settings, now)):
                 needs.append(need)
         except OSError as error:
-            troubles.append(trouble(role.path, error))
-    needs += [_observation(store, role, names, rules, now) for role, names in observations.items()]
-    return Look(tuple(needs), tuple(troubles))
+            problems.append(read_problem(role.path, error))
+    needs += [_observe_need(store, role, names, settings, now) for role, names in observations.items()]
+    return NeedsReport(tuple(needs), tuple(problems))
 
 
-def still_since(status: stat_result, now: float) -> float:
+def last_changed(status: stat_result, now: float) -> float:
     """When a file was last touched. A time in the future is no evidence; the change time, which no tool sets, is."""
     if status.st_mtime <= now:
         return status.st_mtime
     return status.st_ctime if status.st_ctime <= now else 0.0
 
 
-def _consolidation(role: Role, rules: NeedRules, now: float) -> Need | None:
-    findings = [(path, status) for path in layout.findings_of(role) if (status := _stat(path)) is not None]
+def _consolidate_need(role: Role, settings: NeedSettings, now: float) -> Need | None:
+    findings = [(path, status) for path in layout.list_findings_files(role) if (status := _stat(path)) is not None]
     if not findings:
         return None
     # Of more than are looked at here, others may come and go: that shows in the directory.
-    looked_at = [*findings, (role.memory, _stat(role.memory))]
-    looked_at += [(role.path, _stat(role.path))] if len(findings) == layout.MANY else []
-    due = min(still_since(status, now) for _, status in findings) + rules.quiet_seconds
-    agents = ", ".join(layout.agent_of(path) for path, _ in findings[:_NAMED])
-    agents += ", ..." if len(findings) > _NAMED else ""
+    inputs = [*findings, (role.memory, _stat(role.memory))]
+    inputs += [(role.path, _stat(role.path))] if len(findings) == layout.MAX_SORTED_FINDINGS else []
+    due = min(last_changed(status, now) for _, status in findings) + settings.quiet_seconds
+    agents = ", ".join(layout.agent_name(path) for path, _ in findings[:_MAX_NAMED_AGENTS])
+    agents += ", ..." if len(findings) > _MAX_NAMED_AGENTS else ""
     return Need(
         kind=JobKind.CONSOLIDATE,
         store=role.store.key,
         role=role.name,
-        fingerprint=_fingerprint(rules.mode, looked_at),
-        reason=f"{_number(len(findings))} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
+        fingerprint=_fingerprint(settings.mode, inputs),
+        reason=f"{_file_count(len(findings))} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
         due=due,
     )
 
 
-def _number(files: int) -> str:
-    return f"{files} or more" if files == layout.MANY else str(files)
+def _file_count(files: int) -> str:
+    return f"{files} or more" if files == layout.MAX_SORTED_FINDINGS else str(files)
 
 
-def _observation(store: Store, role: str, names: Sequence[str], rules: NeedRules, now: float) -> Need:
+def _observe_need(store: Store, role: str, names: Sequence[str], settings: NeedSettings, now: float) -> Need:
     return Need(
         kind=JobKind.OBSERVE,
         store=store.key,
         role=role,
-        fingerprint=hashlib.sha256("\n".join([rules.mode, *sorted(names)]).encode()).hexdigest()[:16],
+        fingerprint=hashlib.sha256("\n".join([settings.mode, *sorted(names)]).encode()).hexdigest()[:16],
         reason=f"{len(names)} completed {'task' if len(names) == 1 else 'tasks'} reported by agents",
         due=now,
     )
@@ -130,6 +132,6 @@ def _stat(path: Path) -> stat_result | None:
         return None
 
 
-def trouble(path: Path, error: OSError, what: str = "listed") -> Trouble:
+def read_problem(path: Path, error: OSError, action: str = "listed") -> ReadProblem:
     """What the operating system said about a place that was looked at."""
-    return Trouble(str(path), f"{path} cannot be {what}: {reason_of(error)}")
+    return ReadProblem(str(path), f"{path} cannot be {action}: {os_reason(error)}")

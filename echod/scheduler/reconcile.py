@@ -3,61 +3,81 @@
 from __future__ import annotations
 
 from echod.inbox.inbox import Inbox
-from echod.scheduler.maintenance import Upkeep
-from echod.scheduler.needs import Look, NeedRules, Trouble, look
+from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs
 from echod.state.job import JobKind
 from echod.state.queue import JobQueue
-from echod.store.errors import Busy, StoreFault
+from echod.store.errors import BusyError, StoreError
 from echod.store.layout import Store
 
-_GONE = "nothing calls for it any more"
+_NO_LONGER_NEEDED = "nothing calls for it any more"
 
 
 def reconcile(
     store: Store,
-    rules: NeedRules,
+    settings: NeedSettings,
     queue: JobQueue,
     now: float,
     inbox: Inbox | None = None,
-    upkeep: Upkeep | None = None,
-) -> tuple[Trouble, ...]:
+    need_finder: MaintenanceNeedFinder | None = None,
+) -> tuple[ReadProblem, ...]:
     """Compare one store with the queue at `now` (Unix seconds). Returns what could not be looked at."""
-    return complete(store, rules, queue, now, take_in(store, rules, queue, now, inbox), upkeep)
+    return queue_maintenance(
+        store, settings, queue, now, queue_findings(store, settings, queue, now, inbox), need_finder
+    )
 
 
-def take_in(store: Store, rules: NeedRules, queue: JobQueue, now: float, inbox: Inbox | None = None) -> Look:
+def queue_findings(
+    store: Store, settings: NeedSettings, queue: JobQueue, now: float, inbox: Inbox | None = None
+) -> NeedsReport:
     """The first half: queue what agents left, which is seen by names and times alone."""
-    letters = {} if inbox is None else inbox.letters(store)
-    observations = {role: [letter.spooled.name for letter in waiting] for role, waiting in letters.items()}
-    found = look(store, rules, now, observations)
+    pending = {} if inbox is None else inbox.pending_for(store)
+    observations = {
+        role: [observation.spooled_event.name for observation in waiting] for role, waiting in pending.items()
+    }
+    found = find_needs(store, settings, now, observations)
     for need in found.needs:
         queue.put(need, now)
     return found
 
 
-def complete(
-    store: Store, rules: NeedRules, queue: JobQueue, now: float, found: Look, upkeep: Upkeep | None
-) -> tuple[Trouble, ...]:
+def queue_maintenance(
+    store: Store,
+    settings: NeedSettings,
+    queue: JobQueue,
+    now: float,
+    found: NeedsReport,
+    need_finder: MaintenanceNeedFinder | None,
+) -> tuple[ReadProblem, ...]:
     """The second half: queue what the files themselves call for, which may mean to read them; withdraw the rest.
 
     `found` is what the first half saw. Returns what could not be looked at, in either.
     """
     reported = any(need.kind is JobKind.OBSERVE for need in found.needs)
-    kept = _kept_up(upkeep, store, rules, now, reported=reported)
-    needs = (*found.needs, *kept.needs)
-    troubles = tuple(dict.fromkeys((*found.troubles, *kept.troubles)))
-    for need in kept.needs:
+    maintenance_report = _find_maintenance_needs(need_finder, store, settings, now, has_pending_observations=reported)
+    needs = (*found.needs, *maintenance_report.needs)
+    problems = tuple(dict.fromkeys((*found.problems, *maintenance_report.problems)))
+    for need in maintenance_report.needs:
         queue.put(need, now)
-    if not troubles:
-        queue.withdraw(store.key, now, _GONE, keep={(need.kind, need.role) for need in needs})
-    return troubles
+    if not problems:
+        queue.withdraw(store.key, now, _NO_LONGER_NEEDED, keep={(need.kind, need.role) for need in needs})
+    return problems
 
 
-def _kept_up(upkeep: Upkeep | None, store: Store, rules: NeedRules, now: float, *, reported: bool) -> Look:
+def _find_maintenance_needs(
+    need_finder: MaintenanceNeedFinder | None,
+    store: Store,
+    settings: NeedSettings,
+    now: float,
+    *,
+    has_pending_observations: bool,
+) -> NeedsReport:
     """What the files themselves call for, beside what waits to be taken up into them."""
-    if upkeep is None:
-        return Look((), ())
+    if need_finder is None:
+        return NeedsReport((), ())
     try:
-        return upkeep.look(store, rules.care, rules.mode, now, reported=reported)
-    except (Busy, StoreFault) as error:
-        return Look((), (Trouble(store.key, str(error)),))
+        return need_finder.find(
+            store, settings.maintenance, settings.mode, now, has_pending_observations=has_pending_observations
+        )
+    except (BusyError, StoreError) as error:
+        return NeedsReport((), (ReadProblem(store.key, str(error)),))

@@ -36,21 +36,21 @@ class ForeignFileError(ServiceError):
     """A file in our place was not written by echod."""
 
 
-_NAMES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_RECORDED_VARIABLES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """They decide where memory, settings and state are: a service without them would look elsewhere."""
 
-_PREFIX = "ECHOD_"
+_RECORDED_PREFIX = "ECHOD_"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ServiceConfig:
     """The command that runs the daemon in the foreground, with absolute paths, and its environment."""
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
 
 
-def record(python: Path, environ: Mapping[str, str]) -> Recorded:
+def build_service_config(python: Path, environ: Mapping[str, str]) -> ServiceConfig:
     """Record how this installation is run.
 
     Args:
@@ -63,29 +63,31 @@ def record(python: Path, environ: Mapping[str, str]) -> Recorded:
     """
     script = python.parent / "echod"
     command = (str(script), "run") if os.access(script, os.X_OK) else (str(python), "-m", "echod", "run")
-    chosen = {
-        name: value for name, value in sorted(environ.items()) if value and (name in _NAMES or name.startswith(_PREFIX))
+    recorded_variables = {
+        name: value
+        for name, value in sorted(environ.items())
+        if value and (name in _RECORDED_VARIABLES or name.startswith(_RECORDED_PREFIX))
     }
-    for name, value in [*chosen.items(), *(("The path of echod", part) for part in command)]:
+    for name, value in [*recorded_variables.items(), *(("The path of echod", part) for part in command)]:
         if any(ord(character) < ord(" ") for character in value):
             raise ServiceError(f"{name} holds a line break or control character; a service file cannot hold it.")
-    return Recorded(command, tuple(chosen.items()))
+    return ServiceConfig(command, tuple(recorded_variables.items()))
 
 
-class Standing(NamedTuple):
+class ServiceState(NamedTuple):
     """How the service stands with its supervisor.
 
     Attributes:
         file: where the service file is or would be.
         installed: it is there.
-        current: it is there, and what this installation would write.
+        up_to_date: it is there, and what this installation would write.
         active: the supervisor says that it runs; None if no supervisor answers.
         detail: the supervisor's own word for it.
     """
 
     file: Path
     installed: bool
-    current: bool
+    up_to_date: bool
     active: bool | None
     detail: str
 
@@ -93,14 +95,14 @@ class Standing(NamedTuple):
 class Service(Protocol):
     """A systemd user unit or a launchd agent."""
 
-    def standing(self, recorded: Recorded) -> Standing:
+    def read_state(self, service_config: ServiceConfig) -> ServiceState:
         """Look, change nothing."""
 
-    def install(self, recorded: Recorded, *, force: bool) -> tuple[str, ...]:
+    def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
         """Install, enable and start it, and see that it answers. Doing it again changes nothing.
 
         Args:
-            recorded: how the daemon is run.
+            service_config: how the daemon is run.
             force: replace a service file that somebody else wrote.
         """
 
@@ -120,7 +122,7 @@ class Service(Protocol):
         """The command that shows what it logged."""
 
 
-WAIT_SECONDS = 20.0
+START_TIMEOUT_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 
 
@@ -131,21 +133,24 @@ class Clock(NamedTuple):
     sleep: Callable[[float], object]
 
 
-def wait_for(
-    wanted: Callable[[Liveness], bool], probe: Callable[[], Liveness], clock: Clock, seconds: float = WAIT_SECONDS
+def wait_for_liveness(
+    is_done: Callable[[Liveness], bool],
+    probe: Callable[[], Liveness],
+    clock: Clock,
+    seconds: float = START_TIMEOUT_SECONDS,
 ) -> Liveness:
     """Look until it is as wanted, or the time is over; the last look is returned either way."""
     deadline = clock.monotonic() + seconds
-    while not wanted(found := probe()) and clock.monotonic() < deadline:
+    while not is_done(found := probe()) and clock.monotonic() < deadline:
         clock.sleep(_POLL_SECONDS)
     return found
 
 
-TIMEOUT_SECONDS = 120.0
+COMMAND_TIMEOUT_SECONDS = 120.0
 """More than the supervisor itself allows for a start or a stop."""
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """How a tool ended and what it said."""
 
     code: int
@@ -153,24 +158,24 @@ class Answer(NamedTuple):
     err: str
 
     @property
-    def ok(self) -> bool:
+    def succeeded(self) -> bool:
         """It did what it was asked."""
         return self.code == 0
 
     @property
-    def said(self) -> str:
+    def error_line(self) -> str:
         """The last line it printed about a failure."""
         return next(reversed((self.err.strip() or self.out.strip()).splitlines()), f"it ended with code {self.code}")
 
 
-class Tool:
+class CommandRunner:
     """A program with the arguments that every call of it has in common."""
 
-    def __init__(self, *command: str, seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, *command: str, timeout_seconds: float = COMMAND_TIMEOUT_SECONDS) -> None:
         self._command = command
-        self._seconds = seconds
+        self._timeout_seconds = timeout_seconds
 
-    def ask(self, *arguments: str) -> Answer:
+    def run(self, *arguments: str) -> CommandResult:
         """Run it and wait.
 
         Raises:
@@ -178,17 +183,19 @@ class Tool:
         """
         command: Sequence[str] = (*self._command, *arguments)
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, timeout=self._seconds
+            completed = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=self._timeout_seconds
             )
         except FileNotFoundError as error:
             raise ServiceError(f"{self._command[0]} is not installed here.") from error
         except subprocess.TimeoutExpired as error:
-            raise ServiceError(f"{' '.join(command)} did not come back within {self._seconds:.0f} s.") from error
-        return Answer(done.returncode, done.stdout, done.stderr)
+            raise ServiceError(
+                f"{' '.join(command)} did not come back within {self._timeout_seconds:.0f} s."
+            ) from error
+        return CommandResult(completed.returncode, completed.stdout, completed.stderr)
 
 
-MARK = b"Managed by echod"
+MANAGED_MARK = b"Managed by echod"
 
 
 class ManagedFile:
@@ -210,14 +217,14 @@ class ManagedFile:
         except OSError as error:
             raise ServiceError(f"{self.path} cannot be read ({error.strerror}).") from error
 
-    def check_ours(self) -> None:
+    def check_managed(self) -> None:
         """Raise unless it is missing or has our mark.
 
         Raises:
             ForeignFileError: somebody else wrote it.
         """
-        found = self.read()
-        if found is not None and MARK not in found:
+        content = self.read()
+        if content is not None and MANAGED_MARK not in content:
             raise ForeignFileError(
                 f"{self.path} was not written by echod; move it away, or say --force to have it replaced."
             )
@@ -230,19 +237,19 @@ class ManagedFile:
         """
         if self.read() == data:
             return False
-        stage = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with stage.open("xb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            stage.replace(self.path)
+            temporary.replace(self.path)
         except OSError as error:
             raise ServiceError(f"{self.path} cannot be written ({error.strerror}).") from error
         finally:
             with contextlib.suppress(OSError):
-                stage.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
         return True
 
     def remove(self) -> bool:

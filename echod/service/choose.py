@@ -8,14 +8,14 @@ import time
 from collections.abc import Mapping
 
 from echod.paths import Paths
-from echod.runtime.heartbeat import Liveness, observe
-from echod.service.base import Clock, Service, ServiceError, Tool
+from echod.runtime.heartbeat import Liveness, read_liveness
+from echod.service.base import Clock, CommandRunner, Service, ServiceError
 from echod.service.launchd import LaunchdService
-from echod.service.paths import agents, units
+from echod.service.paths import launchd_agent_directory, systemd_unit_directory
 from echod.service.systemd import SystemdService
 
 
-def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:
+def create_service(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:
     """The service of this user on this machine.
 
     Args:
@@ -29,22 +29,22 @@ def service_for(platform: str, paths: Paths, version: str, environ: Mapping[str,
     """
 
     def probe() -> Liveness:
-        return observe(paths, version, time.monotonic())
+        return read_liveness(paths, version, time.monotonic())
 
     clock = Clock(time.monotonic, time.sleep)
     if platform == "linux":
         return SystemdService(
-            units=units(environ),
-            systemctl=Tool("systemctl", "--user", "--no-pager"),
-            loginctl=Tool("loginctl"),
+            unit_directory=systemd_unit_directory(environ),
+            systemctl=CommandRunner("systemctl", "--user", "--no-pager"),
+            loginctl=CommandRunner("loginctl"),
             probe=probe,
             clock=clock,
             user=getpass.getuser(),
         )
     if platform == "darwin":
         return LaunchdService(
-            agents=agents(),
-            launchctl=Tool("launchctl"),
+            agent_directory=launchd_agent_directory(),
+            launchctl=CommandRunner("launchctl"),
             uid=os.getuid(),
             log_file=paths.log_file,
             probe=probe,

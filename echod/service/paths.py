@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from echod.runtime.heartbeat import Liveness, State
+from echod.runtime.heartbeat import DaemonState, Liveness
 from echod.service.base import ServiceError
 
-LABEL = "local.echod"
+LAUNCHD_LABEL = "local.echod"
 """The agent's name for launchd."""
 
-UNIT = "echod.service"
+SYSTEMD_UNIT = "echod.service"
 """The unit's name for systemd."""
 
-FILE = f"{LABEL}.plist"
+PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
 
 
 def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
@@ -31,16 +31,16 @@ def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
         environ: `XDG_CONFIG_HOME` says where systemd looks for the user's units.
     """
     if platform == "linux":
-        return units(environ) / UNIT
-    return agents() / FILE if platform == "darwin" else None
+        return systemd_unit_directory(environ) / SYSTEMD_UNIT
+    return launchd_agent_directory() / PLIST_NAME if platform == "darwin" else None
 
 
-def units(environ: Mapping[str, str]) -> Path:
+def systemd_unit_directory(environ: Mapping[str, str]) -> Path:
     """Where systemd looks for the user's units."""
     return _config_home(environ) / "systemd" / "user"
 
 
-def agents() -> Path:
+def launchd_agent_directory() -> Path:
     """Where launchd looks for the user's agents."""
     return Path.home() / "Library" / "LaunchAgents"
 
@@ -50,23 +50,23 @@ def _config_home(environ: Mapping[str, str]) -> Path:
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
 
 
-def template(kind: str, name: str) -> str:
+def read_template(kind: str, name: str) -> str:
     """The text of a template, as ("systemd", "echod.service").
 
     Raises:
         ServiceError: the installation lacks it.
     """
     package = files("echod")
-    places = [package / "_share" / kind / name]
+    candidates = [package / "_share" / kind / name]
     if isinstance(package, Path):
-        places.append(package.parent / kind / name)  # an editable installation has no copy of its own
-    for place in places:
-        if place.is_file():
-            return place.read_text(encoding="utf-8")
+        candidates.append(package.parent / kind / name)  # an editable installation has no copy of its own
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.read_text(encoding="utf-8")
     raise ServiceError(f"This installation of echod lacks its template {kind}/{name}; install it again.")
 
 
-def how_to_start(platform: str, environ: Mapping[str, str]) -> str:
+def start_hint(platform: str, environ: Mapping[str, str]) -> str:
     """The commands that start a daemon that does not run.
 
     Args:
@@ -79,24 +79,24 @@ def how_to_start(platform: str, environ: Mapping[str, str]) -> str:
     return f"echod service {'start' if file.exists() else 'install'}, or echod run"
 
 
-def how_to_help(live: Liveness, platform: str, environ: Mapping[str, str]) -> str:
+def recovery_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
     """What to do about a daemon that is not as it should be, as a sentence; arguments as above."""
-    match live.state:
-        case State.STOPPED | State.HUNG | State.UPGRADED:
-            return how_to_restart(live, platform, environ)
-        case State.STARTING:
+    match liveness.state:
+        case DaemonState.STOPPED | DaemonState.HUNG | DaemonState.UPGRADED:
+            return restart_hint(liveness, platform, environ)
+        case DaemonState.STARTING:
             return "Ask again in a moment."
-        case State.SUSPENDED:
-            return f"Wake it with: kill -CONT {live.pid}"
-        case State.RUNNING:
+        case DaemonState.SUSPENDED:
+            return f"Wake it with: kill -CONT {liveness.pid}"
+        case DaemonState.RUNNING:
             return ""
 
 
-def how_to_restart(live: Liveness, platform: str, environ: Mapping[str, str]) -> str:
+def restart_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
     """How a daemon begins anew, as a sentence, whether it runs or not; arguments as above."""
-    if live.state is State.STOPPED:
-        return f"Start it with: {how_to_start(platform, environ)}"
+    if liveness.state is DaemonState.STOPPED:
+        return f"Start it with: {start_hint(platform, environ)}"
     file = service_file(platform, environ)
     if file is not None and file.exists():
         return "Restart it with: echod service restart"
-    return f"No service is installed, so restart it as it was started: kill {live.pid}, then echod run"
+    return f"No service is installed, so restart it as it was started: kill {liveness.pid}, then echod run"

@@ -11,38 +11,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from echod.errors import ConfigurationError, Exit
-from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import Clock, ManagedFile, Recorded, ServiceError, Standing, Tool, wait_for
-from echod.service.paths import UNIT, template
+from echod.errors import ConfigurationError, ExitCode
+from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.service.base import (
+    Clock,
+    CommandRunner,
+    ManagedFile,
+    ServiceConfig,
+    ServiceError,
+    ServiceState,
+    wait_for_liveness,
+)
+from echod.service.paths import SYSTEMD_UNIT, read_template
 
-_START = "ExecStart="
+_EXEC_START = "ExecStart="
 
 
-def render_unit(template: str, recorded: Recorded) -> bytes:
+def render_unit(template: str, service_config: ServiceConfig) -> bytes:
     """The unit file: the template with the recorded command and environment in place of its ExecStart line.
 
     Raises:
         ServiceError: the template has not exactly one such line.
     """
     lines = template.splitlines()
-    starts = [number for number, line in enumerate(lines) if line.startswith(_START)]
-    if len(starts) != 1:
+    start_lines = [number for number, line in enumerate(lines) if line.startswith(_EXEC_START)]
+    if len(start_lines) != 1:
         raise ServiceError("The systemd template of this installation is damaged; install echod again.")
-    environment = [f"Environment={_quoted(f'{name}={value}')}" for name, value in recorded.environment]
+    environment = [f"Environment={_quote(f'{name}={value}')}" for name, value in service_config.environment]
     # In a command a dollar sign would begin a variable; in Environment= it is just a character.
-    command = " ".join(_quoted(part).replace("$", "$$") for part in recorded.command)
-    lines[starts[0] : starts[0] + 1] = [*environment, f"{_START}{command}"]
+    command = " ".join(_quote(part).replace("$", "$$") for part in service_config.command)
+    lines[start_lines[0] : start_lines[0] + 1] = [*environment, f"{_EXEC_START}{command}"]
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """As systemd.syntax(7) reads it back; a percent sign would begin a specifier."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
 
-LOGS = "See why with: echod service logs"
+LOGS_HINT = "See why with: echod service logs"
 
 
 class SystemdService:
@@ -60,125 +68,132 @@ class SystemdService:
     def __init__(
         self,
         *,
-        units: Path,
-        systemctl: Tool,
-        loginctl: Tool,
+        unit_directory: Path,
+        systemctl: CommandRunner,
+        loginctl: CommandRunner,
         probe: Callable[[], Liveness],
         clock: Clock,
         user: str,
     ) -> None:
-        self._file = ManagedFile(units / UNIT)
+        self._file = ManagedFile(unit_directory / SYSTEMD_UNIT)
         self._systemctl = systemctl
         self._loginctl = loginctl
         self._probe = probe
         self._clock = clock
         self._user = user
 
-    def standing(self, recorded: Recorded) -> Standing:
-        """See `Service.standing`."""
-        found = self._file.read()
-        current = found == render_unit(template("systemd", UNIT), recorded)
+    def read_state(self, service_config: ServiceConfig) -> ServiceState:
+        """See `InstalledService.standing`."""
+        content = self._file.read()
+        up_to_date = content == render_unit(read_template("systemd", SYSTEMD_UNIT), service_config)
         try:
-            word = self._show("ActiveState")
+            detail = self._read_property("ActiveState")
         except ServiceError as error:
-            return Standing(self._file.path, found is not None, current, active=None, detail=str(error))
-        active = word in {"active", "reloading", "activating"}
-        return Standing(self._file.path, found is not None, current, active=active, detail=word)
+            return ServiceState(self._file.path, content is not None, up_to_date, active=None, detail=str(error))
+        active = detail in {"active", "reloading", "activating"}
+        return ServiceState(self._file.path, content is not None, up_to_date, active=active, detail=detail)
 
-    def install(self, recorded: Recorded, *, force: bool) -> tuple[str, ...]:
-        """See `Service.install`."""
-        unit = render_unit(template("systemd", UNIT), recorded)
+    def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
+        """See `InstalledService.install`."""
+        unit = render_unit(read_template("systemd", SYSTEMD_UNIT), service_config)
         self._check_manager()
         if not force:
-            self._file.check_ours()
+            self._file.check_managed()
         self._check_no_other_daemon()
         changed = self._file.write(unit)
         if changed:
-            self._do("daemon-reload")
+            self._run_checked("daemon-reload")
         self._check_loaded()
-        self._do("enable", UNIT)
-        before = self._probe()
-        if changed or before.state is not State.RUNNING:
-            self._start("restart")
-            first = f"Installed {self._file.path}; the service runs ({self._probe().text})."
+        self._run_checked("enable", SYSTEMD_UNIT)
+        liveness = self._probe()
+        if changed or liveness.state is not DaemonState.RUNNING:
+            self._run_and_wait("restart")
+            message = f"Installed {self._file.path}; the service runs ({self._probe().text})."
         else:
-            first = f"{self._file.path} is installed and the service runs; nothing to do."
-        return (first, *self._about_lingering())
+            message = f"{self._file.path} is installed and the service runs; nothing to do."
+        return (message, *self._linger_hint())
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
-        """See `Service.uninstall`."""
+        """See `InstalledService.uninstall`."""
         if not force:
-            self._file.check_ours()
-        told: list[str] = []
-        there = self._file.read() is not None
-        if there:
-            answer = self._systemctl.ask("disable", "--now", UNIT)
-            if not answer.ok:
-                told.append(f"systemd could not be asked to stop it ({answer.said}); the files are removed anyway.")
-        link = self._file.path.parent / "default.target.wants" / UNIT
+            self._file.check_managed()
+        messages: list[str] = []
+        installed = self._file.read() is not None
+        if installed:
+            result = self._systemctl.run("disable", "--now", SYSTEMD_UNIT)
+            if not result.succeeded:
+                messages.append(
+                    f"systemd could not be asked to stop it ({result.error_line}); the files are removed anyway."
+                )
+        link = self._file.path.parent / "default.target.wants" / SYSTEMD_UNIT
         if link.is_symlink():
             link.unlink()
         self._file.remove()
-        if there:
-            self._systemctl.ask("daemon-reload")
-            self._systemctl.ask("reset-failed", UNIT)
-        told.insert(0, "The service is removed; memory, settings and state stay." if there else "It is not installed.")
-        own = self._file.path.with_name(f"{UNIT}.d")
-        if own.is_dir():
-            told.append(f"Your own changes in {own} stay as well.")
-        return tuple(told)
+        if installed:
+            self._systemctl.run("daemon-reload")
+            self._systemctl.run("reset-failed", SYSTEMD_UNIT)
+        messages.insert(
+            0, "The service is removed; memory, settings and state stay." if installed else "It is not installed."
+        )
+        drop_in_directory = self._file.path.with_name(f"{SYSTEMD_UNIT}.d")
+        if drop_in_directory.is_dir():
+            messages.append(f"Your own changes in {drop_in_directory} stay as well.")
+        return tuple(messages)
 
     def start(self) -> tuple[str, ...]:
-        """See `Service.start`."""
+        """See `InstalledService.start`."""
         self._check_installed()
-        if self._probe().answers:
+        if self._probe().is_answering:
             self._check_no_other_daemon()
             return ("The service runs already.",)
-        self._start("start")
+        self._run_and_wait("start")
         return ("The service runs.",)
 
     def stop(self) -> tuple[str, ...]:
-        """See `Service.stop`."""
+        """See `InstalledService.stop`."""
         self._check_installed()
-        self._do("stop", UNIT)
-        left = wait_for(lambda found: found.state is State.STOPPED, self._probe, self._clock)
-        if left.state is not State.STOPPED:
-            return (f"The service is stopped, but a daemon that does not belong to it goes on: {left.text}",)
+        self._run_checked("stop", SYSTEMD_UNIT)
+        liveness = wait_for_liveness(lambda found: found.state is DaemonState.STOPPED, self._probe, self._clock)
+        if liveness.state is not DaemonState.STOPPED:
+            return (f"The service is stopped, but a daemon that does not belong to it goes on: {liveness.text}",)
         return ("The service is stopped. It starts again with the next login, unless it is uninstalled.",)
 
     def restart(self) -> tuple[str, ...]:
-        """See `Service.restart`."""
+        """See `InstalledService.restart`."""
         self._check_installed()
         self._check_no_other_daemon()
-        self._start("restart")
+        self._run_and_wait("restart")
         return ("The service was restarted and runs.",)
 
     def logs_command(self, *, lines: int, follow: bool) -> tuple[str, ...]:
-        """See `Service.logs_command`."""
+        """See `InstalledService.logs_command`."""
         following = ("--follow",) if follow else ("--no-pager",)
-        return ("journalctl", f"--user-unit={UNIT}", f"--lines={lines}", *following)
+        return ("journalctl", f"--user-unit={SYSTEMD_UNIT}", f"--lines={lines}", *following)
 
-    def _start(self, verb: str) -> None:
-        self._systemctl.ask("reset-failed", UNIT)  # a person asks: earlier failures do not count
-        answer = self._systemctl.ask(verb, UNIT)
-        if not answer.ok:
-            if self._show("ExecMainStatus") == str(int(Exit.CONFIGURATION)):
-                raise ConfigurationError(f"The service refuses its configuration; check it with: echod config. {LOGS}")
-            raise ServiceError(f"The service did not start ({answer.said}). {LOGS}")
-        found = wait_for(lambda seen: seen.answers, self._probe, self._clock)
-        if not found.answers:
-            raise ServiceError(f"systemd started the service, but it does not answer. {found.text} {LOGS}")
+    def _run_and_wait(self, verb: str) -> None:
+        self._systemctl.run("reset-failed", SYSTEMD_UNIT)  # a person asks: earlier failures do not count
+        result = self._systemctl.run(verb, SYSTEMD_UNIT)
+        if not result.succeeded:
+            if self._read_property("ExecMainStatus") == str(int(ExitCode.CONFIGURATION)):
+                raise ConfigurationError(
+                    f"The service refuses its configuration; check it with: echod config. {LOGS_HINT}"
+                )
+            raise ServiceError(f"The service did not start ({result.error_line}). {LOGS_HINT}")
+        liveness = wait_for_liveness(lambda liveness: liveness.is_answering, self._probe, self._clock)
+        if not liveness.is_answering:
+            raise ServiceError(f"systemd started the service, but it does not answer. {liveness.text} {LOGS_HINT}")
 
     def _check_manager(self) -> None:
-        answer = self._systemctl.ask("show", "--property=Version")
-        if not answer.ok:
+        result = self._systemctl.run("show", "--property=Version")
+        if not result.succeeded:
             raise ServiceError(
-                f"No systemd user manager answers here ({answer.said}). Log in to a session of your own (not through "
+                f"No systemd user manager answers here ({result.error_line}). Log in to a "
+                f"session of your own (not through "
                 "su or sudo) and try again, or let another supervisor run: echod run"
             )
 
     def _check_loaded(self) -> None:
-        if (state := self._show("LoadState")) != "loaded":
+        if (state := self._read_property("LoadState")) != "loaded":
             raise ServiceError(
                 f"systemd does not find the unit that was written to {self._file.path} (it says: {state}). Its "
                 "XDG_CONFIG_HOME may differ from yours; unset that for the installation."
@@ -190,28 +205,28 @@ class SystemdService:
         self._check_manager()
 
     def _check_no_other_daemon(self) -> None:
-        found = self._probe()
-        if found.heartbeat is None or str(found.heartbeat.pid) == self._show("MainPID"):
+        liveness = self._probe()
+        if liveness.heartbeat is None or str(liveness.heartbeat.pid) == self._read_property("MainPID"):
             return
         raise ServiceError(
-            f"A daemon that does not belong to the service runs as process {found.heartbeat.pid}; end it first: "
-            f"kill {found.heartbeat.pid}"
+            f"A daemon that does not belong to the service runs as process {liveness.heartbeat.pid}; end it first: "
+            f"kill {liveness.heartbeat.pid}"
         )
 
-    def _about_lingering(self) -> tuple[str, ...]:
-        answer = self._loginctl.ask("show-user", self._user, "--property=Linger", "--value")
-        if answer.ok and answer.out.strip() == "yes":
+    def _linger_hint(self) -> tuple[str, ...]:
+        result = self._loginctl.run("show-user", self._user, "--property=Linger", "--value")
+        if result.succeeded and result.out.strip() == "yes":
             return ()
-        how = f"loginctl enable-linger {self._user}"
-        return (f"It runs while you are logged in. If it should also run without a login: {how}",)
+        command = f"loginctl enable-linger {self._user}"
+        return (f"It runs while you are logged in. If it should also run without a login: {command}",)
 
-    def _show(self, name: str) -> str:
-        answer = self._systemctl.ask("show", UNIT, f"--property={name}", "--value")
-        if not answer.ok:
-            raise ServiceError(f"No systemd user manager answers here ({answer.said}).")
-        return answer.out.strip()
+    def _read_property(self, name: str) -> str:
+        result = self._systemctl.run("show", SYSTEMD_UNIT, f"--property={name}", "--value")
+        if not result.succeeded:
+            raise ServiceError(f"No systemd user manager answers here ({result.error_line}).")
+        return result.out.strip()
 
-    def _do(self, *arguments: str) -> None:
-        answer = self._systemctl.ask(*arguments)
-        if not answer.ok:
-            raise ServiceError(f"systemctl --user {' '.join(arguments)} failed: {answer.said}")
+    def _run_checked(self, *arguments: str) -> None:
+        result = self._systemctl.run(*arguments)
+        if not result.succeeded:
+            raise ServiceError(f"systemctl --user {' '.join(arguments)} failed: {result.error_line}")

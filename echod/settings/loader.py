@@ -22,12 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
-from echod.errors import ConfigurationError, reason_of
-from echod.memory.policy_model import Policy
-from echod.projects.registry import fault_of
+from echod.errors import ConfigurationError, os_reason
+from echod.memory.policy_model import PolicySettings
+from echod.projects.registry import glob_error
 from echod.settings.values import (
+    ENV_PREFIX,
     PATH_VARIABLES,
-    PREFIX,
     GateSettings,
     HookSettings,
     LogLevel,
@@ -47,12 +47,12 @@ class SettingsFile(NamedTuple):
     text: str
     values: Mapping[str, Any]
 
-    def place_of(self, keys: Sequence[str]) -> str:
+    def location_of(self, keys: Sequence[str]) -> str:
         """`file:line` of what sets `keys`."""
         return f"{self.path}:{line_of(keys, self.text)}"
 
 
-def read(path: Path, *, must_exist: bool) -> SettingsFile:
+def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:
     """The file at `path`.
 
     Args:
@@ -62,30 +62,30 @@ def read(path: Path, *, must_exist: bool) -> SettingsFile:
     Raises:
         ConfigurationError: it cannot be read, or is not TOML; with the line where that is known.
     """
-    text = _text(path, must_exist=must_exist)
+    text = _read_text(path, must_exist=must_exist)
     try:
         return SettingsFile(path, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(_not_toml(path, text, str(error))) from error
+        raise ConfigurationError(_toml_error(path, text, str(error))) from error
 
 
 def line_of(keys: Sequence[str], text: str) -> int:
     """The 1-based line that sets `keys`; TOML parsers do not tell."""
-    wanted = tuple(keys)
+    key_path = tuple(keys)
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[([^\[\]]+)\]", line):
             table = tuple(part.strip().strip("\"'") for part in header[1].split("."))
-            if table == wanted[: len(table)] and len(table) >= len(wanted):
+            if table == key_path[: len(table)] and len(table) >= len(key_path):
                 return number
         elif (assignment := re.match(r"\s*([\w.\"'-]+)\s*=", line)) is not None:
             path = table + tuple(part.strip("\"'") for part in assignment[1].split("."))
-            if path == wanted[: len(path)]:
+            if path == key_path[: len(path)]:
                 return number
     return 1
 
 
-def _text(path: Path, *, must_exist: bool) -> str:
+def _read_text(path: Path, *, must_exist: bool) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -95,21 +95,21 @@ def _text(path: Path, *, must_exist: bool) -> str:
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise ConfigurationError(f"{path} cannot be read: it is not UTF-8; save it as that.") from error
-        raise ConfigurationError(f"{path} cannot be read: {reason_of(error)}; check its permissions.") from error
+        raise ConfigurationError(f"{path} cannot be read: {os_reason(error)}; check its permissions.") from error
 
 
-def _not_toml(path: Path, text: str, said: str) -> str:
-    position = _POSITION.search(said)
+def _toml_error(path: Path, text: str, parser_message: str) -> str:
+    position = _POSITION.search(parser_message)
     line = int(position[1]) if position and position[1] else len(text.rstrip().splitlines())
-    what = _POSITION.sub("", said)
-    hint = ' Words stand in quotes, like mode = "report".' if what == "Invalid value" else ""
-    return f"{path}:{line}: this is not TOML: {what[:1].lower()}{what[1:]}.{hint}"
+    message = _POSITION.sub("", parser_message)
+    hint = ' Words stand in quotes, like mode = "report".' if message == "Invalid value" else ""
+    return f"{path}:{line}: this is not TOML: {message[:1].lower()}{message[1:]}.{hint}"
 
 
 _DEFAULTS = Settings()
 _TABLES = frozenset({"gate", "observe", "hooks", "packs", "policy"})
-_ROUNDING = 1e-9
-_NEAR = 0.8
+_SUM_TOLERANCE = 1e-9
+_SIMILARITY_CUTOFF = 0.8
 """How alike names must be to take one for the other misspelt: a letter or two of a usual name."""
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -153,7 +153,7 @@ class HookModel(BaseModel):
     )
 
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Days = Annotated[int, Field(ge=1, le=3_650)]
 
 
@@ -162,28 +162,28 @@ class PolicyModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    importance_weight: Share = Field(
+    importance_weight: Fraction = Field(
         default=_DEFAULTS.policy.importance_weight,
         description="Weight of the layer in an entry's score; this and the next two add up to 1.",
     )
-    relevance_weight: Share = Field(
+    relevance_weight: Fraction = Field(
         default=_DEFAULTS.policy.relevance_weight,
         description="Weight of the share of recent workflows that referenced the entry.",
     )
-    recency_weight: Share = Field(
+    recency_weight: Fraction = Field(
         default=_DEFAULTS.policy.recency_weight, description="Weight of how lately the entry was verified."
     )
-    importance_etched: Share = Field(
+    importance_etched: Fraction = Field(
         default=_DEFAULTS.policy.importance_etched, description="How much an etched entry counts, 0 to 1."
     )
-    importance_notes: Share = Field(default=_DEFAULTS.policy.importance_notes, description="How much a note counts.")
-    importance_inscribed: Share = Field(
+    importance_notes: Fraction = Field(default=_DEFAULTS.policy.importance_notes, description="How much a note counts.")
+    importance_inscribed: Fraction = Field(
         default=_DEFAULTS.policy.importance_inscribed, description="How much an inscribed entry counts."
     )
-    importance_observations: Share = Field(
+    importance_observations: Fraction = Field(
         default=_DEFAULTS.policy.importance_observations, description="How much an observation counts."
     )
-    importance_traced: Share = Field(
+    importance_traced: Fraction = Field(
         default=_DEFAULTS.policy.importance_traced, description="How much a traced entry counts."
     )
     relevance_days: Days = Field(
@@ -200,20 +200,22 @@ class PolicyModel(BaseModel):
     traced_days: Days = Field(
         default=_DEFAULTS.policy.traced_days, description="Days without a reference after which a traced entry is old."
     )
-    inscribed_score: Share = Field(
+    inscribed_score: Fraction = Field(
         default=_DEFAULTS.policy.inscribed_score,
         description="An old inscribed entry expires with a score below this, if its file is too long.",
     )
-    traced_score: Share = Field(default=_DEFAULTS.policy.traced_score, description="The same for an old traced entry.")
-    noise_share: Share = Field(
+    traced_score: Fraction = Field(
+        default=_DEFAULTS.policy.traced_score, description="The same for an old traced entry."
+    )
+    noise_share: Fraction = Field(
         default=_DEFAULTS.policy.noise_share,
         description="Share of the line limit that observations and traced entries may take together.",
     )
-    traced_keep_share: Share = Field(
+    traced_keep_share: Fraction = Field(
         default=_DEFAULTS.policy.traced_keep_share,
         description="Of the traced entries in a file that is too long, the best share stays.",
     )
-    traced_compress_share: Share = Field(
+    traced_compress_share: Fraction = Field(
         default=_DEFAULTS.policy.traced_compress_share,
         description="The next share goes into knowledge.md; the rest is archived.",
     )
@@ -223,7 +225,7 @@ class PolicyModel(BaseModel):
         le=1_000,
         description="Inscribed entries with more lines may be condensed.",
     )
-    daily_inscribed_share: Share = Field(
+    daily_inscribed_share: Fraction = Field(
         default=_DEFAULTS.policy.daily_inscribed_share,
         description="Share of a file's inscribed entries that may be archived for room in one day.",
     )
@@ -238,10 +240,10 @@ class PolicyModel(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _ROUNDING:
+    def _check_sums(self) -> Self:
+        if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _SUM_TOLERANCE:
             raise ValueError("importance_weight, relevance_weight and recency_weight must add up to 1")
-        if self.traced_keep_share + self.traced_compress_share > 1 + _ROUNDING:
+        if self.traced_keep_share + self.traced_compress_share > 1 + _SUM_TOLERANCE:
             raise ValueError("traced_keep_share and traced_compress_share must not be more than 1 together")
         return self
 
@@ -262,18 +264,18 @@ class PackModel(BaseModel):
 
     @field_validator("registries")
     @classmethod
-    def _check_registries(cls, places: tuple[str, ...]) -> tuple[str, ...]:
-        faults = [fault for place in places if (fault := fault_of(place)) is not None]
-        if faults:
-            raise ValueError("; ".join(faults))
-        return places
+    def _check_registries(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        errors = [fault for place in paths if (fault := glob_error(place)) is not None]
+        if errors:
+            raise ValueError("; ".join(errors))
+        return paths
 
 
 class SettingsModel(BaseSettings):
     """Every setting with its default, meaning and bounds; `config.example.toml` shows the same."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
+        env_prefix=ENV_PREFIX,
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
@@ -333,25 +335,25 @@ class SettingsModel(BaseSettings):
     @field_validator("projects")
     @classmethod
     def _check_projects(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        faults = [fault for pattern in patterns if (fault := fault_of(pattern)) is not None]
-        if faults:
-            raise ValueError("; ".join(faults))
+        errors = [fault for pattern in patterns if (fault := glob_error(pattern)) is not None]
+        if errors:
+            raise ValueError("; ".join(errors))
         return patterns
 
-    def values(self) -> Settings:
+    def to_settings(self) -> Settings:
         """What was checked, as the plain values that everything works with."""
-        own = {name: getattr(self, name) for name in type(self).model_fields.keys() - _TABLES}
+        own_values = {name: getattr(self, name) for name in type(self).model_fields.keys() - _TABLES}
         return Settings(
             gate=GateSettings(**dict(self.gate)),
             observe=ObserveSettings(**dict(self.observe)),
             hooks=HookSettings(**dict(self.hooks)),
             packs=PackSettings(**dict(self.packs)),
-            policy=Policy(
+            policy=PolicySettings(
                 memory_line_limit=self.memory_line_limit,
                 knowledge_line_limit=self.knowledge_line_limit,
                 **dict(self.policy),
             ),
-            **own,
+            **own_values,
         )
 
     @classmethod
@@ -368,7 +370,7 @@ class SettingsModel(BaseSettings):
         return (init_settings,)
 
 
-class _Variables(EnvSettingsSource):
+class _EnvironmentSource(EnvSettingsSource):
     """pydantic's reading of variables, from a mapping that was passed in; those that name no setting set nothing."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -380,7 +382,7 @@ class _Variables(EnvSettingsSource):
         return {name.lower(): value for name, value in self._environ.items() if name in known}
 
 
-def load(file: Path, environ: Mapping[str, str]) -> Settings:
+def load_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     """Settings from `file` (defaults where it does not exist) and the process environment.
 
     A file that was named by `ECHOD_CONFIG` must exist.
@@ -388,21 +390,21 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: something is wrong; the sentence names every key, with file and line.
     """
-    return _checked(_read(file, environ), _variables(environ), environ).values()
+    return _validate(_read_file(file, environ), _read_variables(environ), environ).to_settings()
 
 
-def _read(file: Path, environ: Mapping[str, str]) -> SettingsFile:
-    return read(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
+def _read_file(file: Path, environ: Mapping[str, str]) -> SettingsFile:
+    return read_settings_file(file, must_exist=bool(environ.get("ECHOD_CONFIG")))
 
 
-def _checked(read: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> SettingsModel:
+def _validate(file: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> SettingsModel:
     try:
-        return SettingsModel(**_merged(read.values, variables))
+        return SettingsModel(**_merge(file.values, variables))
     except ValidationError as error:
-        raise ConfigurationError("\n".join(_explain(dict(e), read, environ) for e in error.errors())) from error
+        raise ConfigurationError("\n".join(_error_message(dict(e), file, environ) for e in error.errors())) from error
 
 
-class Source(StrEnum):
+class SettingSourceKind(StrEnum):
     """Where the value of a setting comes from."""
 
     DEFAULT = "default"
@@ -410,45 +412,47 @@ class Source(StrEnum):
     VARIABLE = "variable"
 
 
-class Origin(NamedTuple):
+class SettingSource(NamedTuple):
     """A setting as it is in force, and why.
 
     Attributes:
         key: its name, with its table: `gate.sessions`.
         value: as JSON has it.
         default: what it would be if nobody said anything.
-        source: who said it.
-        place: `file:line`, or the variable's name; None for a default.
+        kind: who said it.
+        location: `file:line`, or the variable's name; None for a default.
     """
 
     key: str
     value: Any
     default: Any
-    source: Source
-    place: str | None
+    kind: SettingSourceKind
+    location: str | None
 
 
-def origins(file: Path, environ: Mapping[str, str]) -> tuple[Origin, ...]:
+def setting_sources(file: Path, environ: Mapping[str, str]) -> tuple[SettingSource, ...]:
     """Every setting with its value and where that comes from, in the order of `config.example.toml`.
 
     Raises:
         ConfigurationError: as `load` does.
     """
-    read, variables = _read(file, environ), _variables(environ)
-    settings = _checked(read, variables, environ).model_dump(mode="json")
+    settings_file, variables = _read_file(file, environ), _read_variables(environ)
+    settings = _validate(settings_file, variables, environ).model_dump(mode="json")
     defaults = SettingsModel().model_dump(mode="json")
-    found = []
-    for keys in _every_setting():
-        source, place = Source.DEFAULT, None
-        if _holds(variables, keys):
-            source, place = Source.VARIABLE, _variable_of(keys, environ)
-        elif _holds(read.values, keys):
-            source, place = Source.FILE, read.place_of(keys)
-        found.append(Origin(".".join(keys), _at(settings, keys), _at(defaults, keys), source, place))
-    return tuple(found)
+    sources = []
+    for keys in _setting_paths():
+        kind, location = SettingSourceKind.DEFAULT, None
+        if _contains(variables, keys):
+            kind, location = SettingSourceKind.VARIABLE, _variable_for(keys, environ)
+        elif _contains(settings_file.values, keys):
+            kind, location = SettingSourceKind.FILE, settings_file.location_of(keys)
+        sources.append(
+            SettingSource(".".join(keys), _value_at(settings, keys), _value_at(defaults, keys), kind, location)
+        )
+    return tuple(sources)
 
 
-def _holds(values: Any, keys: tuple[str, ...]) -> bool:
+def _contains(values: Any, keys: tuple[str, ...]) -> bool:
     for key in keys:
         if not isinstance(values, Mapping) or key not in values:
             return False
@@ -456,44 +460,44 @@ def _holds(values: Any, keys: tuple[str, ...]) -> bool:
     return True
 
 
-def _at(values: Any, keys: tuple[str, ...]) -> Any:
+def _value_at(values: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
         values = values[key]
     return values
 
 
-def _variables(environ: Mapping[str, str]) -> Mapping[str, Any]:
+def _read_variables(environ: Mapping[str, str]) -> Mapping[str, Any]:
     """What the variables set, nested as the settings are."""
     try:
-        return _Variables(environ)()
+        return _EnvironmentSource(environ)()
     except SettingsError as error:
-        field = re.search(r'field "(\w+)"', str(error))
-        name = PREFIX + field[1].upper() if field else f"One of the {PREFIX}* variables"
+        match = re.search(r'field "(\w+)"', str(error))
+        name = ENV_PREFIX + match[1].upper() if match else f"One of the {ENV_PREFIX}* variables"
         raise ConfigurationError(f"{name} is not JSON; a list is written like '[\"~/src/*\"]'.") from error
 
 
-def _merged(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
     """Variables over the file; a nested variable changes only its own key."""
     merged = dict(file)
     for name, value in variables.items():
-        below = merged.get(name)
-        merged[name] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
+        table = merged.get(name)
+        merged[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, dict) else value
     return merged
 
 
-def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warnings, a sentence each, for `ECHOD_*` variables that set nothing."""
     known = _known_variables() | PATH_VARIABLES
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-    return tuple(f"{name} is not a setting of echod{_meant_variable(name) or '.'}" for name in unknown)
+    unknown = sorted(name for name in environ if name.startswith(ENV_PREFIX) and name not in known)
+    return tuple(f"{name} is not a setting of echod{_variable_suggestion(name) or '.'}" for name in unknown)
 
 
 def _known_variables() -> frozenset[str]:
     """One for each setting, and one for each table as JSON."""
-    return frozenset(PREFIX + "__".join(keys[:depth]).upper() for keys in _every_setting() for depth in (1, 2))
+    return frozenset(ENV_PREFIX + "__".join(keys[:depth]).upper() for keys in _setting_paths() for depth in (1, 2))
 
 
-def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
+def insecure_file_warnings(file: Path, uid: int) -> tuple[str, ...]:
     """Warnings, a sentence each, for a settings file that others can change or swap: it decides what echod does.
 
     Args:
@@ -502,39 +506,39 @@ def untrusted_file(file: Path, uid: int) -> tuple[str, ...]:
     """
     try:
         status = file.stat()
-        place = file.parent.stat()
+        directory_status = file.parent.stat()
     except OSError:
         return ()
-    found = []
+    messages = []
     if status.st_uid not in (uid, 0):
-        found.append(f"{file} belongs to another user, who decides with it what echod does here; chown it.")
+        messages.append(f"{file} belongs to another user, who decides with it what echod does here; chown it.")
     if status.st_mode & stat.S_IWOTH:
-        found.append(f"{file} can be changed by everybody on this machine; say: chmod o-w {file}")
-    if place.st_uid not in (uid, 0):
-        found.append(f"{file.parent} belongs to another user, who can put another {file.name} there; chown it.")
+        messages.append(f"{file} can be changed by everybody on this machine; say: chmod o-w {file}")
+    if directory_status.st_uid not in (uid, 0):
+        messages.append(f"{file.parent} belongs to another user, who can put another {file.name} there; chown it.")
     # In a directory like /tmp nobody but its owner can rename a file.
-    if place.st_mode & stat.S_IWOTH and not place.st_mode & stat.S_ISVTX:
-        found.append(f"{file} can be replaced by everybody on this machine; say: chmod o-w {file.parent}")
-    return tuple(found)
+    if directory_status.st_mode & stat.S_IWOTH and not directory_status.st_mode & stat.S_ISVTX:
+        messages.append(f"{file} can be replaced by everybody on this machine; say: chmod o-w {file.parent}")
+    return tuple(messages)
 
 
-def _explain(error: Mapping[str, Any], file: SettingsFile, environ: Mapping[str, str]) -> str:
+def _error_message(error: Mapping[str, Any], file: SettingsFile, environ: Mapping[str, str]) -> str:
     keys = tuple(str(part) for part in error["loc"])
     dotted = ".".join(keys)
-    where = _variable_of(keys, environ) or file.place_of(keys)
+    location = _variable_for(keys, environ) or file.location_of(keys)
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no setting {dotted}{_meant(keys) or '.'}"
+        return f"{location}: there is no setting {dotted}{_suggestion(keys) or '.'}"
     message = str(error["msg"]).replace("valid tuple", "list").removeprefix("Value error, ")
-    return f"{where}: {dotted}: {message[:1].lower()}{message[1:]}."
+    return f"{location}: {dotted}: {message[:1].lower()}{message[1:]}."
 
 
-def _variable_of(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+def _variable_for(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
     """The variable that says something about `keys`: one of its own, or one for its whole table."""
-    names = (PREFIX + "__".join(keys[:2]).upper(), PREFIX + keys[0].upper())
+    names = (ENV_PREFIX + "__".join(keys[:2]).upper(), ENV_PREFIX + keys[0].upper())
     return next((name for name in names if name in environ), None)
 
 
-def _every_setting() -> Iterator[tuple[str, ...]]:
+def _setting_paths() -> Iterator[tuple[str, ...]]:
     """The path of each setting, in the order in which they are declared."""
     for name, field in SettingsModel.model_fields.items():
         model = field.annotation
@@ -544,27 +548,27 @@ def _every_setting() -> Iterator[tuple[str, ...]]:
             yield (name,)
 
 
-def _meant(keys: tuple[str, ...]) -> str:
+def _suggestion(keys: tuple[str, ...]) -> str:
     """What a key that does not exist was probably meant to be; "" where nothing is near."""
     setting = _nearest_setting(keys)
     if setting is not None:
         # What stands below a [table] belongs to it, so a key of no table has to stand above all of them.
-        above = ", above the first [table]" if len(setting) == 1 and len(keys) > 1 else ""
-        return f"; did you mean {'.'.join(setting)}{above}?"
-    table = _nearest(keys[0], _TABLES - {keys[0]}) if len(keys) == 1 else None
+        position = ", above the first [table]" if len(setting) == 1 and len(keys) > 1 else ""
+        return f"; did you mean {'.'.join(setting)}{position}?"
+    table = _nearest_name(keys[0], _TABLES - {keys[0]}) if len(keys) == 1 else None
     return f"; did you mean [{table}]?" if table else ""
 
 
-def _meant_variable(name: str) -> str:
+def _variable_suggestion(name: str) -> str:
     """The same for a variable."""
-    keys = tuple(name.removeprefix(PREFIX).lower().split("__"))
+    keys = tuple(name.removeprefix(ENV_PREFIX).lower().split("__"))
     setting = _nearest_setting(keys)
     if setting is not None:
-        return f"; did you mean {PREFIX}{'__'.join(setting).upper()}?"
+        return f"; did you mean {ENV_PREFIX}{'__'.join(setting).upper()}?"
     if len(keys) > 1:
         return ""
-    known = {other.removeprefix(PREFIX).lower(): other for other in _known_variables() | PATH_VARIABLES}
-    near = _nearest(keys[0], known)
+    known = {other.removeprefix(ENV_PREFIX).lower(): other for other in _known_variables() | PATH_VARIABLES}
+    near = _nearest_name(keys[0], known)
     return f"; did you mean {known[near]}?" if near else ""
 
 
@@ -573,16 +577,16 @@ def _nearest_setting(keys: tuple[str, ...]) -> tuple[str, ...] | None:
 
     Names alone are compared: that two stand in one table makes them no more alike.
     """
-    every = [setting for setting in _every_setting() if setting != keys]
-    own = {setting[-1]: setting for setting in every if setting[:-1] == keys[:-1]}
-    others = {setting[-1]: setting for setting in every if setting[:-1] != keys[:-1]}
-    if keys[-1] in others:
-        return others[keys[-1]]
-    for names in (own, others):
-        if (near := _nearest(keys[-1], names)) is not None:
+    candidates = [setting for setting in _setting_paths() if setting != keys]
+    same_table = {setting[-1]: setting for setting in candidates if setting[:-1] == keys[:-1]}
+    other_tables = {setting[-1]: setting for setting in candidates if setting[:-1] != keys[:-1]}
+    if keys[-1] in other_tables:
+        return other_tables[keys[-1]]
+    for names in (same_table, other_tables):
+        if (near := _nearest_name(keys[-1], names)) is not None:
             return names[near]
     return None
 
 
-def _nearest(word: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=_NEAR)), None)
+def _nearest_name(word: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=_SIMILARITY_CUTOFF)), None)

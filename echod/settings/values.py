@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from echod.memory.policy_model import DEFAULT_POLICY, Policy
+from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings
 
 Mode = Literal["maintain", "report"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-PREFIX = "ECHOD_"
+ENV_PREFIX = "ECHOD_"
 PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
 """They decide where the settings file is, and belong to `echod.paths`."""
 
-TEAMS = ("rune-*", "arc-*", "session-*")
+DEFAULT_TEAMS = ("rune-*", "arc-*", "session-*")
 """Teams of the workflow plugins, and those that Claude Code names after their session."""
 
 
@@ -33,7 +33,7 @@ class GateSettings(NamedTuple):
 class ObserveSettings(NamedTuple):
     """Which completed tasks become observations."""
 
-    teams: tuple[str, ...] = TEAMS
+    teams: tuple[str, ...] = DEFAULT_TEAMS
 
 
 class HookSettings(NamedTuple):
@@ -51,7 +51,7 @@ class PackSettings(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Every setting. The line limits in `policy` are those beside it; `policy_numbers` gives a project its own."""
+    """Every setting. The line limits in `policy` are those beside it; `policy_settings` gives a project its own."""
 
     projects: tuple[str, ...] = ()
     mode: Mode = "maintain"
@@ -67,16 +67,16 @@ class Settings(NamedTuple):
     observe: ObserveSettings = ObserveSettings()
     hooks: HookSettings = HookSettings()
     packs: PackSettings = PackSettings()
-    policy: Policy = DEFAULT_POLICY
+    policy: PolicySettings = DEFAULT_POLICY
 
-    def policy_numbers(self, memory_line_limit: int) -> Policy:
+    def policy_settings(self, memory_line_limit: int) -> PolicySettings:
         """Every number that the policies go by, for a project whose memory files may have so many lines."""
         return replace(self.policy, memory_line_limit=memory_line_limit, knowledge_line_limit=self.knowledge_line_limit)
 
 
-def nothing_is_set(file: Path, environ: Mapping[str, str]) -> bool:
+def all_defaults(file: Path, environ: Mapping[str, str]) -> bool:
     """Whether neither a settings file nor a variable says anything, so that `Settings()` is in force."""
-    if environ.get("ECHOD_CONFIG") or any(name.startswith(PREFIX) for name in environ.keys() - PATH_VARIABLES):
+    if environ.get("ECHOD_CONFIG") or any(name.startswith(ENV_PREFIX) for name in environ.keys() - PATH_VARIABLES):
         return False
     try:
         file.lstat()

@@ -18,70 +18,72 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from echod.errors import StateError, reason_of
-from echod.paths import PRIVATE_DIR, PRIVATE_FILE
+from echod.errors import StateError, os_reason
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.state import errors
-from echod.state.schema import MIGRATIONS, VERSION
+from echod.state.schema import MIGRATIONS, SCHEMA_VERSION
 
-BUSY_SECONDS: Final = 5.0
+BUSY_TIMEOUT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.02
-_NEEDS_SQLITE: Final = (3, 37)  # STRICT tables
-_LOG_BYTES_KEPT: Final = 1 << 20
+_MIN_SQLITE_VERSION: Final = (3, 37)  # STRICT tables
+_WAL_SIZE_LIMIT_BYTES: Final = 1 << 20
 # Two bytes of a database's header say that it has a write-ahead log (2). There is none in memory (1).
-_WRITE_VERSION: Final = 18
-_READ_VERSION: Final = 19
-_ROLLBACK_JOURNAL: Final = 1
+_WRITE_VERSION_OFFSET: Final = 18
+_READ_VERSION_OFFSET: Final = 19
+_ROLLBACK_JOURNAL_VERSION: Final = 1
 
 
 def connect(uri: str) -> sqlite3.Connection:
     """A connection that waits for others, survives a power cut, and is used by one thread at a time."""
     # The time-out comes first: every later statement, the pragmas included, may meet a lock.
-    link = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    link.row_factory = sqlite3.Row
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
     # In the write-ahead log, NORMAL may lose the last commits in a power cut; an acknowledged job must stay.
-    link.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA synchronous = FULL")
     # On macOS an ordinary fsync leaves the data in the drive's cache. Elsewhere these two do nothing.
-    link.execute("PRAGMA fullfsync = ON")
-    link.execute("PRAGMA checkpoint_fullfsync = ON")
-    link.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
-    return link
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_SIZE_LIMIT_BYTES}")
+    return connection
 
 
-def prepare(link: sqlite3.Connection, path: Path) -> None:
+def initialize_file(connection: sqlite3.Connection, path: Path) -> None:
     """Make a new file private and give it its journal mode; for one that exists nothing changes."""
-    if sqlite3.sqlite_version_info < _NEEDS_SQLITE:
+    if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
         raise StateError(f"echod needs SQLite 3.37 or newer; this Python has {sqlite3.sqlite_version}.")
-    fresh = version(link) == 0  # the first statement creates the file; log and index inherit its mode
-    if path.stat().st_mode & 0o777 != PRIVATE_FILE:
-        path.chmod(PRIVATE_FILE)
-    if fresh:
+    is_new = schema_version(connection) == 0  # the first statement creates the file; log and index inherit its mode
+    if path.stat().st_mode & 0o777 != PRIVATE_FILE_MODE:
+        path.chmod(PRIVATE_FILE_MODE)
+    if is_new:
         # Only possible before the first table; afterwards the same words would write to the file at every start.
-        link.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    _use_log(link)
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    _enable_wal(connection)
 
 
-def migrate(link: sqlite3.Connection, path: Path) -> None:
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Apply the migrations that are missing, each in one transaction, whoever else does the same now.
 
     Raises:
         DatabaseNewerError: more were applied than this version knows.
     """
-    while (applied := version(link)) < VERSION:
-        link.execute("BEGIN IMMEDIATE")
+    while (applied := schema_version(connection)) < SCHEMA_VERSION:
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            if version(link) == applied:
+            if schema_version(connection) == applied:
                 for statement in MIGRATIONS[applied]:
-                    link.execute(statement)
-                link.execute(f"PRAGMA user_version = {applied + 1}")
-            link.execute("COMMIT")
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {applied + 1}")
+            connection.execute("COMMIT")
         except BaseException:
-            rollback(link)
+            rollback(connection)
             raise
-    if applied > VERSION:
-        raise errors.newer(path, applied, VERSION)
+    if applied > SCHEMA_VERSION:
+        raise errors.newer_error(path, applied, SCHEMA_VERSION)
 
 
-def brought_up_to_date(link: sqlite3.Connection, path: Path, uri: str) -> sqlite3.Connection:
+def migrated_copy(connection: sqlite3.Connection, path: Path, uri: str) -> sqlite3.Connection:
     """A copy in memory, at `uri`, of an older database, with the migrations applied that are missing.
 
     For readers, who may not change the file: they find what stands in it as if it had been brought up to date. The
@@ -89,8 +91,8 @@ def brought_up_to_date(link: sqlite3.Connection, path: Path, uri: str) -> sqlite
     """
     copy = connect(uri)
     try:
-        pages = bytearray(link.serialize())
-        pages[_READ_VERSION] = pages[_WRITE_VERSION] = _ROLLBACK_JOURNAL
+        pages = bytearray(connection.serialize())
+        pages[_READ_VERSION_OFFSET] = pages[_WRITE_VERSION_OFFSET] = _ROLLBACK_JOURNAL_VERSION
         with contextlib.closing(sqlite3.connect(":memory:")) as plain:
             plain.deserialize(bytes(pages))
             plain.backup(copy)
@@ -101,23 +103,23 @@ def brought_up_to_date(link: sqlite3.Connection, path: Path, uri: str) -> sqlite
     return copy
 
 
-def version(link: sqlite3.Connection) -> int:
+def schema_version(connection: sqlite3.Connection) -> int:
     """How many migrations were applied; 0 for a file without content."""
-    return int(link.execute("PRAGMA user_version").fetchone()[0])
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def rollback(link: sqlite3.Connection) -> None:
+def rollback(connection: sqlite3.Connection) -> None:
     """End an open transaction without effect."""
-    if link.in_transaction:
-        link.execute("ROLLBACK")
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
-def _use_log(link: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     # SQLite does not wait here when another process is switching the same new file over.
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
-            mode = link.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
@@ -131,8 +133,8 @@ def _use_log(link: sqlite3.Connection) -> None:
         return
 
 
-_IDLE_CONNECTIONS: Final = 4
-_SNAPSHOT: Final = "immutable=1"
+_MAX_IDLE_CONNECTIONS: Final = 4
+_IMMUTABLE_URI_OPTION: Final = "immutable=1"
 
 
 class Database:
@@ -142,17 +144,17 @@ class Database:
     same write-ahead log, so that a log deleted by someone else can be told from one that SQLite tidied away.
     """
 
-    def __init__(self, path: Path, uri: str, keeper: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, uri: str, keepalive: sqlite3.Connection) -> None:
         """Use `open` or `open_reading`."""
         self.path = path
         self._uri = uri
-        self._keeper = keeper
+        self._keepalive = keepalive
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._moment = threading.local()
+        self._snapshot = threading.local()
         self._closed = False
-        self._files = _identity(path)
-        self._content = _content(path)
+        self._opened_identity = _file_identity(path)
+        self._opened_version = _file_version(path)
 
     @classmethod
     def open(cls, path: Path) -> Database:
@@ -165,19 +167,19 @@ class Database:
             StateError: it cannot be created, opened or written.
         """
         try:
-            path.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             uri = path.absolute().as_uri()
-            with _unless_refused(connect(uri)) as keeper:
-                prepare(keeper, path)
-                migrate(keeper, path)
-                return cls(path, uri, keeper)
+            with _closing_on_error(connect(uri)) as keepalive:
+                initialize_file(keepalive, path)
+                migrate(keepalive, path)
+                return cls(path, uri, keepalive)
         except sqlite3.Error as error:
-            raise errors.translate(error, path) from error
+            raise errors.as_state_error(error, path) from error
         except OSError as error:
-            raise _unreachable(path, error) from error
+            raise _unusable_directory_error(path, error) from error
 
     @classmethod
-    def open_reading(cls, path: Path) -> Database | None:
+    def open_readonly(cls, path: Path) -> Database | None:
         """Open for reading while others may write. None if nothing was ever recorded. Creates no database or log.
 
         What an older echod wrote is read from a copy, as of now, until a newer one has brought the file up to date.
@@ -188,55 +190,55 @@ class Database:
         try:
             if _stat(path) is None:
                 return None
-            uri = f"{path.absolute().as_uri()}?mode=ro&{_how_to_read(path)}"
-            with _unless_refused(connect(uri)) as keeper:
-                found = version(keeper)
+            uri = f"{path.absolute().as_uri()}?mode=ro&{_read_mode(path)}"
+            with _closing_on_error(connect(uri)) as keepalive:
+                found = schema_version(keepalive)
                 if found == 0:
-                    keeper.close()
+                    keepalive.close()
                     return None
-                if found > VERSION:
-                    raise errors.newer(path, found, VERSION)
-                if found < VERSION:
+                if found > SCHEMA_VERSION:
+                    raise errors.newer_error(path, found, SCHEMA_VERSION)
+                if found < SCHEMA_VERSION:
                     memory = f"file:/{os.urandom(16).hex()}?vfs=memdb"
-                    copy = brought_up_to_date(keeper, path, memory)
-                    keeper.close()
+                    copy = migrated_copy(keepalive, path, memory)
+                    keepalive.close()
                     return cls(path, f"{memory}&mode=ro", copy)
-                return cls(path, uri, keeper)
+                return cls(path, uri, keepalive)
         except sqlite3.Error as error:
-            raise errors.translate(error, path) from error
+            raise errors.as_state_error(error, path) from error
         except OSError as error:
-            raise _unreachable(path, error) from error
+            raise _unusable_directory_error(path, error) from error
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def read_transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction that sees one moment and changes nothing.
 
         Raises:
             StateError: the database cannot be read.
         """
-        if (held := getattr(self._moment, "link", None)) is not None:
-            yield held
+        if (shared := getattr(self._snapshot, "connection", None)) is not None:
+            yield shared
             return
-        with self._borrowed() as link:
-            link.execute("BEGIN")
-            yield link
+        with self._borrow() as connection:
+            connection.execute("BEGIN")
+            yield connection
 
     @contextlib.contextmanager
-    def one_moment(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
         """While it lasts, everything that this thread reads is of one moment: for whoever asks for very much at once.
 
         Raises:
             StateError: the database cannot be read.
         """
-        with self.reading() as link:
-            self._moment.link = link
+        with self.read_transaction() as connection:
+            self._snapshot.connection = connection
             try:
                 yield
             finally:
-                self._moment.link = None
+                self._snapshot.connection = None
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def write_transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is wholly on the disk once the block is left, or not at all after an exception.
 
         Raises:
@@ -247,29 +249,29 @@ class Database:
         # Before, lest we disturb the index of a new database in the old one's place; and again before anything is
         # acknowledged.
         self._fail_if_lost()
-        with self._borrowed() as link:
-            link.execute("BEGIN IMMEDIATE")
-            yield link
+        with self._borrow() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
             self._fail_if_lost()
-            link.execute("COMMIT")
+            connection.execute("COMMIT")
 
-    def still_ours(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the files at our path are those that were opened. If not, whoever runs must stop."""
-        return _identity(self.path) == self._files
+        return _file_identity(self.path) == self._opened_identity
 
-    def release_space(self) -> None:
+    def vacuum(self) -> None:
         """Give the pages of deleted rows back to the file system."""
-        with self._borrowed() as link:
+        with self._borrow() as connection:
             # Not `execute`: that frees a single page, since the statement answers a step for each and has no columns.
-            link.executescript("PRAGMA incremental_vacuum")
+            connection.executescript("PRAGMA incremental_vacuum")
 
     def close(self) -> None:
         """Close every idle connection; afterwards nothing works any more. May be called twice."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for link in (*idle, self._keeper):
-            link.close()
+        for connection in (*idle, self._keepalive):
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -280,21 +282,21 @@ class Database:
         self.close()
 
     @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        link: sqlite3.Connection | None = None
+    def _borrow(self) -> Iterator[sqlite3.Connection]:
+        connection: sqlite3.Connection | None = None
         try:
-            link = self._take()
+            connection = self._acquire()
             try:
-                yield link
+                yield connection
             finally:
-                rollback(link)
+                rollback(connection)
         except sqlite3.Error as error:
-            raise self._explained(error) from error
+            raise self._as_state_error(error) from error
         finally:
-            if link is not None:
-                self._give_back(link)
+            if connection is not None:
+                self._release(connection)
 
-    def _take(self) -> sqlite3.Connection:
+    def _acquire(self) -> sqlite3.Connection:
         with self._lock:
             if self._closed:
                 raise StateError(f"The state database {self.path} is closed.")
@@ -302,55 +304,55 @@ class Database:
                 return self._idle.pop()
         return connect(self._uri)
 
-    def _give_back(self, link: sqlite3.Connection) -> None:
+    def _release(self, connection: sqlite3.Connection) -> None:
         with self._lock:
-            if not self._closed and not link.in_transaction and len(self._idle) < _IDLE_CONNECTIONS:
-                self._idle.append(link)
+            if not self._closed and not connection.in_transaction and len(self._idle) < _MAX_IDLE_CONNECTIONS:
+                self._idle.append(connection)
                 return
-        link.close()
+        connection.close()
 
     def _fail_if_lost(self) -> None:
-        if not self.still_ours():
-            raise errors.lost(self.path)
+        if not self.is_current():
+            raise errors.lost_error(self.path)
 
-    def _explained(self, error: sqlite3.Error) -> StateError:
-        if _SNAPSHOT in self._uri:
+    def _as_state_error(self, error: sqlite3.Error) -> StateError:
+        if _IMMUTABLE_URI_OPTION in self._uri:
             # Read without locks: if a writer has come meanwhile, what looked damaged was half-written.
-            changed = _content(self.path) != self._content
-            return errors.busy(self.path) if changed else errors.translate(error, self.path)
+            changed = _file_version(self.path) != self._opened_version
+            return errors.busy_error(self.path) if changed else errors.as_state_error(error, self.path)
         # Whatever a lost database says, the loss is what counts.
-        return errors.translate(error, self.path) if self.still_ours() else errors.lost(self.path)
+        return errors.as_state_error(error, self.path) if self.is_current() else errors.lost_error(self.path)
 
 
-def _how_to_read(path: Path) -> str:
+def _read_mode(path: Path) -> str:
     # While someone has the database open there is a log. Where there is none, a plain reader would create one.
-    if _stat(_beside(path, "-wal")) is None:
-        return _SNAPSHOT
+    if _stat(_sibling(path, "-wal")) is None:
+        return _IMMUTABLE_URI_OPTION
     # Without its index a log can only be read by building one: the one file that may be created here.
-    return "readonly_shm=0" if _stat(_beside(path, "-shm")) is None else "readonly_shm=1"
+    return "readonly_shm=0" if _stat(_sibling(path, "-shm")) is None else "readonly_shm=1"
 
 
 @contextlib.contextmanager
-def _unless_refused(link: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def _closing_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
-        yield link
+        yield connection
     except BaseException:
-        link.close()
+        connection.close()
         raise
 
 
-def _identity(path: Path) -> tuple[tuple[int, int] | None, ...]:
+def _file_identity(path: Path) -> tuple[tuple[int, int] | None, ...]:
     """Which files these are: the database and its log."""
     return tuple(status and (status.st_dev, status.st_ino) for status in _stats(path))
 
 
-def _content(path: Path) -> tuple[tuple[int, int, int] | None, ...]:
+def _file_version(path: Path) -> tuple[tuple[int, int, int] | None, ...]:
     """What differs once someone has written: inode, size and time of both."""
     return tuple(status and (status.st_ino, status.st_size, status.st_mtime_ns) for status in _stats(path))
 
 
 def _stats(path: Path) -> tuple[os.stat_result | None, ...]:
-    return tuple(map(_stat, (path, _beside(path, "-wal"))))
+    return tuple(map(_stat, (path, _sibling(path, "-wal"))))
 
 
 def _stat(path: Path) -> os.stat_result | None:
@@ -360,12 +362,12 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def _unreachable(path: Path, error: OSError) -> StateError:
+def _unusable_directory_error(path: Path, error: OSError) -> StateError:
     return StateError(
-        f"The state directory {path.parent} cannot be used: {reason_of(error)}; mend it or set ECHOD_STATE_DIR to "
+        f"The state directory {path.parent} cannot be used: {os_reason(error)}; mend it or set ECHOD_STATE_DIR to "
         "another one."
     )

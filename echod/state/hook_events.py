@@ -15,26 +15,26 @@ from typing import NamedTuple
 
 from echod.state.database import Database
 
-KEPT_SECONDS = 180 * 86_400.0
+TASK_RETENTION_SECONDS = 180 * 86_400.0
 """How long a task is known. Its key holds the session's id, and no session is resumed after that."""
 
 
-class Known(StrEnum):
+class TaskState(StrEnum):
     """`begun`: a process ended while it wrote the entry. `recorded`: the entry is in the memory file."""
 
-    BEGUN = "begun"
+    STARTED = "started"
     RECORDED = "recorded"
 
 
-class Seen(NamedTuple):
+class TaskRecord(NamedTuple):
     """A task that was met before: how far it came, and the name of the spooled event that it came from."""
 
-    known: Known
-    event: str
+    state: TaskState
+    event_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EventCount:
     """How often an event had an outcome, and when it last had (Unix seconds)."""
 
     event: str
@@ -43,57 +43,59 @@ class Heard:
     last_at: float
 
 
-class ObservedLog:
+class HookEventLog:
     """The tasks and the counts; may be used by several threads and processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def seen(self, keys: Iterable[str]) -> Mapping[str, Seen]:
+    def find_tasks(self, keys: Iterable[str]) -> Mapping[str, TaskRecord]:
         """Those of the tasks that were met before."""
-        with self._database.reading() as link:
-            rows = link.execute(
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
                 "SELECT key, event, recorded_at FROM observed WHERE key IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(keys)),),
             ).fetchall()
         return {
-            row["key"]: Seen(Known.BEGUN if row["recorded_at"] is None else Known.RECORDED, row["event"])
+            row["key"]: TaskRecord(
+                TaskState.STARTED if row["recorded_at"] is None else TaskState.RECORDED, row["event"]
+            )
             for row in rows
         }
 
-    def begin(self, events: Mapping[str, str], now: float) -> None:
+    def mark_started(self, events: Mapping[str, str], now: float) -> None:
         """These tasks (key: name of the spooled event) are about to be written."""
-        with self._database.writing() as link:
-            link.executemany(
+        with self._database.write_transaction() as connection:
+            connection.executemany(
                 "INSERT INTO observed (key, event, begun_at) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
                 [(key, event, now) for key, event in events.items()],
             )
 
-    def record(self, keys: Iterable[str], now: float) -> None:
+    def mark_recorded(self, keys: Iterable[str], now: float) -> None:
         """The entries of these tasks are in the memory file. Counts each; forgets what is too old to matter."""
-        with self._database.writing() as link:
-            recorded = link.executemany(
+        with self._database.write_transaction() as connection:
+            recorded = connection.executemany(
                 "UPDATE observed SET recorded_at = ? WHERE key = ? AND recorded_at IS NULL",
                 [(now, key) for key in keys],
             ).rowcount
-            _count(link, "task-completed", "recorded", recorded, now)
-            link.execute("DELETE FROM observed WHERE begun_at < ?", (now - KEPT_SECONDS,))
+            _add_count(connection, "task-completed", "recorded", recorded, now)
+            connection.execute("DELETE FROM observed WHERE begun_at < ?", (now - TASK_RETENTION_SECONDS,))
 
-    def count(self, event: str, outcome: str, number: int, now: float) -> None:
+    def add_count(self, event: str, outcome: str, number: int, now: float) -> None:
         """So many events of a kind had this outcome."""
-        with self._database.writing() as link:
-            _count(link, event, outcome, number, now)
+        with self._database.write_transaction() as connection:
+            _add_count(connection, event, outcome, number, now)
 
-    def heard(self) -> tuple[Heard, ...]:
+    def list_counts(self) -> tuple[EventCount, ...]:
         """All that was counted, the most frequent first."""
-        with self._database.reading() as link:
-            rows = link.execute("SELECT * FROM heard ORDER BY count DESC, event, outcome").fetchall()
-        return tuple(Heard(row["event"], row["outcome"], row["count"], row["last_at"]) for row in rows)
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT * FROM heard ORDER BY count DESC, event, outcome").fetchall()
+        return tuple(EventCount(row["event"], row["outcome"], row["count"], row["last_at"]) for row in rows)
 
 
-def _count(link: sqlite3.Connection, event: str, outcome: str, number: int, now: float) -> None:
+def _add_count(connection: sqlite3.Connection, event: str, outcome: str, number: int, now: float) -> None:
     if number > 0:
-        link.execute(
+        connection.execute(
             "INSERT INTO heard (event, outcome, count, last_at) VALUES (?, ?, ?, ?) ON CONFLICT (event, outcome) "
             "DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at",
             (event, outcome, number, now),

@@ -5,7 +5,8 @@ r"""A job and the states it goes through. The whole state machine is this page.
       |  \--it died----/   \--defer--> deferred --due again--> running
       \--retry / changed input-- dead
 
-A command that a person typed begins its job as running. If its kind is one of `BY_HAND` it never waits: it ends done
+A command that a person typed begins its job as running. If its kind is one of `MANUAL_KINDS` it never waits: it ends
+done
 or dead, and if its process dies it is dead, since the person asks again.
 
 There is at most one pending (queued or deferred) job for each (kind, store, role); a cause that arrives while one
@@ -44,7 +45,7 @@ class JobKind(StrEnum):
     PACK = "pack"
 
 
-BY_HAND = frozenset(
+MANUAL_KINDS = frozenset(
     {
         JobKind.UNDO,
         JobKind.SCRUB,
@@ -71,7 +72,7 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
-PENDING = frozenset({JobState.QUEUED, JobState.DEFERRED})
+PENDING_STATES = frozenset({JobState.QUEUED, JobState.DEFERRED})
 
 
 class Need(NamedTuple):
@@ -108,8 +109,8 @@ class Job:
         attempts: the runs for this input, the present one included; a deferred run is none.
         due: when it may run; for a deferred job, when it asks again.
         merged_into: the job that goes on in its place.
-        ready: when its input is ready.
-        rests_until: when its pause or deferral ends, whatever its input; `due` is the later of the two.
+        ready_at: when its input is ready.
+        not_before: when its pause or deferral ends, whatever its input; `due` is the later of the two.
         worker: who runs it, while it runs.
     """
 
@@ -127,11 +128,11 @@ class Job:
     finished_at: float | None
     result: str
     merged_into: int | None = None
-    ready: float = 0.0
-    rests_until: float = 0.0
+    ready_at: float = 0.0
+    not_before: float = 0.0
     worker: ProcessIdentity | None = None
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether it is still to be run."""
-        return self.state in PENDING
+        return self.state in PENDING_STATES

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database
-from echod.state.job import BY_HAND, Job, JobKind, JobState, Need, ProcessIdentity
+from echod.state.job import MANUAL_KINDS, Job, JobKind, JobState, Need, ProcessIdentity
 
 
-def job_of(row: sqlite3.Row) -> Job:
+def job_from_row(row: sqlite3.Row) -> Job:
     """The job that a row of the table is."""
     pid = row["worker_pid"]
     return Job(
@@ -37,36 +37,36 @@ def job_of(row: sqlite3.Row) -> Job:
         finished_at=row["finished_at"],
         result=row["result"],
         merged_into=row["merged_into"],
-        ready=row["ready"],
-        rests_until=row["rests_until"],
+        ready_at=row["ready"],
+        not_before=row["rests_until"],
         worker=None if pid is None else ProcessIdentity(pid, row["worker_started"]),
     )
 
 
-def by_id(link: sqlite3.Connection, job_id: int) -> Job | None:
+def find_by_id(connection: sqlite3.Connection, job_id: int) -> Job | None:
     """The job of that number."""
-    row = link.execute("SELECT * FROM job WHERE id = ?", (job_id,)).fetchone()
-    return job_of(row) if row else None
+    row = connection.execute("SELECT * FROM job WHERE id = ?", (job_id,)).fetchone()
+    return job_from_row(row) if row else None
 
 
-def pending(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+def find_pending(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
     """The job that waits for the same kind, store and role."""
-    return _of_key(link, of, "SELECT * FROM job WHERE state IN ('queued', 'deferred')")
+    return _find_by_key(connection, target, "SELECT * FROM job WHERE state IN ('queued', 'deferred')")
 
 
-def running(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+def find_running(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
     """The job that runs for the same kind, store and role."""
-    return _of_key(link, of, "SELECT * FROM job WHERE state = 'running'")
+    return _find_by_key(connection, target, "SELECT * FROM job WHERE state = 'running'")
 
 
-def dead(link: sqlite3.Connection, of: Need | Job) -> Job | None:
+def find_dead(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
     """The job that was given up for the same kind, store and role."""
-    return _of_key(link, of, "SELECT * FROM job WHERE state = 'dead'")
+    return _find_by_key(connection, target, "SELECT * FROM job WHERE state = 'dead'")
 
 
-def insert(link: sqlite3.Connection, need: Need, now: float) -> int:
+def insert(connection: sqlite3.Connection, need: Need, now: float) -> int:
     """A new queued job; returns its number, which is higher than any before it."""
-    cursor = link.execute(
+    cursor = connection.execute(
         "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
         "result) VALUES (:kind, :store, :role, 'queued', :reason, :fingerprint, 0, :due, 0, :now, '')",
         {
@@ -83,9 +83,9 @@ def insert(link: sqlite3.Connection, need: Need, now: float) -> int:
     return cursor.lastrowid
 
 
-def insert_running(link: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
+def insert_running(connection: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
     """A new job that `worker` runs already; it was never queued, so one of its key may wait meanwhile."""
-    cursor = link.execute(
+    cursor = connection.execute(
         "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
         "started_at, worker_pid, worker_started, result) VALUES (:kind, :store, :role, 'running', :reason, "
         ":fingerprint, 1, :due, 0, :now, :now, :pid, :started, '')",
@@ -101,12 +101,12 @@ def insert_running(link: sqlite3.Connection, need: Need, worker: ProcessIdentity
             "started": worker.started,
         },
     )
-    job = by_id(link, cursor.lastrowid or 0)
+    job = find_by_id(connection, cursor.lastrowid or 0)
     assert job is not None  # noqa: S101  it was just inserted
     return job
 
 
-def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
+def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
     """Replace a row, provided that it is still in the state that `before` has. Nothing changed, nothing written.
 
     Raises:
@@ -114,7 +114,7 @@ def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
     """
     if after == before:
         return
-    changed = link.execute(
+    changed = connection.execute(
         "UPDATE job SET state = :state, reason = :reason, fingerprint = :fingerprint, attempts = :attempts, "
         "ready = :ready, rests_until = :rests_until, started_at = :started_at, finished_at = :finished_at, "
         "result = :result, merged_into = :merged_into, worker_pid = :worker_pid, worker_started = :worker_started "
@@ -126,8 +126,8 @@ def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
             "reason": after.reason,
             "fingerprint": after.fingerprint,
             "attempts": after.attempts,
-            "ready": after.ready,
-            "rests_until": after.rests_until,
+            "ready": after.ready_at,
+            "rests_until": after.not_before,
             "started_at": after.started_at,
             "finished_at": after.finished_at,
             "result": after.result,
@@ -140,10 +140,10 @@ def save(link: sqlite3.Connection, before: Job, after: Job) -> None:
         raise StateError(f"Job {before.id} is not {before.state.value} any more; start echod again.")
 
 
-def _of_key(link: sqlite3.Connection, of: Need | Job, select: str) -> Job | None:
-    key = (of.kind.value, of.store, of.role)
-    row = link.execute(f"{select} AND kind = ? AND store = ? AND role = ?", key).fetchone()
-    return job_of(row) if row else None
+def _find_by_key(connection: sqlite3.Connection, target: Need | Job, select: str) -> Job | None:
+    key = (target.kind.value, target.store, target.role)
+    row = connection.execute(f"{select} AND kind = ? AND store = ? AND role = ?", key).fetchone()
+    return job_from_row(row) if row else None
 
 
 ALL_STATES: Final = frozenset(JobState)
@@ -165,46 +165,48 @@ class QueueView:
 
     def get(self, job_id: int) -> Job | None:
         """The job of that number; None if there never was one or it was forgotten."""
-        with self._database.reading() as link:
-            return by_id(link, job_id)
+        with self._database.read_transaction() as connection:
+            return find_by_id(connection, job_id)
 
-    def jobs(self, states: Collection[JobState] = ALL_STATES, limit: int = 100) -> tuple[Job, ...]:
+    def list_jobs(self, states: Collection[JobState] = ALL_STATES, limit: int = 100) -> tuple[Job, ...]:
         """Jobs in any of these states, the newest first."""
-        with self._database.reading() as link:
-            found = link.execute(
+        with self._database.read_transaction() as connection:
+            found = connection.execute(
                 "SELECT * FROM job WHERE state IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?",
                 (json.dumps(sorted(states)), limit),
             ).fetchall()
-        return tuple(map(job_of, found))
+        return tuple(map(job_from_row, found))
 
-    def counts(self) -> dict[JobState, int]:
+    def count_by_state(self) -> dict[JobState, int]:
         """How many jobs are in each state, zeros included; a command that failed does not count as given up."""
-        with self._database.reading() as link:
+        with self._database.read_transaction() as connection:
             found = dict(
-                link.execute(
+                connection.execute(
                     "SELECT state, count(*) FROM job "
                     "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state",
-                    (json.dumps(sorted(BY_HAND)),),
+                    (json.dumps(sorted(MANUAL_KINDS)),),
                 ).fetchall()
             )
         return {state: int(found.get(state.value, 0)) for state in JobState}
 
     def oldest_due(self, now: float) -> float | None:
         """Since when (Unix seconds) the longest due queued job has been waiting; None if none is due."""
-        with self._database.reading() as link:
-            found = link.execute("SELECT min(due) FROM job WHERE state = 'queued' AND due <= ?", (now,)).fetchone()
+        with self._database.read_transaction() as connection:
+            found = connection.execute(
+                "SELECT min(due) FROM job WHERE state = 'queued' AND due <= ?", (now,)
+            ).fetchone()
         return None if found[0] is None else float(found[0])
 
     def next_due(self) -> float | None:
         """When (Unix seconds) the next pending job may run, which may be past; None if nothing is pending."""
-        with self._database.reading() as link:
-            found = link.execute("SELECT min(due) FROM job WHERE state IN ('queued', 'deferred')").fetchone()
+        with self._database.read_transaction() as connection:
+            found = connection.execute("SELECT min(due) FROM job WHERE state IN ('queued', 'deferred')").fetchone()
         return None if found[0] is None else float(found[0])
 
-    def records(self) -> dict[JobKind, KindRecord]:
+    def kind_records(self) -> dict[JobKind, KindRecord]:
         """For each kind of job that ever ended, how it last did."""
-        with self._database.reading() as link:
-            found = link.execute("SELECT * FROM kind_record").fetchall()
+        with self._database.read_transaction() as connection:
+            found = connection.execute("SELECT * FROM kind_record").fetchall()
         return {
             JobKind(row["kind"]): KindRecord(row["last_success"], row["last_failure"], row["last_error"])
             for row in found

@@ -159,7 +159,7 @@ _ENTRIES: Final = (
 )
 """Also, the queue may hold jobs of the kinds `prune`, `promote` and `compress` from here on."""
 
-_PERSON: Final = (
+_REVIEW_ANSWERS: Final = (
     # What a person answered to a review item: it is not shown again while it says the same.
     """
     CREATE TABLE answered (
@@ -173,7 +173,7 @@ _PERSON: Final = (
 """Also, the queue may hold what a person asks for with `remember`, `raise`, `forget`, `restore`, `reset`, `review`,
 `elevate` and `packs` from here on."""
 
-_LIKENESS: Final = (
+_ENTRY_SIGNATURES: Final = (
     # By what an entry is recognised when its id changes: digests of its title, date, source and body without secrets.
     # NULL in rows that were not looked at since; the next look at their file fills them in.
     "ALTER TABLE entry ADD COLUMN title TEXT",
@@ -182,13 +182,13 @@ _LIKENESS: Final = (
     "ALTER TABLE entry ADD COLUMN body TEXT",
 )
 
-_FEW_OF_MANY: Final = (
+_ENTRY_INDEXES: Final = (
     # Of very many entries that ever were in a file a look wants those that are there, or say the same as one of them.
     "CREATE INDEX entry_here ON entry (store, role) WHERE gone IS NULL",
     "CREATE INDEX entry_body ON entry (store, role, body)",
 )
 
-_ASKED: Final = (
+_QUESTION_SUBJECTS: Final = (
     # The entry that a question to a person is about: the id that it had when the question was asked, and has now.
     """
     CREATE TABLE asked (
@@ -207,11 +207,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _UNDO,
     _SCRUB,
     _ENTRIES,
-    _PERSON,
-    _LIKENESS,
-    _FEW_OF_MANY,
-    _ASKED,
+    _REVIEW_ANSWERS,
+    _ENTRY_SIGNATURES,
+    _ENTRY_INDEXES,
+    _QUESTION_SUBJECTS,
 )
 """Each applied in one transaction; `PRAGMA user_version` counts those applied."""
 
-VERSION: Final = len(MIGRATIONS)
+SCHEMA_VERSION: Final = len(MIGRATIONS)

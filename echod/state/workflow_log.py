@@ -14,14 +14,14 @@ from typing import NamedTuple
 from echod.state.database import Database
 
 
-class Sighting(NamedTuple):
+class WorkflowSnapshot(NamedTuple):
     """A workflow as one look at a project shows it. Times are Unix seconds.
 
     Attributes:
         key: its identity, the same in every look at the same run; unique within a project.
         kind: which workflow: review, work, arc, ...
         name: how its markers call it.
-        started: when it began, if it says so.
+        started_at: when it began, if it says so.
         running: whether it still runs, as far as one can tell.
         ended_at: when it ended; None while it runs, or if nothing tells.
     """
@@ -29,25 +29,25 @@ class Sighting(NamedTuple):
     key: str
     kind: str
     name: str
-    started: float | None
+    started_at: float | None
     running: bool
     ended_at: float | None
 
 
-class Changes(NamedTuple):
+class WorkflowChanges(NamedTuple):
     """What a look brought that was not known: the keys of the workflows that began and that ended."""
 
-    began: tuple[str, ...] = ()
-    ended: tuple[str, ...] = ()
+    started_keys: tuple[str, ...] = ()
+    ended_keys: tuple[str, ...] = ()
 
 
-class Declared(NamedTuple):
+class WorkflowDeclaration(NamedTuple):
     """A workflow that someone announced: its process, if it has one, and the end agreed beforehand (Unix seconds)."""
 
     name: str
     pid: int | None
     pid_started: float | None
-    began: float
+    started_at: float
     until: float
 
 
@@ -59,28 +59,28 @@ class WorkflowLog:
 
     # Seen
 
-    def record(self, project: str, sightings: Sequence[Sighting], now: float) -> Changes:
+    def record(self, project: str, snapshots: Sequence[WorkflowSnapshot], now: float) -> WorkflowChanges:
         """Note what one complete look at a project showed; returns what is new.
 
         A workflow that ran and is not there any more has ended now: its markers were cleaned away. Not to be called
         with an incomplete look. A look that shows nothing new writes nothing.
         """
-        with self._database.reading() as link:
-            if not _compare(link, project, sightings, now):
-                return Changes()
-        with self._database.writing() as link:
-            news = _compare(link, project, sightings, now)
-            for event in news:
-                event.note(link, project, now)
-        return Changes(
-            began=tuple(event.key for event in news if event.ended_at is None),
-            ended=tuple(event.key for event in news if event.ended_at is not None),
+        with self._database.read_transaction() as connection:
+            if not _find_events(connection, project, snapshots, now):
+                return WorkflowChanges()
+        with self._database.write_transaction() as connection:
+            events = _find_events(connection, project, snapshots, now)
+            for event in events:
+                event.save(connection, project, now)
+        return WorkflowChanges(
+            started_keys=tuple(event.key for event in events if event.ended_at is None),
+            ended_keys=tuple(event.key for event in events if event.ended_at is not None),
         )
 
     def last_ended(self, project: str) -> float | None:
         """When a workflow of the project last ended, as far as was noted."""
-        with self._database.reading() as link:
-            found = link.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
+        with self._database.read_transaction() as connection:
+            found = connection.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
         return None if found[0] is None else float(found[0])
 
     # Announced
@@ -92,9 +92,9 @@ class WorkflowLog:
 
         Announced again while it lasts, it is the same workflow with another process and end.
         """
-        with self._database.writing() as link:
-            _end_expired(link, project, now)
-            renewed = link.execute(
+        with self._database.write_transaction() as connection:
+            _end_expired(connection, project, now)
+            renewed = connection.execute(
                 "UPDATE workflow SET pid = ?, pid_started = ?, until = ? "
                 "WHERE project = ? AND name = ? AND until IS NOT NULL AND ended_at IS NULL",
                 (pid, pid_started, until, project, name),
@@ -102,9 +102,9 @@ class WorkflowLog:
             if not renewed:
                 # The key is the one under which the gate counts announced workflows. Ended and begun again within a
                 # second, it is the same and goes on.
-                link.execute(
+                connection.execute(
                     "INSERT INTO workflow (project, key, kind, name, started_at, first_seen, until, pid, pid_started) "
-                    "VALUES (:project, :key, 'announced', :name, :now, :now, :until, :pid, :pid_started) "
+                    "VALUES (:project, :key, 'declared', :name, :now, :now, :until, :pid, :pid_started) "
                     "ON CONFLICT (project, key) DO UPDATE SET ended_at = NULL, until = excluded.until, "
                     "pid = excluded.pid, pid_started = excluded.pid_started",
                     {
@@ -120,78 +120,81 @@ class WorkflowLog:
 
     def end(self, project: str, name: str, now: float) -> bool:
         """An announced workflow is over; False if none of that name lasted."""
-        with self._database.writing() as link:
-            _end_expired(link, project, now)
-            ended = link.execute(
+        with self._database.write_transaction() as connection:
+            _end_expired(connection, project, now)
+            ended = connection.execute(
                 "UPDATE workflow SET ended_at = ? "
                 "WHERE project = ? AND name = ? AND until IS NOT NULL AND ended_at IS NULL",
                 (now, project, name),
             )
             return ended.rowcount > 0
 
-    def current(self, project: str, now: float) -> tuple[Declared, ...]:
+    def list_declared(self, project: str, now: float) -> tuple[WorkflowDeclaration, ...]:
         """The announced workflows that were not ended and have not run out. Their processes are not looked at."""
-        with self._database.reading() as link:
-            found = link.execute(
+        with self._database.read_transaction() as connection:
+            found = connection.execute(
                 "SELECT name, pid, pid_started, started_at, until FROM workflow "
                 "WHERE project = ? AND ended_at IS NULL AND until > ? ORDER BY id",
                 (project, now),
             ).fetchall()
         return tuple(
-            Declared(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"]) for row in found
+            WorkflowDeclaration(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"])
+            for row in found
         )
 
 
-class _Event(NamedTuple):
-    """Something to be noted: a workflow began (`ended_at` is None) or ended. `first` is set if it was not known."""
+class _WorkflowEvent(NamedTuple):
+    """Something to be noted: a workflow began (`ended_at` is None) or ended. `snapshot` is set if it was not known."""
 
     key: str
     ended_at: float | None
-    first: Sighting | None
+    snapshot: WorkflowSnapshot | None
 
-    def note(self, link: sqlite3.Connection, project: str, now: float) -> None:
-        if self.first is None:
-            link.execute(
+    def save(self, connection: sqlite3.Connection, project: str, now: float) -> None:
+        if self.snapshot is None:
+            connection.execute(
                 "UPDATE workflow SET ended_at = ? WHERE project = ? AND key = ?", (self.ended_at, project, self.key)
             )
             return
-        link.execute(
+        connection.execute(
             "INSERT INTO workflow (project, key, kind, name, started_at, first_seen, ended_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (project, self.key, self.first.kind, self.first.name, self.first.started, now, self.ended_at),
+            (project, self.key, self.snapshot.kind, self.snapshot.name, self.snapshot.started_at, now, self.ended_at),
         )
 
 
-def _compare(link: sqlite3.Connection, project: str, sightings: Sequence[Sighting], now: float) -> tuple[_Event, ...]:
+def _find_events(
+    connection: sqlite3.Connection, project: str, snapshots: Sequence[WorkflowSnapshot], now: float
+) -> tuple[_WorkflowEvent, ...]:
     """What the sightings add to what is known."""
-    seen = {sighting.key: sighting for sighting in sightings}
-    rows = link.execute(
+    by_key = {snapshot.key: snapshot for snapshot in snapshots}
+    rows = connection.execute(
         "SELECT key, ended_at, until FROM workflow "
         "WHERE project = ? AND (ended_at IS NULL OR key IN (SELECT value FROM json_each(?)))",
-        (project, json.dumps(list(seen))),
+        (project, json.dumps(list(by_key))),
     ).fetchall()
     known = {row["key"]: row for row in rows}
     events = []
-    for key, sighting in seen.items():
+    for key, snapshot in by_key.items():
         row = known.get(key)
-        if sighting.running:
+        if snapshot.running:
             # An announced workflow that was ended since the look stays ended.
             if row is None or (row["ended_at"] is not None and row["until"] is None):
-                events.append(_Event(key, None, sighting if row is None else None))
+                events.append(_WorkflowEvent(key, None, snapshot if row is None else None))
         elif row is None or row["ended_at"] is None:
-            at = now if sighting.ended_at is None else min(sighting.ended_at, now)
-            events.append(_Event(key, at, sighting if row is None else None))
+            at = now if snapshot.ended_at is None else min(snapshot.ended_at, now)
+            events.append(_WorkflowEvent(key, at, snapshot if row is None else None))
     for key, row in known.items():
-        if row["ended_at"] is None and key not in seen:
+        if row["ended_at"] is None and key not in by_key:
             # An announcement shows nowhere on the disk; one made since the look must not be taken for gone.
             if row["until"] is None:
-                events.append(_Event(key, now, None))
+                events.append(_WorkflowEvent(key, now, None))
             elif row["until"] <= now:
-                events.append(_Event(key, row["until"], None))
+                events.append(_WorkflowEvent(key, row["until"], None))
     return tuple(events)
 
 
-def _end_expired(link: sqlite3.Connection, project: str, now: float) -> None:
-    link.execute(
+def _end_expired(connection: sqlite3.Connection, project: str, now: float) -> None:
+    connection.execute(
         "UPDATE workflow SET ended_at = until WHERE project = ? AND ended_at IS NULL AND until <= ?", (project, now)
     )

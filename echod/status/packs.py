@@ -11,26 +11,26 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.app.context import Lookout
-from echod.clock import local_day
-from echod.contract.status import PackInfo, Severity, Warn
+from echod.app.context import ReadContext
+from echod.clock import local_date
+from echod.contract.status import PackInfo, Severity, StatusWarning
 from echod.log import get_logger
-from echod.packs.installed import installed_stamp, registries_stamp
-from echod.packs.registries import origin_of
-from echod.store.errors import StoreFault
+from echod.packs.installed import installed_fingerprint, registries_fingerprint
+from echod.packs.registries import registry_name
+from echod.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from echod.memory.packs.manifest import Manifest
+    from echod.memory.packs.manifest import PackManifest
     from echod.packs.check import PackState
 
 log = get_logger(__name__)
 
 
-class _Look(NamedTuple):
-    """What there is to tell of the packs: their texts are not kept for that. `newer`: what could be updated."""
+class _PackInspection(NamedTuple):
+    """What there is to tell of the packs: their texts are not kept for that. `updatable`: what could be updated."""
 
     infos: tuple[PackInfo, ...] = ()
-    newer: tuple[str, ...] = ()
+    updatable: tuple[str, ...] = ()
     store_problems: tuple[str, ...] = ()
     registry_problems: tuple[str, ...] = ()
 
@@ -39,79 +39,79 @@ class _Look(NamedTuple):
         return tuple(info.name for info in self.infos if info.stale)
 
 
-class PackWatch:
+class PackStatus:
     """How the packs stood when they were last looked at; owned by one thread."""
 
-    def __init__(self, lookout: Lookout) -> None:
-        self._lookout = lookout
-        self._told = _Look()
-        self._days = lookout.settings.packs.staleness_days
-        self._registries: tuple[object, ...] = ()
-        self._seen: tuple[object, date] | None = None
+    def __init__(self, read_context: ReadContext) -> None:
+        self._read_context = read_context
+        self._inspection = _PackInspection()
+        self._staleness_days = read_context.settings.packs.staleness_days
+        self._registries_version: tuple[object, ...] = ()
+        self._inspected_version: tuple[object, date] | None = None
 
-    def mark(self, projects: Iterable[Path]) -> None:
+    def invalidate(self, projects: Iterable[Path]) -> None:
         """Registries or the settings of projects may have changed."""
-        room, days = self._lookout.packs, self._lookout.staleness_days(projects)
-        found = registries_stamp(room.registries)
-        if (found, days) != (self._registries, self._days):
-            self._registries, self._days = found, days
-            self._seen = None
+        locations, days = self._read_context.pack_locations, self._read_context.staleness_days(projects)
+        registries_version = registries_fingerprint(locations.registry_paths)
+        if (registries_version, days) != (self._registries_version, self._staleness_days):
+            self._registries_version, self._staleness_days = registries_version, days
+            self._inspected_version = None
 
-    def step(self, now: float) -> bool:
+    def refresh(self, now: float) -> bool:
         """Look again if something changed, or a new day began; whether what there is to tell is another now.
 
         Args:
             now: Unix seconds.
         """
-        seen = (installed_stamp(self._lookout.packs.home), local_day(now))
-        if seen == self._seen:
+        version = (installed_fingerprint(self._read_context.pack_locations.claude_home), local_date(now))
+        if version == self._inspected_version:
             return False
-        self._seen = seen
-        before, self._told = self._told, self._look(now)
-        if self._told.infos or before.infos:
+        self._inspected_version = version
+        previous, self._inspection = self._inspection, self._inspect(now)
+        if self._inspection.infos or previous.infos:
             # A command that only looks must not begin a log to say that there is nothing.
-            log.info("packs_looked_at", installed=len(self._told.infos), stale=len(self._told.stale))
-        return before != self._told
+            log.info("packs_inspected", installed=len(self._inspection.infos), stale=len(self._inspection.stale))
+        return previous != self._inspection
 
     @property
     def infos(self) -> tuple[PackInfo, ...]:
         """The installed packs, for the status."""
-        return self._told.infos
+        return self._inspection.infos
 
-    def warnings(self, now: float) -> tuple[Warn, ...]:
+    def warnings(self, now: float) -> tuple[StatusWarning, ...]:
         """What a person should know; it is gone when it is mended."""
         return tuple(self._warnings(now))
 
-    def _look(self, now: float) -> _Look:
-        if not self._lookout.packs.is_there:
-            return _Look()
-        from echod.packs.check import take_inventory  # noqa: PLC0415  slow to load, and few have packs
+    def _inspect(self, now: float) -> _PackInspection:
+        if not self._read_context.pack_locations.exists:
+            return _PackInspection()
+        from echod.packs.check import check_packs  # noqa: PLC0415  slow to load, and few have packs
 
         try:
-            holding = self._lookout.packs.installed()
-            if not (holding.packs or holding.problems):
-                return _Look()  # whoever has no pack needs no registry either
-            found = take_inventory(self._lookout.packs, holding, now, self._days)
-        except StoreFault as error:
-            return _Look(store_problems=(str(error),))
-        return _Look(
-            infos=tuple(map(pack_info, found.installed)),
-            newer=tuple(state.stack for state in found.installed if state.renewable),
-            store_problems=found.store_problems,
-            registry_problems=found.registry_problems,
+            installed = self._read_context.pack_locations.read_installed()
+            if not (installed.packs or installed.problems):
+                return _PackInspection()  # whoever has no pack needs no registry either
+            checked = check_packs(self._read_context.pack_locations, installed, now, self._staleness_days)
+        except StoreError as error:
+            return _PackInspection(store_problems=(str(error),))
+        return _PackInspection(
+            infos=tuple(map(pack_info, checked.installed)),
+            updatable=tuple(state.stack for state in checked.installed if state.update_available),
+            store_problems=checked.store_problems,
+            registry_problems=checked.registry_problems,
         )
 
-    def _warnings(self, now: float) -> Iterator[Warn]:
-        if stale := self._told.stale:
-            text = f"Installed doc packs are older than {self._days} days: {', '.join(stale)}."
-            yield Warn("packs-stale", Severity.WARNING, now, text, "Bring them up to date: echod packs update")
-        if newer := self._told.newer:
+    def _warnings(self, now: float) -> Iterator[StatusWarning]:
+        if stale := self._inspection.stale:
+            text = f"Installed doc packs are older than {self._staleness_days} days: {', '.join(stale)}."
+            yield StatusWarning("packs-stale", Severity.WARNING, now, text, "Bring them up to date: echod packs update")
+        if newer := self._inspection.updatable:
             text = f"There is something newer than the installed doc packs: {', '.join(newer)}."
-            yield Warn("packs-newer", Severity.NOTICE, now, text, "Have it: echod packs update")
-        for problem in self._told.store_problems:
-            yield Warn("packs-unreadable", Severity.WARNING, now, problem, "Mend it; see: echod packs status")
-        for problem in self._told.registry_problems:
-            yield Warn("packs-registry", Severity.NOTICE, now, problem, "See: echod packs list")
+            yield StatusWarning("packs-updatable", Severity.NOTICE, now, text, "Have it: echod packs update")
+        for problem in self._inspection.store_problems:
+            yield StatusWarning("packs-unreadable", Severity.WARNING, now, problem, "Mend it; see: echod packs status")
+        for problem in self._inspection.registry_problems:
+            yield StatusWarning("packs-registry", Severity.NOTICE, now, problem, "See: echod packs list")
 
 
 def pack_info(state: PackState) -> PackInfo:
@@ -119,15 +119,15 @@ def pack_info(state: PackState) -> PackInfo:
     manifest, pack = state.installed.manifest, state.pack
     return PackInfo(
         name=state.stack,
-        title=pack.listed.title if pack else state.stack,
-        version=manifest.version if manifest else pack.listed.version if pack else "",
+        title=pack.listing.title if pack else state.stack,
+        version=manifest.version if manifest else pack.listing.version if pack else "",
         installed=state.is_installed,
         stale=state.stale,
         edited=state.edited,
-        available=pack.listed.version if pack else None,
-        offer=None if manifest is None else state.offer.value,
-        registry=_registry(state),
-        domains=manifest.domains if manifest else pack.listed.domains if pack else (),
+        available=pack.listing.version if pack else None,
+        offer=None if manifest is None else state.update_status.value,
+        registry=_registry_name(state),
+        domains=manifest.domains if manifest else pack.listing.domains if pack else (),
         installed_at=manifest.installed_at if manifest else None,
         last_updated=_last_updated(state, manifest),
         installed_days=state.ages.installed,
@@ -136,14 +136,14 @@ def pack_info(state: PackState) -> PackInfo:
     )
 
 
-def _registry(state: PackState) -> str | None:
+def _registry_name(state: PackState) -> str | None:
     manifest = state.installed.manifest
     if manifest is not None:
         return manifest.registry
-    return origin_of(state.pack.place) if state.pack else None
+    return registry_name(state.pack.registry_path) if state.pack else None
 
 
-def _last_updated(state: PackState, manifest: Manifest | None) -> str | None:
+def _last_updated(state: PackState, manifest: PackManifest | None) -> str | None:
     if manifest is not None:
         return manifest.last_updated
-    return state.pack.listed.last_updated if state.pack else None
+    return state.pack.listing.last_updated if state.pack else None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.store.fs import Dir, UnsupportedError, Writers, exchange, open_dir, read_lease
+from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError, exchange, open_dir, read_lease
 
-_NAMES = (".echod-probe-one", ".echod-probe-two")
+_PROBE_NAMES = (".echod-probe-one", ".echod-probe-two")
 
 
 class Capabilities(NamedTuple):
@@ -31,17 +31,17 @@ class Capabilities(NamedTuple):
 
 
 @dataclass(slots=True)
-class Probes:
+class CapabilityCache:
     """What was found out, by device; asked again only in another process."""
 
-    _found: dict[int, Capabilities] = field(default_factory=dict)
+    _by_device: dict[int, Capabilities] = field(default_factory=dict)
 
-    def of(self, directory: Dir) -> Capabilities:
+    def get(self, directory: Dir) -> Capabilities:
         """What works in an open directory."""
         device = os.fstat(directory.fd).st_dev
-        if device not in self._found:
-            self._found[device] = _probe(directory)
-        return self._found[device]
+        if device not in self._by_device:
+            self._by_device[device] = _probe_directory(directory)
+        return self._by_device[device]
 
 
 def probe(directory: Path) -> Capabilities:
@@ -51,40 +51,44 @@ def probe(directory: Path) -> Capabilities:
         OSError: it is not, or is full.
     """
     with open_dir(directory, ()) as opened:
-        return _probe(opened)
+        return _probe_directory(opened)
 
 
-def _probe(directory: Dir) -> Capabilities:
-    one, other = _NAMES
+def _probe_directory(directory: Dir) -> Capabilities:
+    one, other = _PROBE_NAMES
     try:
-        for name in _NAMES:
+        for name in _PROBE_NAMES:
             directory.unlink(name)
             os.close(directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        return Capabilities(_exchanges(directory, one, other), _leases(directory, one), _links(directory, one, other))
+        return Capabilities(
+            _supports_exchange(directory, one, other),
+            _supports_lease(directory, one),
+            _supports_hard_link(directory, one, other),
+        )
     finally:
-        for name in _NAMES:
+        for name in _PROBE_NAMES:
             directory.unlink(name)
 
 
-def _exchanges(directory: Dir, one: str, other: str) -> bool:
+def _supports_exchange(directory: Dir, one: str, other: str) -> bool:
     before = directory.inode(one)
     try:
         exchange(directory, one, other)
-    except UnsupportedError:
+    except RenameUnsupportedError:
         return False
     return directory.inode(other) == before
 
 
-def _leases(directory: Dir, one: str) -> bool:
+def _supports_lease(directory: Dir, one: str) -> bool:
     fd = directory.open(one, os.O_RDONLY)
     try:
         with read_lease(fd) as writers:
-            return writers is Writers.NONE
+            return writers is OpenWriters.NONE
     finally:
         os.close(fd)
 
 
-def _links(directory: Dir, one: str, other: str) -> bool:
+def _supports_hard_link(directory: Dir, one: str, other: str) -> bool:
     directory.unlink(other)
     with suppress(OSError):
         os.link(one, other, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.store.journal.records import Absorption
+from echod.store.journal.records import LateMerge
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Append(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Consume:
-    """Take a findings file away: claim it by rename, then keep `kept` (its text, redacted) under `archive`.
+class ConsumeFindings:
+    """Take a findings file away: claim it by rename, then keep `archived_text` (its text, redacted) under `archive`.
 
     `archive` is the wished name; the commit finds a free one (`-2`, `-3`, ...). `keys` name the findings it held for
     the ledger, so that a stale copy of the file adds none of them twice.
@@ -44,11 +44,11 @@ class Consume:
     path: PurePosixPath
     before: str
     archive: PurePosixPath
-    kept: bytes
+    archived_text: bytes
     keys: tuple[str, ...] = ()
 
 
-class Begin(NamedTuple):
+class PartialConsume(NamedTuple):
     """Take findings from a file that stays, since it holds more than can be taken up at once.
 
     `before` is its content's digest, `keys` name the findings for the ledger: they are passed over from then on.
@@ -62,7 +62,7 @@ class Origin(StrEnum):
     """Who wants a change. Only a person may touch etched, notes and opaque blocks, or empty a file."""
 
     SERVICE = "service"
-    PERSON = "person"
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,21 @@ class ChangeSet:
     summary: str
     writes: tuple[Write, ...] = ()
     appends: tuple[Append, ...] = ()
-    consumes: tuple[Consume, ...] = ()
-    begins: tuple[Begin, ...] = ()
+    consumes: tuple[ConsumeFindings, ...] = ()
+    partial_consumes: tuple[PartialConsume, ...] = ()
     origin: Origin = Origin.SERVICE
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to do; an unchanged result writes nothing."""
-        return not (self.writes or self.appends or self.consumes or self.begins)
+        return not (self.writes or self.appends or self.consumes or self.partial_consumes)
 
 
-Gate = Callable[[], str | None]
+CommitGate = Callable[[], str | None]
 """Asked just before the point of no return: why the commit must wait, or None to go on."""
 
 
-def open_gate() -> str | None:
+def no_gate() -> str | None:
     """Nothing holds."""
     return None
 
@@ -102,19 +102,19 @@ class PlannedWrite(NamedTuple):
 
 
 class PlannedConsume(NamedTuple):
-    """Take a findings file away and keep `kept` at the (free) archive path."""
+    """Take a findings file away and keep `archived_text` at the (free) archive path."""
 
     path: str
     before: bytes
-    kept: bytes
+    archived_text: bytes
     archive: str
     keys: tuple[str, ...]
 
 
-class Plan(NamedTuple):
+class CommitPlan(NamedTuple):
     """A checked change set, with contents in the place of digests; what `commit` carries out.
 
-    `withholds` is what an undo takes back of `begins`: findings that are in no memory any more, in files that stay.
+    `withdrawn_consumes` are the partial consumes that an undo takes back: findings that are in no memory any more.
     """
 
     job: int | None
@@ -123,26 +123,26 @@ class Plan(NamedTuple):
     writes: tuple[PlannedWrite, ...] = ()
     appends: tuple[tuple[str, bytes], ...] = ()
     consumes: tuple[PlannedConsume, ...] = ()
-    begins: tuple[Begin, ...] = ()
-    withholds: tuple[Begin, ...] = ()
-    absorbs: tuple[Absorption, ...] = ()
-    reapplied: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    partial_consumes: tuple[PartialConsume, ...] = ()
+    withdrawn_consumes: tuple[PartialConsume, ...] = ()
+    late_merges: tuple[LateMerge, ...] = ()
+    restored_blocks: tuple[str, ...] = ()
+    unconsumed_keys: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to do and nothing to remember."""
-        return not (self.writes or self.appends or self.consumes or self.begins)
+        return not (self.writes or self.appends or self.consumes or self.partial_consumes)
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
 
     seq: int | None
 
 
-class Overtaken(NamedTuple):
+class CommitConflict(NamedTuple):
     """Someone else wrote `path` since it was read: read again and plan again."""
 
     path: str

@@ -10,156 +10,158 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from echod.log import get_logger
-from echod.store.changes import Gate, open_gate
-from echod.store.commit.context import Desk
-from echod.store.commit.recover import Parked, Recovery, recover_role
-from echod.store.errors import Busy, StoreFault, told
+from echod.store.changes import CommitGate, no_gate
+from echod.store.commit.context import CommitContext
+from echod.store.commit.recover import DeferredRecovery, RecoveryReport, recover_role
+from echod.store.errors import BusyError, StoreError, as_store_error
 from echod.store.fs import make_dir, open_dir
-from echod.store.healing.heal import healed_memory
-from echod.store.healing.late_writes import abandon, due, settle
+from echod.store.healing.heal import read_healed_memory
+from echod.store.healing.late_writes import close_orphaned, merge_late_writes, needs_late_merge
 from echod.store.journal.records import RecordState
-from echod.store.journal.retention import finish, retain
+from echod.store.journal.retention import apply_retention, finish_deletions
 from echod.store.layout import Role, Store
-from echod.store.reader import Done, Reader
-from echod.store.role_directory import DIR_MODE, Ground, stand_on
-from echod.store.role_lock import acquire, release, release_left_behind
+from echod.store.reader import CommitInfo, StoreReader
+from echod.store.role_directory import DIR_MODE, RoleDirectory, open_role_directory
+from echod.store.role_lock import acquire_role_lock, release_own_stale_lock, release_role_lock
 from echod.store.session import RoleSession
-from echod.store.undo import Undone, undo_record
+from echod.store.undo import UndoResult, undo_record
 
 log = get_logger(__name__)
 
 
-class Engine(Reader):
+class Engine(StoreReader):
     """All stores' commits, their journal and their recovery."""
 
-    def recover(self, stores: Iterable[Store]) -> Recovery:
+    def recover(self, stores: Iterable[Store]) -> RecoveryReport:
         """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
-        total = Recovery()
+        total = RecoveryReport()
         for store in stores:
-            for role in self.roles(store):
-                total = _sum(total, self._recover(role))
+            for role in self.journaled_roles(store):
+                total = _combine(total, self._recover_role(role))
         return total
 
     def create_role(self, role: Role) -> None:
         """Make a role's directory if there is none yet (`remember` and observations start roles).
 
         Raises:
-            StoreFault: something else stands in its place, or it cannot be made.
+            StoreError: something else stands in its place, or it cannot be made.
         """
         below = role.store.root.relative_to(role.store.project).parts
-        with told("create the role", role.path), open_dir(role.store.project, below) as store:
+        with as_store_error("create the role", role.path), open_dir(role.store.project, below) as store:
             make_dir(store, role.name, DIR_MODE)
-            store.below(role.name).close()
+            store.open_subdir(role.name).close()
 
     @contextmanager
     def open_role(self, role: Role) -> Iterator[RoleSession]:
         """Hold a role for one job; whatever a crash left there is finished first.
 
         Raises:
-            Busy: another writer holds it; the job is deferred.
-            StoreFault: its directory cannot be opened, or its recovery failed.
+            BusyError: another writer holds it; the job is deferred.
+            StoreError: its directory cannot be opened, or its recovery failed.
         """
-        with told("work in", role.path), self._desk(role) as desk:
-            recover_role(desk)
-            yield RoleSession(desk)
+        with as_store_error("work in", role.path), self._open_context(role) as context:
+            recover_role(context)
+            yield RoleSession(context)
 
-    def settle_debts(self, store: Store) -> tuple[int, ...]:
+    def merge_late_writes(self, store: Store) -> tuple[int, ...]:
         """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.
 
         Writes nothing and takes no lock where there is nothing to do. A role that is busy waits for the next time.
         Returns the numbers of the commits that were made.
         """
-        made: list[int] = []
-        for role in self.roles(store):
+        seqs: list[int] = []
+        for role in self.journaled_roles(store):
             try:
-                with told("follow late changes in", role.path):
-                    made += self._settle(role)
-            except (Busy, StoreFault) as error:
-                log.info("late_bytes_wait", role=str(role.path), reason=str(error))
-        return tuple(made)
+                with as_store_error("follow late changes in", role.path):
+                    seqs += self._merge_role_late_writes(role)
+            except (BusyError, StoreError) as error:
+                log.info("late_writes_deferred", role=str(role.path), reason=str(error))
+        return tuple(seqs)
 
-    def undo(self, job: int, *, by: int, gate: Gate = open_gate) -> tuple[Undone, ...]:
+    def undo(self, job: int, *, by_job: int, gate: CommitGate = no_gate) -> tuple[UndoResult, ...]:
         """Take back everything a job did, newest commit first.
 
         Args:
             job: the job to take back.
-            by: the number of the job that does it.
+            by_job: the number of the job that does it.
             gate: asked just before each point of no return.
 
         Raises:
-            Refused: there is no such job any more, it is too old, or it was taken back already.
-            Busy: not now; what was taken back so far stays taken back, and asking again goes on with the rest.
-            StoreFault: the file system failed.
+            RefusedError: there is no such job any more, it is too old, or it was taken back already.
+            BusyError: not now; what was taken back so far stays taken back, and asking again goes on with the rest.
+            StoreError: the file system failed.
         """
-        return tuple(self._undo(done, by, gate) for done in self._standing(job))
+        return tuple(self._undo_commit(done, by_job, gate) for done in self._undoable_commits(job))
 
-    def retain(self) -> int:
+    def apply_retention(self) -> int:
         """Forget what is beyond its time, in every journal that can be read; how many bytes that freed. Daily."""
-        with told("tidy up the journal in", self._journal.root):
-            finish(self._journal.root)
+        with as_store_error("tidy up the journal in", self._journal.root):
+            finish_deletions(self._journal.root)
             roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
-        return sum(map(self._retain, roles))
+        return sum(map(self._apply_role_retention, roles))
 
-    def _retain(self, role: Role) -> int:
-        journal = self._journal.of(role)
+    def _apply_role_retention(self, role: Role) -> int:
+        journal = self._journal.role_journal(role)
         try:
-            with told("tidy up the journal in", journal.root):
-                return retain(journal, self._limits, self._clock)
-        except StoreFault as error:
-            log.warning("journal_not_tidied", role=str(role.path), reason=str(error))
+            with as_store_error("tidy up the journal in", journal.root):
+                return apply_retention(journal, self._limits, self._clock)
+        except StoreError as error:
+            log.warning("journal_retention_failed", role=str(role.path), reason=str(error))
             return 0
 
-    def _settle(self, role: Role) -> tuple[int, ...]:
-        journal = self._journal.of(role)
+    def _merge_role_late_writes(self, role: Role) -> tuple[int, ...]:
+        journal = self._journal.role_journal(role)
         if not journal.open_records():
             return ()
         if not role.path.exists():
-            abandon(journal, older_than=self._clock() - self._limits.displaced_hours * 3600)
+            close_orphaned(journal, older_than=self._clock() - self._limits.displaced_hours * 3600)
             return ()
-        with stand_on(role) as ground:
-            if not due(self._unlocked(ground)):
+        with open_role_directory(role) as directory:
+            if not needs_late_merge(self._read_only_context(directory)):
                 return ()
-        with self._desk(role) as desk:
-            recover_role(desk)
-            healed_memory(desk)
-            return settle(desk)
+        with self._open_context(role) as context:
+            recover_role(context)
+            read_healed_memory(context)
+            return merge_late_writes(context)
 
-    def _undo(self, done: Done, by: int, gate: Gate) -> Undone:
-        with told("undo a change in", done.role.path), self._desk(done.role) as desk:
-            recover_role(desk)
-            return undo_record(desk, self._record(done), job=by, gate=gate)
+    def _undo_commit(self, info: CommitInfo, by_job: int, gate: CommitGate) -> UndoResult:
+        with as_store_error("undo a change in", info.role.path), self._open_context(info.role) as context:
+            recover_role(context)
+            return undo_record(context, self._find_record(info), job=by_job, gate=gate)
 
-    def _recover(self, role: Role) -> Recovery:
-        journal = self._journal.of(role)
+    def _recover_role(self, role: Role) -> RecoveryReport:
+        journal = self._journal.role_journal(role)
         try:
-            with told("recover", role.path):
-                release_left_behind(role, journal)
-                recovered = Recovery()
+            with as_store_error("recover", role.path):
+                release_own_stale_lock(role, journal)
+                recovered = RecoveryReport()
                 if any(r.state is RecordState.INTENT for r in journal.open_records()):
-                    with self._desk(role) as desk:
-                        recovered = recover_role(desk)
-                journal.undoings.list_all()
+                    with self._open_context(role) as context:
+                        recovered = recover_role(context)
+                journal.undo_index.build()
                 return recovered
-        except (Busy, StoreFault) as error:
-            log.warning("recovery_parked", role=str(role.path), reason=str(error))
-            return Recovery(parked=(Parked(f"{role.store.key}/{role.name}", str(error)),))
+        except (BusyError, StoreError) as error:
+            log.warning("recovery_deferred", role=str(role.path), reason=str(error))
+            return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", str(error)),))
 
     @contextmanager
-    def _desk(self, role: Role) -> Iterator[Desk]:
-        with stand_on(role) as ground, self._locked(role, ground) as desk:
-            yield desk
+    def _open_context(self, role: Role) -> Iterator[CommitContext]:
+        with open_role_directory(role) as directory, self._lock_role(role, directory) as context:
+            yield context
 
     @contextmanager
-    def _locked(self, role: Role, ground: Ground) -> Iterator[Desk]:
-        journal = self._journal.prepare(role)
-        release_left_behind(role, journal)
-        lock = acquire(role, journal, now=self._clock())
+    def _lock_role(self, role: Role, directory: RoleDirectory) -> Iterator[CommitContext]:
+        journal = self._journal.create_role_journal(role)
+        release_own_stale_lock(role, journal)
+        lock = acquire_role_lock(role, journal, now=self._clock())
         try:
-            with journal.alone():
-                yield self._at(ground, lock)
+            with journal.exclusive():
+                yield self._build_context(directory, lock)
         finally:
-            release(lock, journal)
+            release_role_lock(lock, journal)
 
 
-def _sum(one: Recovery, other: Recovery) -> Recovery:
-    return Recovery(one.redone + other.redone, one.swept + other.swept, one.parked + other.parked)
+def _combine(first: RecoveryReport, second: RecoveryReport) -> RecoveryReport:
+    return RecoveryReport(
+        first.redone + second.redone, first.swept_files + second.swept_files, first.deferred + second.deferred
+    )

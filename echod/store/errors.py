@@ -1,7 +1,7 @@
 """Why a commit did not happen, in a sentence for the person. In every one of these cases no byte was lost.
 
-`Busy` is not a failure: the job is deferred and tried again. `Refused` will stay refused until something changes.
-`StoreFault` is what the operating system said.
+`BusyError` is not a failure: the job is deferred and tried again. `RefusedError` stays until something changes.
+`StoreError` is what the operating system said.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 from echod.errors import EchodError
 
 
-class Busy(EchodError):  # noqa: N818 - a state of affairs, not an error
+class BusyError(EchodError):
     """Not now: someone else is writing. The job waits and is tried again; nothing was changed."""
 
 
-class Refused(EchodError):  # noqa: N818 - a decision, not an error
+class RefusedError(EchodError):
     """The change would break a promise, so it was not made."""
 
 
-class StoreFault(EchodError):  # noqa: N818 - it is called a fault
+class StoreError(EchodError):
     """The file system said no."""
 
 
@@ -43,22 +43,22 @@ _ADVICE = {
 
 
 @contextmanager
-def told(what: str, path: Path) -> Iterator[None]:
-    """Turn what the operating system says inside the block into a `StoreFault` about `path`.
+def as_store_error(action: str, path: Path) -> Iterator[None]:
+    """Turn what the operating system says inside the block into a `StoreError` about `path`.
 
     Args:
-        what: what was being done, as in "could not {what}".
+        action: what was being done, as in "could not {action}".
         path: the file it was done to.
     """
     try:
         yield
     except OSError as error:
-        raise fault(what, path, error) from error
+        raise store_error(action, path, error) from error
 
 
-def fault(what: str, path: Path, error: OSError) -> StoreFault:
+def store_error(action: str, path: Path, error: OSError) -> StoreError:
     """The sentence for an error of the operating system."""
     code = error.errno or 0
     reason = _ADVICE.get(code, f"{os.strerror(code).lower()}; look at that path")
-    where = f" ({error.filename})" if isinstance(error.filename, str) and error.filename != str(path) else ""
-    return StoreFault(f"Could not {what} {path}{where}: {reason}.")
+    location = f" ({error.filename})" if isinstance(error.filename, str) and error.filename != str(path) else ""
+    return StoreError(f"Could not {action} {path}{location}: {reason}.")

@@ -1,9 +1,9 @@
 """The system calls a commit is made of, relative to open directories so that no symlink is ever followed.
 
 Knows nothing of memory, records or jobs. `Dir` is an open directory: once opened below the project root, a path
-component that is swapped for a symlink afterwards changes nothing. The renames are in `renames`.
+component that is swapped for a symlink afterwards changes nothing. The renames stand below.
 
-The two renames that never clobber; both say `UnsupportedError` where the file system cannot do them.
+The two renames that never clobber; both say `RenameUnsupportedError` where the file system cannot do them.
 
 A read lease: the kernel's word that nobody has a file open for writing, and a bar on new writers while held.
 
@@ -80,7 +80,7 @@ class Dir:
         finally:
             os.close(fd)
 
-    def below(self, name: str) -> Dir:
+    def open_subdir(self, name: str) -> Dir:
         """Open a directory in this one; a symlink is refused."""
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=self.fd)
         return Dir(fd, self.path / name)
@@ -94,19 +94,19 @@ class Dir:
 
     def sync(self) -> None:
         """Make the names in this directory durable."""
-        sync(self.fd)
+        full_fsync(self.fd)
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """The names in this directory, sorted."""
         return sorted(os.listdir(self.fd))  # noqa: PTH208 - a descriptor has no path
 
-    def still_there(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the path still leads to this directory (it may have been moved or replaced)."""
         try:
-            here, there = os.fstat(self.fd), self.path.lstat()
+            opened, current = os.fstat(self.fd), self.path.lstat()
         except OSError:
             return False
-        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+        return (opened.st_dev, opened.st_ino) == (current.st_dev, current.st_ino)
 
 
 def open_dir(root: Path, parts: Iterable[str]) -> Dir:
@@ -115,11 +115,11 @@ def open_dir(root: Path, parts: Iterable[str]) -> Dir:
     Raises:
         OSError: a part is missing, a symlink (ELOOP or ENOTDIR) or not a directory.
     """
-    here = Dir(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root)
+    current = Dir(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root)
     for part in parts:
-        with here:
-            here = here.below(part)
-    return here
+        with current:
+            current = current.open_subdir(part)
+    return current
 
 
 def make_dir(parent: Dir, name: str, mode: int) -> None:
@@ -131,44 +131,44 @@ def make_dir(parent: Dir, name: str, mode: int) -> None:
     parent.sync()
 
 
-def prepare_file(directory: Dir, name: str, data: bytes, mode: int) -> None:
+def create_durable_file(directory: Dir, name: str, data: bytes, mode: int) -> None:
     """Write a durable file under a name that only echod uses; what was left there before goes."""
     directory.unlink(name)
     fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(fd, data)
-        sync(fd)
+        full_fsync(fd)
     finally:
         os.close(fd)
 
 
-def sync(fd: int) -> None:
+def full_fsync(fd: int) -> None:
     """Fsync that also empties the drive's own cache on macOS. An error is final: never sync that file again."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is not None:
-        fcntl.fcntl(fd, full)
+    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
+    if full_sync is not None:
+        fcntl.fcntl(fd, full_sync)
     else:
         os.fsync(fd)
 
 
 def write_all(fd: int, data: bytes) -> None:
     """Write every byte, however short the single writes are."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(fd, remaining) :]
 
 
 def read_all(fd: int, limit: int) -> bytes:
     """Read from the current offset to the end, at most `limit` bytes and one (so that "too big" shows)."""
     parts: list[bytes] = []
-    left = limit + 1
-    while left and (part := os.read(fd, min(left, 1 << 20))):
+    remaining = limit + 1
+    while remaining and (part := os.read(fd, min(remaining, 1 << 20))):
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return b"".join(parts)
 
 
-_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 if sys.platform == "darwin":
@@ -177,7 +177,7 @@ else:
     _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
 
 
-class UnsupportedError(Exception):
+class RenameUnsupportedError(Exception):
     """This file system or platform has no such rename."""
 
 
@@ -185,13 +185,13 @@ def exchange(directory: Dir, one: str, other: str) -> None:
     """Swap two names atomically; neither is ever absent.
 
     Raises:
-        UnsupportedError: the file system cannot.
+        RenameUnsupportedError: the file system cannot.
         OSError: one of the names is missing, or the call failed.
     """
     _rename(directory, one, directory, other, _EXCHANGE)
 
 
-def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str) -> None:
     """Rename, never onto something that exists.
 
     Raises:
@@ -200,18 +200,18 @@ def move_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
         OSError: the call failed.
     """
     try:
-        rename_new(source, name, target, new_name)
-    except UnsupportedError:
+        rename_noreplace(source, name, target, new_name)
+    except RenameUnsupportedError:
         os.link(name, new_name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
         os.unlink(name, dir_fd=source.fd)
 
 
-def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
+def rename_noreplace(source: Dir, name: str, target: Dir, new_name: str) -> None:
     """The same in one step, for directories too.
 
     Raises:
-        UnsupportedError: the file system cannot.
-        OSError: as `move_new`.
+        RenameUnsupportedError: the file system cannot.
+        OSError: as `rename_noreplace_or_link`.
     """
     _rename(source, name, target, new_name, _NOREPLACE)
 
@@ -219,16 +219,16 @@ def rename_new(source: Dir, name: str, target: Dir, new_name: str) -> None:
 def _rename(source: Dir, name: str, target: Dir, new_name: str, flags: int) -> None:
     call = getattr(_libc, _rename_call, None)
     if call is None:
-        raise UnsupportedError(_rename_call)
+        raise RenameUnsupportedError(_rename_call)
     if call(source.fd, os.fsencode(name), target.fd, os.fsencode(new_name), flags) == 0:
         return
     code = ctypes.get_errno()
-    if code in _UNSUPPORTED:
-        raise UnsupportedError(os.strerror(code))
+    if code in _UNSUPPORTED_ERRNOS:
+        raise RenameUnsupportedError(os.strerror(code))
     raise OSError(code, os.strerror(code), str(source.path / name))
 
 
-class Writers(Enum):
+class OpenWriters(Enum):
     """What the kernel says about open writers of a file."""
 
     NONE = "nobody has it open for writing"
@@ -237,30 +237,30 @@ class Writers(Enum):
 
 
 @contextmanager
-def read_lease(fd: int) -> Iterator[Writers]:
+def read_lease(fd: int) -> Iterator[OpenWriters]:
     """Try to take a read lease on `fd` (opened read-only) for the length of the block."""
-    answer = _take(fd)
+    writers = _take_lease(fd)
     try:
-        yield answer
+        yield writers
     finally:
-        if answer is Writers.NONE:
-            _drop(fd)
+        if writers is OpenWriters.NONE:
+            _release_lease(fd)
 
 
-def _take(fd: int) -> Writers:
+def _take_lease(fd: int) -> OpenWriters:
     if not hasattr(fcntl, "F_SETLEASE"):
-        return Writers.UNKNOWN
+        return OpenWriters.UNKNOWN
     try:
         # A writer's open breaks the lease with a signal. SIGIO would end the process; SIGURG is ignored by default,
         # and asking for it needs no handler, which only the main thread could install.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return Writers.SOME if error.errno == errno.EAGAIN else Writers.UNKNOWN
-    return Writers.NONE
+        return OpenWriters.SOME if error.errno == errno.EAGAIN else OpenWriters.UNKNOWN
+    return OpenWriters.NONE
 
 
-def _drop(fd: int) -> None:
+def _release_lease(fd: int) -> None:
     # The kernel takes a lease away after lease-break-time (we were suspended); then there is none to give back.
     with suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

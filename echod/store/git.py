@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.files import read_plain
+from echod.files import read_regular
 
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
 _MAX_POINTER_BYTES = 64 * 1024
@@ -19,7 +19,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Tracking:
+class TrackedFile:
     """A repository that tracks a file.
 
     Attributes:
@@ -30,60 +30,60 @@ class Tracking:
     head: str
     index: bytes
 
-    def holds(self, data: bytes) -> bool:
+    def is_staged_as(self, data: bytes) -> bool:
         """Whether the index names exactly this content: git itself put it there, or somebody staged it."""
         header = b"blob %d\0" % len(data)
         return any(hashlib.new(kind, header + data).digest() in self.index for kind in ("sha1", "sha256"))
 
 
-def tracking(project: Path, file: Path) -> Tracking | None:
+def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
     """The repository around `project`, if it tracks `file`. Unreadable parts count as not tracked."""
     try:
         for root in (project, *project.parents):
             if (root / ".git").exists():
-                return _tracked(_git_dir(root), file.relative_to(root))
+                return _read_tracked_file(_git_dir(root), file.relative_to(root))
     except (OSError, ValueError):
         return None
     return None
 
 
-def _tracked(git: Path, file: Path) -> Tracking | None:
-    listed = read_plain(git / "index", _MAX_INDEX_BYTES)
+def _read_tracked_file(git: Path, file: Path) -> TrackedFile | None:
+    index = read_regular(git / "index", _MAX_INDEX_BYTES)
     # Version 4 of the index shortens paths by what they share with the one before, so only the name can be looked for.
-    name = file.name.encode() if listed[4:8] == b"\0\0\0\4" else str(file).encode()
-    return Tracking(_head(git), listed) if name in listed else None
+    name = file.name.encode() if index[4:8] == b"\0\0\0\4" else str(file).encode()
+    return TrackedFile(_read_head(git), index) if name in index else None
 
 
 def _git_dir(root: Path) -> Path:
     git = root / ".git"
     if git.is_dir():
         return git
-    pointer = _text(git).partition("gitdir:")[2].strip()  # a worktree or submodule
+    pointer = _read_text(git).partition("gitdir:")[2].strip()  # a worktree or submodule
     return (root / pointer).resolve()
 
 
-def _head(git: Path) -> str:
-    head = _text(git / "HEAD")
+def _read_head(git: Path) -> str:
+    head = _read_text(git / "HEAD")
     ref = head.removeprefix("ref:").strip()
     if ref == head or not _REF.fullmatch(ref) or ".." in ref:
-        return _commit(head)  # a name that git gives to no branch leads nowhere
+        return _valid_commit(head)  # a name that git gives to no branch leads nowhere
     common = git / "commondir"
-    shared = (git / _text(common)).resolve() if common.exists() else git
+    shared = (git / _read_text(common)).resolve() if common.exists() else git
     for base in (git, shared):
         if (base / ref).is_file():
-            return f"{ref} {_commit(_text(base / ref))}"
+            return f"{ref} {_valid_commit(_read_text(base / ref))}"
     packed = shared / "packed-refs"
     if packed.is_file():
-        for line in read_plain(packed, _MAX_INDEX_BYTES).decode(errors="surrogateescape").splitlines():
+        for line in read_regular(packed, _MAX_INDEX_BYTES).decode(errors="surrogateescape").splitlines():
             if line.endswith(f" {ref}"):
-                return f"{ref} {_commit(line.partition(' ')[0])}"
+                return f"{ref} {_valid_commit(line.partition(' ')[0])}"
     return ref
 
 
-def _text(file: Path) -> str:
-    return read_plain(file, _MAX_POINTER_BYTES).decode().strip()
+def _read_text(file: Path) -> str:
+    return read_regular(file, _MAX_POINTER_BYTES).decode().strip()
 
 
-def _commit(said: str) -> str:
+def _valid_commit(text: str) -> str:
     """A commit's name, which is kept in the journal; nothing for whatever else a file may hold."""
-    return said if _COMMIT.fullmatch(said) else ""
+    return text if _COMMIT.fullmatch(text) else ""

@@ -33,16 +33,16 @@ from typing import NamedTuple
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
-_SHORTEST_SECRET = 16  # of those that are known by their form alone
+_INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_MIN_SECRET_LENGTH = 16  # of those that are known by their form alone
 MEMORY = "MEMORY.md"
 KNOWLEDGE = "knowledge.md"
 FINDINGS_ARCHIVE = "archive/findings"
 QUARANTINE = "quarantine"
-REASONS = "REASONS.md"
-PACKS = "doc-packs"
+QUARANTINE_REASONS = "REASONS.md"
+DOC_PACKS = "doc-packs"
 """The store of the global doc packs; it lies one level deeper below its root than a project's store."""
-MANY = 2_000
+MAX_SORTED_FINDINGS = 2_000
 """So many findings files are put in order. Whoever works through more of them cannot look at all of them each time."""
 
 
@@ -89,26 +89,26 @@ def project_root(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def stores_of(project: Path) -> tuple[Store, ...]:
+def find_stores(project: Path) -> tuple[Store, ...]:
     """The stores of a project, `.rune` before `.claude`. A symlinked store directory is none."""
-    return stores_below(project_root(project))
+    return find_stores_in_resolved_root(project_root(project))
 
 
-def stores_below(root: Path) -> tuple[Store, ...]:
+def find_stores_in_resolved_root(root: Path) -> tuple[Store, ...]:
     """The same for a root that has no symlink on its way; to find that out again costs as much as the look."""
     return tuple(
         Store(root, root / below)
         for below in STORE_DIRS
-        if _is_plain_dir(root / below.parts[0]) and _is_plain_dir(root / below)
+        if _is_real_directory(root / below.parts[0]) and _is_real_directory(root / below)
     )
 
 
 def store_at(root: Path) -> Store:
     """The store whose directory is `root` (the inverse of `Store.key`)."""
-    return Store(root.parents[2 if root.name == PACKS else 1], root)
+    return Store(root.parents[2 if root.name == DOC_PACKS else 1], root)
 
 
-def roles_of(store: Store) -> tuple[Role, ...]:
+def find_roles(store: Store) -> tuple[Role, ...]:
     """The roles of a store in name order. Dot-directories, odd names and symlinks are none.
 
     Raises:
@@ -119,83 +119,83 @@ def roles_of(store: Store) -> tuple[Role, ...]:
     return tuple(Role(store, name) for name in names)
 
 
-class Roles(NamedTuple):
-    """The roles of a store as far as it could be listed; `problem` is why it could not."""
+class RoleListing(NamedTuple):
+    """The roles of a store as far as it could be listed; `error` is why it could not."""
 
-    found: tuple[Role, ...]
-    problem: OSError | None = None
+    roles: tuple[Role, ...]
+    error: OSError | None = None
 
 
-def list_roles(store: Store) -> Roles:
-    """As `roles_of`, for whoever goes on where a store cannot be listed."""
+def list_roles(store: Store) -> RoleListing:
+    """As `find_roles`, for whoever goes on where a store cannot be listed."""
     try:
-        return Roles(roles_of(store))
+        return RoleListing(find_roles(store))
     except OSError as error:
-        return Roles((), error)
+        return RoleListing((), error)
 
 
-def each_findings_file(role: Role) -> Iterator[str]:
+def iter_findings_files(role: Role) -> Iterator[str]:
     """The names of a role's findings files, as long as one asks; only plain files (no symlink, FIFO or device).
 
-    In name order; of more than `MANY` the first that the directory has come first, and the others in its own order.
+    In name order; of more than `MAX_SORTED_FINDINGS` the first come first, and the others in the directory's order.
 
     Raises:
         OSError: the role cannot be listed.
     """
     with os.scandir(role.path) as entries:
         found = (e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
-        yield from sorted(islice(found, MANY))
+        yield from sorted(islice(found, MAX_SORTED_FINDINGS))
         yield from found
 
 
-def findings_of(role: Role, most: int = MANY) -> tuple[Path, ...]:
-    """The findings files of a role in name order; of more than `most` only so many.
+def list_findings_files(role: Role, limit: int = MAX_SORTED_FINDINGS) -> tuple[Path, ...]:
+    """The findings files of a role in name order; of more than `limit` only so many.
 
     Raises:
         OSError: the role cannot be listed.
     """
-    return tuple(role.path / name for name in sorted(islice(each_findings_file(role), most)))
+    return tuple(role.path / name for name in sorted(islice(iter_findings_files(role), limit)))
 
 
-class Contents(NamedTuple):
+class RoleSummary(NamedTuple):
     """What a role's directory holds, by its names: findings files, and whether there may be the others."""
 
-    findings: int
-    knowledge: bool
-    quarantine: bool
+    findings_count: int
+    has_knowledge: bool
+    has_quarantine: bool
 
 
-def contents_of(role: Role, most: int) -> Contents:
-    """One listing of a role's directory. `most`: so many findings files are counted, and the listing ends there.
+def summarize_role(role: Role, max_findings: int) -> RoleSummary:
+    """One listing of a role's directory. It ends after `max_findings` findings files.
 
     Raises:
         OSError: the role cannot be listed.
     """
-    findings, others = 0, set()
+    findings, other_names = 0, set()
     with os.scandir(role.path) as entries:
         for entry in entries:
             if entry.name in (KNOWLEDGE, QUARANTINE):
-                others.add(entry.name)
+                other_names.add(entry.name)
             elif AGENT_FINDINGS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 findings += 1
-                if findings == most:
-                    return Contents(findings, knowledge=True, quarantine=True)
-    return Contents(findings, knowledge=KNOWLEDGE in others, quarantine=QUARANTINE in others)
+                if findings == max_findings:
+                    return RoleSummary(findings, has_knowledge=True, has_quarantine=True)
+    return RoleSummary(findings, has_knowledge=KNOWLEDGE in other_names, has_quarantine=QUARANTINE in other_names)
 
 
-def agent_of(findings: PurePath) -> str:
+def agent_name(findings_file: PurePath) -> str:
     """The agent's name in a findings file's name, as it may be written elsewhere: without a secret in it."""
-    match = AGENT_FINDINGS.fullmatch(findings.name)
-    name = match["agent"] if match else findings.stem
-    if len(name) < _SHORTEST_SECRET:
+    match = AGENT_FINDINGS.fullmatch(findings_file.name)
+    name = match["agent"] if match else findings_file.stem
+    if len(name) < _MIN_SECRET_LENGTH:
         return name
     from echod.memory.redact import redact  # noqa: PLC0415  takes long to load, and such names are rare
 
     clean = redact(name).text
-    return name if clean == name else _NOT_IN_NAMES.sub("-", clean).strip("-")
+    return name if clean == name else _INVALID_NAME_CHARACTERS.sub("-", clean).strip("-")
 
 
-def _is_plain_dir(path: Path) -> bool:
+def _is_real_directory(path: Path) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -203,20 +203,20 @@ def _is_plain_dir(path: Path) -> bool:
 
 
 MANIFESTS = "manifests"
-LOCK = ".lock"
-DIRTY = ".global-echo-dirty"
+GLOBAL_LOCK = ".lock"
+DIRTY_MARKER = ".global-echo-dirty"
 
-_BELOW = ("echoes", "global")
+_GLOBAL_PATH = ("echoes", "global")
 
 
 def global_store(home: Path) -> Store:
     """The store of elevated entries. `home` is Claude Code's own directory, resolved; nothing needs to exist."""
-    return Store(home, home.joinpath(*_BELOW))
+    return Store(home, home.joinpath(*_GLOBAL_PATH))
 
 
 def packs_store(home: Path) -> Store:
     """The store whose roles are the installed doc packs."""
-    return Store(home, home.joinpath(*_BELOW, PACKS))
+    return Store(home, home.joinpath(*_GLOBAL_PATH, DOC_PACKS))
 
 
 def global_role(home: Path) -> Role:
@@ -224,41 +224,41 @@ def global_role(home: Path) -> Role:
     return Role(global_store(home), "")
 
 
-def commons_of(store: Store) -> tuple[str, ...] | None:
+def global_root(store: Store) -> tuple[str, ...] | None:
     """Where the global store is below `store.project`, if `store` is a part of it; None for a project's store."""
     parts = store.root.relative_to(store.project).parts
-    return _BELOW if parts[: len(_BELOW)] == _BELOW else None
+    return _GLOBAL_PATH if parts[: len(_GLOBAL_PATH)] == _GLOBAL_PATH else None
 
 
-_SET_ASIDE = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
-_LONGEST_AGENT = 100
+_QUARANTINED_NAME = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
+_MAX_AGENT_LENGTH = 100
 
 
-def kept_at(findings: str, day: date) -> PurePosixPath:
+def findings_archive_path(file_name: str, day: date) -> PurePosixPath:
     """Where a file is kept that was consumed on a local day."""
-    return PurePosixPath(FINDINGS_ARCHIVE) / f"{day.isoformat()}-{agent_of(PurePosixPath(findings))}.md"
+    return PurePosixPath(FINDINGS_ARCHIVE) / f"{day.isoformat()}-{agent_name(PurePosixPath(file_name))}.md"
 
 
-def set_aside_at(findings: str, day: date) -> PurePosixPath:
+def quarantine_path(file_name: str, day: date) -> PurePosixPath:
     """Where a file waits for a person that could not be understood on a local day."""
-    return PurePosixPath(QUARANTINE) / f"{day.isoformat()}-{findings}"
+    return PurePosixPath(QUARANTINE) / f"{day.isoformat()}-{file_name}"
 
 
-def before_set_aside(name: str) -> str:
+def original_findings_name(name: str) -> str:
     """What a file in quarantine was called before; its own name where nothing tells that."""
-    match = _SET_ASIDE.fullmatch(name)
+    match = _QUARANTINED_NAME.fullmatch(name)
     return f"{match['findings']}.md" if match else name
 
 
-def restored_name(findings: str, number: int) -> str:
+def restored_findings_name(file_name: str, number: int) -> str:
     """What a file is called that is given back while another one has its name."""
-    return _another(findings, "restored", number)
+    return _derived_findings_name(file_name, "restored", number)
 
 
-def late_name(findings: str, number: int) -> str:
+def late_findings_name(file_name: str, number: int) -> str:
     """What a file is called with what an agent wrote into one that was just consumed."""
-    return _another(findings, "late", number)
+    return _derived_findings_name(file_name, "late", number)
 
 
-def _another(findings: str, why: str, number: int) -> str:
-    return f"{agent_of(PurePosixPath(findings))[:_LONGEST_AGENT]}-{why}-{number}-findings.md"
+def _derived_findings_name(file_name: str, label: str, number: int) -> str:
+    return f"{agent_name(PurePosixPath(file_name))[:_MAX_AGENT_LENGTH]}-{label}-{number}-findings.md"

@@ -14,157 +14,159 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.store.errors import Busy, told
-from echod.store.fs import Dir, UnsupportedError, open_dir, rename_new
+from echod.store.errors import BusyError, as_store_error
+from echod.store.fs import Dir, RenameUnsupportedError, open_dir, rename_noreplace
 from echod.store.journal.journal import RoleJournal
-from echod.store.layout import LOCK, Role, commons_of
+from echod.store.layout import GLOBAL_LOCK, Role, global_root
 
-STALE_SECONDS = 30.0
+STALE_LOCK_SECONDS = 30.0
 
 
 def lock_name(role: Role) -> str:
     """The directory's name, in the project's `tmp` or in the global store."""
-    return LOCK if commons_of(role.store) else f".rune-echo-lock-{role.name}"
+    return GLOBAL_LOCK if global_root(role.store) else f".rune-echo-lock-{role.name}"
 
 
-def _place(role: Role) -> tuple[str, ...]:
+def _lock_parent(role: Role) -> tuple[str, ...]:
     """Where the lock is made, below the project."""
-    return commons_of(role.store) or ("tmp",)
+    return global_root(role.store) or ("tmp",)
 
 
 class RoleLock(NamedTuple):
-    """A lock we hold; `mark` tells it from others', and is None where nobody locks, as in a project without `tmp`."""
+    """A lock we hold; `token` tells it from others', and is None where nobody locks, as in a project without `tmp`."""
 
     role: Role
-    mark: str | None
-    since: float
+    token: str | None
+    acquired_at: float
 
     def age(self, now: float) -> float:
         """Seconds we have held it."""
-        return now - self.since
+        return now - self.acquired_at
 
 
-def acquire(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
+def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
     """Take the lock without waiting.
 
     Raises:
-        Busy: another writer holds it.
-        StoreFault: it cannot be made.
+        BusyError: another writer holds it.
+        StoreError: it cannot be made.
     """
     try:
-        tmp = open_dir(role.store.project, _place(role))
+        parent = open_dir(role.store.project, _lock_parent(role))
     except (FileNotFoundError, NotADirectoryError):
         return RoleLock(role, None, now)
     except OSError as error:
         if error.errno == errno.ELOOP:
             return RoleLock(role, None, now)
         raise
-    with tmp, told("take the writers' lock in", tmp.path):
+    with parent, as_store_error("take the writers' lock in", parent.path):
         name = lock_name(role)
-        mark = _make(tmp, name, journal)
-        if mark is None:
-            _break_stale(tmp, name, journal, now=now)
-            mark = _make(tmp, name, journal)
-        if mark is None:
-            raise _busy(tmp, name)
-        return RoleLock(role, mark, now)
+        token = _create_lock(parent, name, journal)
+        if token is None:
+            _break_stale_lock(parent, name, journal, now=now)
+            token = _create_lock(parent, name, journal)
+        if token is None:
+            raise _lock_busy_error(parent, name)
+        return RoleLock(role, token, now)
 
 
-def release(lock: RoleLock, journal: RoleJournal) -> None:
+def release_role_lock(lock: RoleLock, journal: RoleJournal) -> None:
     """Give the lock back, unless somebody took it from us in the meantime."""
-    if lock.mark is not None:
-        _remove_own(lock.role, lock.mark)
+    if lock.token is not None:
+        _remove_if_ours(lock.role, lock.token)
     journal.clear_lock()
 
 
-def release_left_behind(role: Role, journal: RoleJournal) -> None:
+def release_own_stale_lock(role: Role, journal: RoleJournal) -> None:
     """Release a lock that a killed process of ours left (recovery)."""
-    mark = journal.noted_lock()
-    if mark is not None:
-        _remove_own(role, mark)
+    token = journal.recorded_lock()
+    if token is not None:
+        _remove_if_ours(role, token)
         journal.clear_lock()
 
 
-def _remove_own(role: Role, mark: str) -> None:
+def _remove_if_ours(role: Role, token: str) -> None:
     try:
-        with open_dir(role.store.project, _place(role)) as tmp:
-            if _mark(tmp, lock_name(role)) == mark:
-                os.rmdir(lock_name(role), dir_fd=tmp.fd)
+        with open_dir(role.store.project, _lock_parent(role)) as parent:
+            if _read_token(parent, lock_name(role)) == token:
+                os.rmdir(lock_name(role), dir_fd=parent.fd)
     except OSError:
         return  # gone, or no longer empty: whoever broke or filled it owns it now, and after 30 s it is stale
 
 
-def _make(tmp: Dir, name: str, journal: RoleJournal) -> str | None:
+def _create_lock(parent: Dir, name: str, journal: RoleJournal) -> str | None:
     """Make the lock, its mark noted before anybody can see it: a kill at any point leaves one we know as ours.
 
     The mark; None if another lock is there.
     """
-    ready = f"{name}.{journal.tag}-new"
+    prepared_name = f"{name}.{journal.journal_id}-new"
     with suppress(FileNotFoundError):
-        os.rmdir(ready, dir_fd=tmp.fd)
-    os.mkdir(ready, 0o755, dir_fd=tmp.fd)
-    mark = _mark(tmp, ready)
+        os.rmdir(prepared_name, dir_fd=parent.fd)
+    os.mkdir(prepared_name, 0o755, dir_fd=parent.fd)
+    token = _read_token(parent, prepared_name)
     try:
-        journal.note_lock(mark)
-        rename_new(tmp, ready, tmp, name)
+        journal.record_lock(token)
+        rename_noreplace(parent, prepared_name, parent, name)
     except FileExistsError:
-        os.rmdir(ready, dir_fd=tmp.fd)
+        os.rmdir(prepared_name, dir_fd=parent.fd)
         journal.clear_lock()
         return None
-    except UnsupportedError:
-        os.rmdir(ready, dir_fd=tmp.fd)
-        return _make_at_once(tmp, name, journal)
-    return mark
+    except RenameUnsupportedError:
+        os.rmdir(prepared_name, dir_fd=parent.fd)
+        return _create_lock_directly(parent, name, journal)
+    return token
 
 
-def _mark(tmp: Dir, name: str) -> str:
+def _read_token(parent: Dir, name: str) -> str:
     """Tells a lock from one that another program makes later, which may well get the same inode number."""
-    found = tmp.stat(name)
+    found = parent.stat(name)
     return f"{found.st_ino}:{found.st_mtime_ns}" if found else ""
 
 
-def _make_at_once(tmp: Dir, name: str, journal: RoleJournal) -> str | None:
+def _create_lock_directly(parent: Dir, name: str, journal: RoleJournal) -> str | None:
     try:
-        os.mkdir(name, 0o755, dir_fd=tmp.fd)
+        os.mkdir(name, 0o755, dir_fd=parent.fd)
     except FileExistsError:
         return None
-    mark = _mark(tmp, name)
-    journal.note_lock(mark)
-    return mark
+    token = _read_token(parent, name)
+    journal.record_lock(token)
+    return token
 
 
-def _break_stale(tmp: Dir, name: str, journal: RoleJournal, *, now: float) -> None:
-    found = tmp.stat(name)
+def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: float) -> None:
+    found = parent.stat(name)
     if found is None:
         return
-    if now - found.st_mtime <= STALE_SECONDS:
-        raise _busy(tmp, name)
+    if now - found.st_mtime <= STALE_LOCK_SECONDS:
+        raise _lock_busy_error(parent, name)
     # Another breaker may have been faster and hold a fresh lock now: move it aside and look which one it was.
-    aside = f"{name}.{journal.tag}"
+    moved_name = f"{name}.{journal.journal_id}"
     try:
-        rename_new(tmp, name, tmp, aside)
-    except UnsupportedError:
-        aside = name
+        rename_noreplace(parent, name, parent, moved_name)
+    except RenameUnsupportedError:
+        moved_name = name
     except (FileNotFoundError, FileExistsError):
-        raise _busy(tmp, name) from None
-    if tmp.inode(aside) != found.st_ino:
-        _put_back(tmp, aside, name)
-        raise _busy(tmp, name)
+        raise _lock_busy_error(parent, name) from None
+    if parent.inode(moved_name) != found.st_ino:
+        _rename_back(parent, moved_name, name)
+        raise _lock_busy_error(parent, name)
     try:
-        os.rmdir(aside, dir_fd=tmp.fd)
+        os.rmdir(moved_name, dir_fd=parent.fd)
     except OSError:
-        _put_back(tmp, aside, name)
-        raise Busy(f"{tmp.path / name} is not empty, so it is no lock echod may break; remove it by hand.") from None
+        _rename_back(parent, moved_name, name)
+        raise BusyError(
+            f"{parent.path / name} is not empty, so it is no lock echod may break; remove it by hand."
+        ) from None
 
 
-def _put_back(tmp: Dir, aside: str, name: str) -> None:
-    if aside != name:
-        rename_new(tmp, aside, tmp, name)
+def _rename_back(parent: Dir, moved_name: str, name: str) -> None:
+    if moved_name != name:
+        rename_noreplace(parent, moved_name, parent, name)
 
 
-def _busy(tmp: Dir, name: str) -> Busy:
-    return Busy(f"Another writer holds {_short(tmp.path / name)}.")
+def _lock_busy_error(parent: Dir, name: str) -> BusyError:
+    return BusyError(f"Another writer holds {_short_path(parent.path / name)}.")
 
 
-def _short(path: Path) -> str:
+def _short_path(path: Path) -> str:
     return "/".join(path.parts[-2:])

@@ -11,212 +11,232 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.merge import Unmergeable, merge
+from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
-from echod.store.changes import Begin, Committed, Gate, Plan, PlannedConsume, PlannedWrite
-from echod.store.commit.commit import commit, hold
-from echod.store.commit.context import Desk
-from echod.store.errors import Busy, Refused
-from echod.store.healing.archives import as_kept, leaving
-from echod.store.healing.heal import head_of, healed_memory, remember_absence
-from echod.store.healing.late_writes import follow
-from echod.store.journal.records import ConsumeRecord, Record, WriteRecord
-from echod.store.layout import AGENT_FINDINGS, MEMORY, restored_name
+from echod.store.changes import CommitGate, CommitPlan, CommitResult, PartialConsume, PlannedConsume, PlannedWrite
+from echod.store.commit.commit import check_conservation, commit
+from echod.store.commit.context import CommitContext
+from echod.store.errors import BusyError, RefusedError
+from echod.store.healing.archives import archive_appends, archive_entries
+from echod.store.healing.heal import git_head, read_healed_memory, record_deletion
+from echod.store.healing.late_writes import merge_late_writes_of
+from echod.store.journal.records import CommitRecord, ConsumeRecord, WriteRecord
+from echod.store.layout import AGENT_FINDINGS, MEMORY, restored_findings_name
 from echod.store.snapshot import Snapshot
 
-_KEPT_FOLDERS = ("archive/", "quarantine/")
+_APPEND_ONLY_DIRECTORIES = ("archive/", "quarantine/")
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """One commit was taken back.
 
     Attributes:
         seq: number of the commit that did it.
-        undid: number of the commit that was taken back.
-        restored: blocks that are in the memory file again (to be pinned).
+        undone_seq: number of the commit that was taken back.
+        restored_blocks: blocks that are in the memory file again (to be pinned).
         redacted: whether exact bytes were no longer kept, so that redacted text came back instead.
     """
 
     role: str
     seq: int | None
-    undid: int
-    restored: tuple[Block, ...]
+    undone_seq: int
+    restored_blocks: tuple[Block, ...]
     redacted: bool
 
 
-class Preview(NamedTuple):
+class UndoPreview(NamedTuple):
     """What taking one commit back would do now. Paths are relative to the store.
 
     Attributes:
-        returns: findings files that come back.
-        goes: files that the commit made and that go; their text is kept in the archive.
-        restored: blocks that come back.
-        leaving: blocks that go; their text is kept in the archive.
+        restored_files: findings files that come back.
+        removed_files: files that the commit made and that go; their text is kept in the archive.
+        restored_blocks: blocks that come back.
+        removed_blocks: blocks that go; their text is kept in the archive.
         exact: every file gets back the bytes that it had; else others have changed it since, and it is merged.
         redacted: whether exact bytes are no longer kept, so that redacted text comes back instead.
     """
 
-    undoes: int
-    returns: tuple[str, ...]
-    goes: tuple[str, ...]
-    restored: tuple[Block, ...]
-    leaving: tuple[Block, ...]
+    undone_seq: int
+    restored_files: tuple[str, ...]
+    removed_files: tuple[str, ...]
+    restored_blocks: tuple[Block, ...]
+    removed_blocks: tuple[Block, ...]
     exact: bool
     redacted: bool
 
 
 @dataclass(slots=True)
-class _Reverse:
+class _ReversePlan:
     """The reverse plan as it grows."""
 
     writes: list[PlannedWrite] = field(default_factory=list)
     consumes: list[PlannedConsume] = field(default_factory=list)
-    leaving: list[str | ArchivedEntry] = field(default_factory=list)
-    gone: list[Block] = field(default_factory=list)
-    restored: list[Block] = field(default_factory=list)
+    archived: list[str | ArchivedEntry] = field(default_factory=list)
+    removed_blocks: list[Block] = field(default_factory=list)
+    restored_blocks: list[Block] = field(default_factory=list)
     merged: bool = False
 
 
-def undo_record(desk: Desk, record: Record, *, job: int, gate: Gate) -> Undone:
+def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate: CommitGate) -> UndoResult:
     """Take one commit of this role back.
 
     Raises:
-        Busy: not now, or others kept writing.
-        Refused: a file cannot be read any more, or the two versions cannot be put together.
-        StoreFault: the file system failed, or the journal lost the content to go back to.
+        BusyError: not now, or others kept writing.
+        RefusedError: a file cannot be read any more, or the two versions cannot be put together.
+        StoreError: the file system failed, or the journal lost the content to go back to.
     """
-    for _ in range(desk.limits.max_replans + 1):
-        reverse = _reverse(desk, record, healed_memory)
-        plan = Plan(
+    for _ in range(context.limits.max_replans + 1):
+        reverse = _plan_reverse(context, record, read_healed_memory)
+        plan = CommitPlan(
             job,
             "undo",
             f"took back: {record.summary}",
             tuple(reverse.writes),
-            leaving(desk, reverse.leaving, f"taken out by undo (job {job})", job),
+            archive_appends(context, reverse.archived, f"taken out by undo (job {job})", job),
             tuple(reverse.consumes),
-            begins=tuple(Begin(part.image, part.keys) for part in record.withheld),
-            withholds=tuple(Begin(part.image, part.keys) for part in record.begun),
-            released=tuple(key for consume in record.consumes for key in consume.keys),
+            partial_consumes=tuple(PartialConsume(part.digest, part.keys) for part in record.withdrawn_consumes),
+            withdrawn_consumes=tuple(PartialConsume(part.digest, part.keys) for part in record.partial_consumes),
+            unconsumed_keys=tuple(key for consume in record.consumes for key in consume.keys),
             undoes=(record.seq,),
         )
-        hold(plan, desk.readings.read, asked=True)
-        done = commit(desk, plan, gate=gate, head=head_of(desk))
-        if isinstance(done, Committed):
-            for made in desk.journal.open_records():
-                if made.seq == done.seq:
-                    follow(desk, made)
-            remember_absence(desk, plan)
-            return Undone(desk.ground.role.name, done.seq, record.seq, tuple(reverse.restored), record.thinned)
-    raise Busy("Other programs keep writing the same files; try again in a moment.")
+        check_conservation(plan, context.cache.parse, by_user=True)
+        result = commit(context, plan, gate=gate, head=git_head(context))
+        if isinstance(result, CommitResult):
+            for own_record in context.journal.open_records():
+                if own_record.seq == result.seq:
+                    merge_late_writes_of(context, own_record)
+            record_deletion(context, plan)
+            return UndoResult(
+                context.directory.role.name,
+                result.seq,
+                record.seq,
+                tuple(reverse.restored_blocks),
+                record.blobs_redacted,
+            )
+    raise BusyError("Other programs keep writing the same files; try again in a moment.")
 
 
-def preview_record(desk: Desk, record: Record) -> Preview:
+def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
     """What `undo_record` would do now. Writes nothing and needs no lock.
 
     Raises:
-        Busy, Refused, StoreFault: as `undo_record` would.
+        BusyError, RefusedError, StoreError: as `undo_record` would.
     """
-    reverse = _reverse(desk, record, lambda at: at.read(at.ground.path_of(MEMORY)))
-    return Preview(
-        undoes=record.seq,
-        returns=tuple(write.path for write in reverse.writes if write.before is None),
-        goes=tuple(consume.path for consume in reverse.consumes),
-        restored=tuple(reverse.restored),
-        leaving=tuple(reverse.gone),
+    reverse = _plan_reverse(context, record, lambda at: at.read(at.directory.path_of(MEMORY)))
+    return UndoPreview(
+        undone_seq=record.seq,
+        restored_files=tuple(write.path for write in reverse.writes if write.before is None),
+        removed_files=tuple(consume.path for consume in reverse.consumes),
+        restored_blocks=tuple(reverse.restored_blocks),
+        removed_blocks=tuple(reverse.removed_blocks),
         exact=not reverse.merged,
-        redacted=record.thinned,
+        redacted=record.blobs_redacted,
     )
 
 
-def _reverse(desk: Desk, record: Record, read_memory: Callable[[Desk], Snapshot]) -> _Reverse:
-    reverse = _Reverse()
+def _plan_reverse(
+    context: CommitContext, record: CommitRecord, read_memory: Callable[[CommitContext], Snapshot]
+) -> _ReversePlan:
+    reverse = _ReversePlan()
     for consume in record.consumes:
-        reverse.writes.append(_give_back(desk, record, consume))
+        reverse.writes.append(_restore_findings(context, record, consume))
     for write in record.writes:
-        if write.path.removeprefix(desk.ground.path_of("")).startswith(_KEPT_FOLDERS):
+        if write.path.removeprefix(context.directory.path_of("")).startswith(_APPEND_ONLY_DIRECTORIES):
             continue
-        current = read_memory(desk) if write.path == desk.ground.path_of(MEMORY) else desk.read(write.path)
-        if write.pre is None and (current.digest == write.post or not _holds_more(desk, write, current)):
-            _take_away(reverse, record, write, current)
+        current = read_memory(context) if write.path == context.directory.path_of(MEMORY) else context.read(write.path)
+        if write.before_digest is None and (
+            current.digest == write.after_digest or not _has_foreign_blocks(context, write, current)
+        ):
+            _remove_created_file(reverse, record, write, current)
         else:
-            _turn_back(desk, reverse, write, current)
+            _revert_file(context, reverse, write, current)
     return reverse
 
 
-def _give_back(desk: Desk, record: Record, consume: ConsumeRecord) -> PlannedWrite:
+def _restore_findings(context: CommitContext, record: CommitRecord, consume: ConsumeRecord) -> PlannedWrite:
     """The findings file under its old name, or under one of its own where the agent has written a new one."""
     path = PurePosixPath(consume.path)
-    directory, _ = desk.ground.place(path)
+    directory, _ = context.directory.resolve(path)
     if directory.stat(path.name) is not None:
-        path = path.with_name(restored_name(path.name, record.seq))
-    return PlannedWrite(str(path), None, desk.journal.images.get(consume.pre))
+        path = path.with_name(restored_findings_name(path.name, record.seq))
+    return PlannedWrite(str(path), None, context.journal.blobs.get(consume.before_digest))
 
 
-def _take_away(reverse: _Reverse, record: Record, write: WriteRecord, current: Snapshot) -> None:
+def _remove_created_file(reverse: _ReversePlan, record: CommitRecord, write: WriteRecord, current: Snapshot) -> None:
     """A file that the commit created goes, its text stays in the archive."""
     if current.data is None:
         return
     path = PurePosixPath(write.path)
     text = current.text.decode(errors="surrogateescape")
-    kept = redact_entry(text).text.encode(errors="surrogateescape")
+    archived_text = redact_entry(text).text.encode(errors="surrogateescape")
     archive = path.with_name("archive") / "findings" / f"undone-{record.seq}-{path.name}"
-    keys = record.released if AGENT_FINDINGS.fullmatch(path.name) else ()
-    reverse.consumes.append(PlannedConsume(write.path, current.text, kept, str(archive), keys))
+    keys = record.unconsumed_keys if AGENT_FINDINGS.fullmatch(path.name) else ()
+    reverse.consumes.append(PlannedConsume(write.path, current.text, archived_text, str(archive), keys))
 
 
-def _holds_more(desk: Desk, write: WriteRecord, current: Snapshot) -> bool:
+def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Snapshot) -> bool:
     """Whether a memory file that the commit created has got blocks since that are not the commit's."""
-    visible, post = parse(current.text), parse(desk.journal.images.get(write.post))
-    if write.path != desk.ground.path_of(MEMORY) or isinstance(visible, Unreadable) or isinstance(post, Unreadable):
+    visible, post = parse(current.text), parse(context.journal.blobs.get(write.after_digest))
+    if (
+        write.path != context.directory.path_of(MEMORY)
+        or isinstance(visible, Unreadable)
+        or isinstance(post, Unreadable)
+    ):
         return False
-    ours = {content(block) for block in post.blocks}
-    return any(content(block) not in ours for block in visible.blocks)
+    own_contents = {block_content(block) for block in post.blocks}
+    return any(block_content(block) not in own_contents for block in visible.blocks)
 
 
-def _emptied(desk: Desk, write: WriteRecord) -> bytes:
+def _header_only(context: CommitContext, write: WriteRecord) -> bytes:
     """The memory file that the commit created, without what the commit put into it: its head alone."""
-    post = parse(desk.journal.images.get(write.post))
+    post = parse(context.journal.blobs.get(write.after_digest))
     return b"" if isinstance(post, Unreadable) else post.preamble.encode()
 
 
-def _turn_back(desk: Desk, reverse: _Reverse, write: WriteRecord, current: Snapshot) -> None:
-    pre = _emptied(desk, write) if write.pre is None else desk.journal.images.get(write.pre)
-    visible, before = parse(current.text), parse(pre)
+def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteRecord, current: Snapshot) -> None:
+    target = (
+        _header_only(context, write) if write.before_digest is None else context.journal.blobs.get(write.before_digest)
+    )
+    visible, before = parse(current.text), parse(target)
     if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
-        raise Refused(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
-    reverse.merged |= current.digest != write.post
-    data = _merged(desk, write, visible, before) if current.digest != write.post else pre
+        raise RefusedError(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
+    reverse.merged |= current.digest != write.after_digest
+    data = _merge_revert(context, write, visible, before) if current.digest != write.after_digest else target
     after = parse(data)
     if isinstance(after, Unreadable):
-        raise Refused(f"{write.path} would become unreadable, so nothing was undone. {after.reason}")
+        raise RefusedError(f"{write.path} would become unreadable, so nothing was undone. {after.reason}")
     if data == current.text:
         return
     reverse.writes.append(PlannedWrite(write.path, current.data, data))
-    _note_difference(desk, reverse, PurePosixPath(write.path).name, visible, after)
+    _record_difference(context, reverse, PurePosixPath(write.path).name, visible, after)
 
 
-def _merged(desk: Desk, write: WriteRecord, visible: Document, before: Document) -> bytes:
-    post = parse(desk.journal.images.get(write.post))
+def _merge_revert(context: CommitContext, write: WriteRecord, visible: Document, before: Document) -> bytes:
+    post = parse(context.journal.blobs.get(write.after_digest))
     if isinstance(post, Unreadable):
-        raise Refused(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
+        raise RefusedError(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
     merged = merge(post, visible, before)
-    if isinstance(merged, Unmergeable):
-        raise Refused(f"{write.path} has changed too much since to undo this. {merged.reason}")
+    if isinstance(merged, MergeFailure):
+        raise RefusedError(f"{write.path} has changed too much since to undo this. {merged.reason}")
     return merged.data
 
 
-def _note_difference(desk: Desk, reverse: _Reverse, file: str, visible: Document, after: Document) -> None:
-    old, new = ({content(b) for b in d.blocks} for d in (visible, after))
-    gone = [b for b in visible.blocks if content(b) not in new]
-    reverse.gone += gone
+def _record_difference(
+    context: CommitContext, reverse: _ReversePlan, file: str, visible: Document, after: Document
+) -> None:
+    old, new = ({block_content(b) for b in d.blocks} for d in (visible, after))
+    removed = [b for b in visible.blocks if block_content(b) not in new]
+    reverse.removed_blocks += removed
     # Also what stands in an archive already: nothing leaves a file but by a commit that keeps it.
-    ids = zip(entry_ids(desk.ground.role.name, visible), visible.blocks, strict=True)
-    reverse.leaving += as_kept(desk, [(i, b) for i, b in ids if content(b) not in new], after, Rule.UNDONE, file)
+    ids = zip(entry_ids(context.directory.role.name, visible), visible.blocks, strict=True)
+    reverse.archived += archive_entries(
+        context, [(i, b) for i, b in ids if block_content(b) not in new], after, Rule.UNDONE, file
+    )
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
-        reverse.leaving.append(visible.preamble)
-    reverse.restored += [b for b in after.blocks if content(b) not in old]
+        reverse.archived.append(visible.preamble)
+    reverse.restored_blocks += [b for b in after.blocks if block_content(b) not in old]

@@ -3,40 +3,40 @@
 `observe` looks, `gate` judges. Nothing here writes anything, and nothing here knows of jobs.
 """
 
-from echod.workflows.collect import marker_directories, observe
-from echod.workflows.gate import SeenState, SeenWorkflow, active_workflows, gate
+from echod.workflows.collect import collect_observations, marker_directories
+from echod.workflows.gate import WorkflowRun, WorkflowRunState, find_workflow_runs, gate
 from echod.workflows.model import (
     DeclaredWorkflow,
     GateLimits,
+    GateObservations,
     GateState,
-    Kind,
-    Life,
-    Observations,
-    Process,
-    Processes,
-    Reason,
-    SystemProcesses,
+    MarkerKind,
+    ProcessState,
+    ProcessStatus,
+    ProcessTable,
+    SystemProcessTable,
     Verdict,
+    VerdictReason,
     quiet_streak,
 )
 
 __all__ = [
     "DeclaredWorkflow",
     "GateLimits",
+    "GateObservations",
     "GateState",
-    "Kind",
-    "Life",
-    "Observations",
-    "Process",
-    "Processes",
-    "Reason",
-    "SeenState",
-    "SeenWorkflow",
-    "SystemProcesses",
+    "MarkerKind",
+    "ProcessState",
+    "ProcessStatus",
+    "ProcessTable",
+    "SystemProcessTable",
     "Verdict",
-    "active_workflows",
+    "VerdictReason",
+    "WorkflowRun",
+    "WorkflowRunState",
+    "collect_observations",
+    "find_workflow_runs",
     "gate",
     "marker_directories",
-    "observe",
     "quiet_streak",
 ]

@@ -14,68 +14,68 @@ from typing import TYPE_CHECKING
 from echod.workflows import files
 from echod.workflows.markers import checkpoints, edits, git, locks, loops, sessions, signals, state_files
 from echod.workflows.model import (
-    NOBODY,
-    START_SLACK_SECONDS,
-    Claim,
+    NO_OWNER,
+    START_TOLERANCE_SECONDS,
     DeclaredWorkflow,
-    Kind,
-    Life,
+    GateObservations,
     Marker,
-    Observations,
-    Owner,
-    Process,
+    MarkerKind,
+    MarkerOwner,
+    MarkerState,
+    ProcessState,
+    ProcessStatus,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
 
-def read(declared: Sequence[DeclaredWorkflow], processes: Processes) -> tuple[Marker, ...]:
+def read_declared(declared: Sequence[DeclaredWorkflow], processes: ProcessTable) -> tuple[Marker, ...]:
     """The announced workflows as markers: each holds until its time is over or its process is gone."""
-    return tuple(_marker(workflow, processes) for workflow in declared)
+    return tuple(_declared_marker(workflow, processes) for workflow in declared)
 
 
-def _marker(workflow: DeclaredWorkflow, processes: Processes) -> Marker:
-    name = files.shown(workflow.name)
+def _declared_marker(workflow: DeclaredWorkflow, processes: ProcessTable) -> Marker:
+    name = files.printable(workflow.name)
     return Marker(
-        kind=Kind.DECLARED,
+        kind=MarkerKind.DECLARED,
         path=name,
         name=name,
-        says=f'workflow "{name}" was announced with echod workflow begin',
-        claim=Claim.RUNNING,
-        written=workflow.began,
-        touched=workflow.began,
-        owner=_owner(workflow, processes),
+        description=f'workflow "{name}" was announced with echod workflow begin',
+        state=MarkerState.RUNNING,
+        modified_at=workflow.began,
+        last_active=workflow.began,
+        owner=_declared_owner(workflow, processes),
         started=workflow.began,
         deadline=workflow.until,
-        workflow="announced",
+        workflow="declared",
         key=f"declared:{workflow.name}:{workflow.began:.0f}",
     )
 
 
-def _owner(workflow: DeclaredWorkflow, processes: Processes) -> Owner:
+def _declared_owner(workflow: DeclaredWorkflow, processes: ProcessTable) -> MarkerOwner:
     if workflow.pid is None:
-        return NOBODY
-    process = processes.look(workflow.pid)
+        return NO_OWNER
+    process = processes.lookup(workflow.pid)
     then, now = workflow.pid_started, process.started
-    if then is not None and now is not None and abs(then - now) > START_SLACK_SECONDS:
-        return Owner(workflow.pid, Process(Life.GONE, now))
-    return Owner(workflow.pid, process)
+    if then is not None and now is not None and abs(then - now) > START_TOLERANCE_SECONDS:
+        return MarkerOwner(workflow.pid, ProcessStatus(ProcessState.DEAD, now))
+    return MarkerOwner(workflow.pid, process)
 
 
-def observe(
+def collect_observations(
     project: Path,
     stores: Sequence[Path],
     *,
     claude_home: Path | None,
-    processes: Processes,
+    processes: ProcessTable,
     changed_since: float,
-    own_write: Callable[[Path], int | None],
+    own_mtime: Callable[[Path], int | None],
     declared: Sequence[DeclaredWorkflow],
     last_ended: float | None,
-) -> Observations:
+) -> GateObservations:
     """What can be seen of a project now.
 
     Args:
@@ -84,29 +84,29 @@ def observe(
         claude_home: Claude Code's directory, None to leave its sessions out.
         processes: the table of processes.
         changed_since: memory files that changed before (Unix seconds) are not told.
-        own_write: for a file that echod wrote last, the modification time (nanoseconds) it left on it.
+        own_mtime: for a file that echod wrote last, the modification time (nanoseconds) it left on it.
         declared: workflows that were announced for this project and not ended.
         last_ended: when a workflow of this project was last known to end (Unix seconds).
     """
     root = Path(os.path.realpath(project))
-    arcs, unlisted = checkpoints.read(root, processes)
-    waiting, teams = signals.read(root)
+    arcs, arc_problems = checkpoints.read_markers(root, processes)
+    team_markers, team_activity = signals.read_markers(root)
     markers = (
-        *read(declared, processes),
-        *state_files.read(root, teams, processes),
-        *loops.read(root, arcs, processes),
+        *read_declared(declared, processes),
+        *state_files.read_markers(root, team_activity, processes),
+        *loops.read_markers(root, arcs, processes),
         *(arc.marker for arc in arcs.values()),
-        *unlisted,
-        *locks.read(root, processes),
-        *waiting,
-        *(sessions.read(claude_home, root, processes) if claude_home else ()),
-        *git.read(root, stores),
+        *arc_problems,
+        *locks.read_markers(root, processes),
+        *team_markers,
+        *(sessions.read_markers(claude_home, root, processes) if claude_home else ()),
+        *git.read_markers(root, stores),
     )
-    changes, editors = edits.read(root, stores, changed_since, own_write, processes)
-    return Observations(markers, changes, editors, last_ended, _unseen(root))
+    changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
+    return GateObservations(markers, changes, editors, last_ended, _inaccessible_paths(root))
 
 
-def _unseen(root: Path) -> tuple[tuple[str, str], ...]:
+def _inaccessible_paths(root: Path) -> tuple[tuple[str, str], ...]:
     if not files.is_link(root / "tmp"):
         return ()
     text = (
@@ -117,7 +117,7 @@ def _unseen(root: Path) -> tuple[tuple[str, str], ...]:
 
 
 # The places where markers appear; each is watched by itself, not with what lies below it.
-_PLACES = (
+_MARKER_DIRECTORIES = (
     "tmp",
     "tmp/.rune-signals",
     "tmp/.rune-locks",
@@ -128,7 +128,7 @@ _PLACES = (
     ".claude",
     ".claude/arc",
 )
-_NEWEST = 4
+_MAX_WATCHED_CHILDREN = 4
 
 
 def marker_directories(project: Path) -> tuple[Path, ...]:
@@ -138,13 +138,13 @@ def marker_directories(project: Path) -> tuple[Path, ...]:
     one changes. Of pipelines, teams and locks the newest few are included; what is missed is found by asking again.
     """
     root = Path(os.path.realpath(project))
-    places = {_nearest(root / place, root) for place in _PLACES}
-    for place in (*checkpoints.ROOTS, "tmp/.rune-signals", "tmp/.rune-locks"):
-        places |= set(_newest_below(root / place, root))
-    return tuple(sorted(places))
+    directories = {_nearest_directory(root / place, root) for place in _MARKER_DIRECTORIES}
+    for place in (*checkpoints.ARC_DIRECTORIES, "tmp/.rune-signals", "tmp/.rune-locks"):
+        directories |= set(_newest_subdirectories(root / place, root))
+    return tuple(sorted(directories))
 
 
-def _nearest(path: Path, root: Path) -> Path:
+def _nearest_directory(path: Path, root: Path) -> Path:
     """The deepest directory on the way to `path` before anything that is absent, a link or no directory."""
     nearest = root
     for part in path.relative_to(root).parts:
@@ -154,9 +154,9 @@ def _nearest(path: Path, root: Path) -> Path:
     return nearest
 
 
-def _newest_below(base: Path, root: Path) -> tuple[Path, ...]:
-    if _nearest(base, root) != base:
+def _newest_subdirectories(base: Path, root: Path) -> tuple[Path, ...]:
+    if _nearest_directory(base, root) != base:
         return ()
-    names = files.names_in(base, lambda name: not name.startswith(".")).names
+    names = files.list_names(base, lambda name: not name.startswith(".")).names
     below = (path for path in (base / name for name in names) if files.is_directory(path))
-    return files.newest(below, _NEWEST)
+    return files.newest(below, _MAX_WATCHED_CHILDREN)

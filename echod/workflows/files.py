@@ -16,47 +16,47 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.workflows.model import NOBODY, Owner
+from echod.workflows.model import NO_OWNER, MarkerOwner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
 
 # O_NONBLOCK: a FIFO with a marker's name must not stop the collector.
-_PIECE = 1 << 16
+_CHUNK_SIZE = 1 << 16
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MarkerFile:
     """A plain file that exists.
 
     Attributes:
         data: its first bytes, None if it cannot be read.
-        whole: whether `data` is all of it.
-        written: its time, see `time_of`; None if it cannot be told.
+        complete: whether `data` is all of it.
+        modified_at: its time, see `modified_time`; None if it cannot be told.
     """
 
     data: bytes | None
-    whole: bool
-    written: float | None
+    complete: bool
+    modified_at: float | None
 
 
-class Listing(NamedTuple):
+class DirectoryListing(NamedTuple):
     """Names in a directory. `readable` is false if there are, or may be, names that could not be listed."""
 
     names: tuple[str, ...]
     readable: bool
-    written: float | None
+    modified_at: float | None
 
 
-_ABSENT = Listing((), readable=True, written=None)
+_EMPTY_LISTING = DirectoryListing((), readable=True, modified_at=None)
 
 
-def time_of(status: os.stat_result) -> float:
+def modified_time(status: os.stat_result) -> float:
     """When a file was last written (Unix seconds).
 
     The modification time can be set to anything; a time in the future would look fresh for ever. The change time is
@@ -65,7 +65,7 @@ def time_of(status: os.stat_result) -> float:
     return min(status.st_mtime, status.st_ctime)
 
 
-def look(path: Path) -> os.stat_result | None:
+def lstat_or_none(path: Path) -> os.stat_result | None:
     """The status of what lies at `path` itself, None if nothing does or it cannot be told."""
     try:
         return os.lstat(path)
@@ -73,14 +73,14 @@ def look(path: Path) -> os.stat_result | None:
         return None
 
 
-def read(path: Path, limit: int) -> Found | None:
+def read_file(path: Path, limit: int) -> MarkerFile | None:
     """At most `limit` bytes of a plain file. None: there is no plain file (absent, a link, a pipe, a directory)."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return Found(None, whole=False, written=_time_or_none(path.parent))
+        return MarkerFile(None, complete=False, modified_at=_modified_time_or_none(path.parent))
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
@@ -88,68 +88,68 @@ def read(path: Path, limit: int) -> Found | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return Found(None, whole=False, written=time_of(status))
+        return MarkerFile(None, complete=False, modified_at=modified_time(status))
     try:
         return _read_open(descriptor, limit)
     finally:
         os.close(descriptor)
 
 
-def _read_open(descriptor: int, limit: int) -> Found | None:
+def _read_open(descriptor: int, limit: int) -> MarkerFile | None:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         data = _read_up_to(descriptor, limit + 1)
     except OSError:
-        return Found(None, whole=False, written=time_of(status))
-    return Found(data[:limit], whole=len(data) <= limit, written=time_of(status))
+        return MarkerFile(None, complete=False, modified_at=modified_time(status))
+    return MarkerFile(data[:limit], complete=len(data) <= limit, modified_at=modified_time(status))
 
 
 def _read_up_to(descriptor: int, count: int) -> bytes:
-    pieces = [os.read(descriptor, min(count, _PIECE))]
+    pieces = [os.read(descriptor, min(count, _CHUNK_SIZE))]
     while pieces[-1] and (count := count - len(pieces[-1])) > 0:
-        pieces.append(os.read(descriptor, min(count, _PIECE)))
+        pieces.append(os.read(descriptor, min(count, _CHUNK_SIZE)))
     return b"".join(pieces)
 
 
 def is_directory(path: Path) -> bool:
     """Whether a directory, not a link to one, lies at `path`."""
-    status = look(path)
+    status = lstat_or_none(path)
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def is_link(path: Path) -> bool:
     """Whether a symbolic link lies at `path`."""
-    status = look(path)
+    status = lstat_or_none(path)
     return status is not None and stat.S_ISLNK(status.st_mode)
 
 
-def names_in(directory: Path, wanted: Callable[[str], bool]) -> Listing:
+def list_names(directory: Path, accept: Callable[[str], bool]) -> DirectoryListing:
     """The wanted names in a directory. Costs one system call for hundreds of names, and memory for the wanted only."""
     try:
         status = os.lstat(directory)
     except (FileNotFoundError, NotADirectoryError):
-        return _ABSENT
+        return _EMPTY_LISTING
     except OSError:
-        return Listing((), readable=False, written=_time_or_none(directory.parent))
+        return DirectoryListing((), readable=False, modified_at=_modified_time_or_none(directory.parent))
     if not stat.S_ISDIR(status.st_mode):
-        return _ABSENT
+        return _EMPTY_LISTING
     try:
         with os.scandir(directory) as entries:
-            found = tuple(sorted(entry.name for entry in entries if wanted(entry.name)))
+            found = tuple(sorted(entry.name for entry in entries if accept(entry.name)))
     except (FileNotFoundError, NotADirectoryError):
-        return _ABSENT
+        return _EMPTY_LISTING
     except OSError:
-        return Listing((), readable=False, written=time_of(status))
-    return Listing(found, readable=True, written=time_of(status))
+        return DirectoryListing((), readable=False, modified_at=modified_time(status))
+    return DirectoryListing(found, readable=True, modified_at=modified_time(status))
 
 
 _SMALL_DIRECTORY = 16 << 10
 """Bytes that a directory takes itself. One of a few hundred names is listed sooner than asked for many names."""
 
 
-def present_in(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
+def existing_names(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
     """Those of these names that are in a directory, not a link to one. Costs little, whatever else is in it."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -157,16 +157,16 @@ def present_in(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
         return ()
     try:
         if os.fstat(descriptor).st_size <= _SMALL_DIRECTORY:
-            held = set(os.listdir(descriptor))  # noqa: PTH208 - a descriptor has no path
-            return tuple(name for name in names if name in held)
-        return tuple(name for name in names if _is_in(descriptor, name))
+            present = set(os.listdir(descriptor))  # noqa: PTH208 - a descriptor has no path
+            return tuple(name for name in names if name in present)
+        return tuple(name for name in names if _exists_in(descriptor, name))
     except OSError:
         return ()
     finally:
         os.close(descriptor)
 
 
-def _is_in(descriptor: int, name: str) -> bool:
+def _exists_in(descriptor: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except OSError:
@@ -179,42 +179,42 @@ def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
 
     A project may have years of markers of the past; only the latest can still mean something.
     """
-    given = tuple(paths)
-    if len(given) <= count:
-        return given
-    aged = [(time_of(status), path) for path in given if (status := look(path)) is not None]
+    candidates = tuple(paths)
+    if len(candidates) <= count:
+        return candidates
+    aged = [(modified_time(status), path) for path in candidates if (status := lstat_or_none(path)) is not None]
     return tuple(path for _, path in sorted(aged, reverse=True)[:count])
 
 
-def relative(path: Path, project: Path) -> str:
+def relative_path(path: Path, project: Path) -> str:
     """The path as a person of this project would write it."""
     return str(path).removeprefix(f"{project}/")
 
 
-def latest(*moments: float | None) -> float | None:
+def latest_time(*moments: float | None) -> float | None:
     """The latest of the known moments; None if one is not known at all, for unknown counts as fresh."""
     known = [moment for moment in moments if moment is not None]
     return max(known, default=None)
 
 
-def _time_or_none(path: Path) -> float | None:
-    status = look(path)
-    return None if status is None else time_of(status)
+def _modified_time_or_none(path: Path) -> float | None:
+    status = lstat_or_none(path)
+    return None if status is None else modified_time(status)
 
 
-Fields = dict[str, object]
+JsonObject = dict[str, object]
 
 _PID = re.compile(r"[0-9]{1,7}")
 _MAX_PID = 4_194_303
 _EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-_OLDEST_SANE = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
-_LATEST_SANE = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
-_SHOWN_LENGTH = 60
-_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
+_MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
+_MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
+_MAX_PRINTABLE_LENGTH = 60
+_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
 
 # Words for "it runs". Whatever is in neither set is unknown, and unknown means running, for a bounded time.
-RUNNING_WORDS = frozenset({"active", "running", "dispatched", "in_progress", "started"})
-ENDED_WORDS = frozenset(
+RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
+ENDED_STATUSES = frozenset(
     {
         "completed", "completed_with_gaps", "complete", "done", "finished", "success", "succeeded", "partial",
         "failed", "failure", "error", "crashed", "timeout", "timed_out", "skipped",
@@ -223,18 +223,18 @@ ENDED_WORDS = frozenset(
 )  # fmt: skip
 
 
-def json_object(found: Found) -> Fields | None:
+def parse_json_object(file: MarkerFile) -> JsonObject | None:
     """The JSON object in a file, None if it is not (yet) one."""
-    if found.data is None or not found.whole:
+    if file.data is None or not file.complete:
         return None
     try:
-        value = json.loads(found.data)
+        value = json.loads(file.data)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def text(fields: Mapping[str, object], *names: str) -> str:
+def text_field(fields: Mapping[str, object], *names: str) -> str:
     """The first of the named fields that holds a text or number, as text; "" if none does."""
     for name in names:
         value = fields.get(name)
@@ -245,21 +245,21 @@ def text(fields: Mapping[str, object], *names: str) -> str:
     return ""
 
 
-def word(value: str) -> str:
+def normalize_status(value: str) -> str:
     """A status in one spelling: lower case, with underscores."""
-    if value in RUNNING_WORDS or value in ENDED_WORDS:
+    if value in RUNNING_STATUSES or value in ENDED_STATUSES:
         return value
     return value.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def flag(value: object) -> bool:
+def parse_flag(value: object) -> bool:
     """Whether a field that may be a boolean, a text or null says yes."""
     if isinstance(value, str):
-        return word(value) not in {"", "null", "~", "false", "no", "none", "0", "off"}
+        return normalize_status(value) not in {"", "null", "~", "false", "no", "none", "0", "off"}
     return bool(value)
 
 
-def pid(value: object) -> int | None:
+def parse_pid(value: object) -> int | None:
     """A process number that can be checked: a number or its text, not 0, 1, "$PPID", "null" or a boolean."""
     if isinstance(value, str):
         digits = value.strip()
@@ -269,52 +269,52 @@ def pid(value: object) -> int | None:
     return number if 1 < number <= _MAX_PID else None
 
 
-def owner(fields: Mapping[str, object], processes: Processes, *names: str) -> Owner:
+def find_owner(fields: Mapping[str, object], processes: ProcessTable, *names: str) -> MarkerOwner:
     """The owner that a marker names, looked up."""
     for name in names or ("owner_pid", "ownerPid"):
-        number = pid(fields.get(name))
+        number = parse_pid(fields.get(name))
         if number is not None:
-            return Owner(number, processes.look(number))
-    return NOBODY
+            return MarkerOwner(number, processes.lookup(number))
+    return NO_OWNER
 
 
-def moment(value: object) -> float | None:
+def parse_time(value: object) -> float | None:
     """A time in any of the forms seen (ISO 8601, `YYYYmmdd-HHMMSS`, epoch seconds to nanoseconds) as Unix seconds.
 
     A form without a zone is local time. Nonsense, and years that cannot be, are None.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    written = value.strip() if isinstance(value, str) else str(value)
+    literal = value.strip() if isinstance(value, str) else str(value)
     try:
-        divisor = _EPOCH_DIVISOR.get(len(written)) if written.isascii() and written.isdigit() else None
-        seconds = int(written) / divisor if divisor else _parse_date(written)
+        divisor = _EPOCH_DIVISOR.get(len(literal)) if literal.isascii() and literal.isdigit() else None
+        seconds = int(literal) / divisor if divisor else _parse_date(literal)
     except (ValueError, OverflowError, OSError):
         return None
-    return seconds if _OLDEST_SANE <= seconds <= _LATEST_SANE else None
+    return seconds if _MIN_TIME <= seconds <= _MAX_TIME else None
 
 
-def _parse_date(written: str) -> float:
+def _parse_date(literal: str) -> float:
     try:
-        return float(written) if "." in written and written.replace(".", "", 1).isdigit() else _iso(written)
+        return float(literal) if "." in literal and literal.replace(".", "", 1).isdigit() else _parse_iso_time(literal)
     except ValueError:
-        return _iso(written)
+        return _parse_iso_time(literal)
 
 
-def _iso(written: str) -> float:
-    return datetime.fromisoformat(written).timestamp()
+def _parse_iso_time(literal: str) -> float:
+    return datetime.fromisoformat(literal).timestamp()
 
 
-def first_moment(fields: Mapping[str, object], *names: str) -> float | None:
+def first_time(fields: Mapping[str, object], *names: str) -> float | None:
     """The first of the named fields that holds a time."""
-    return next((at for name in names if (at := moment(fields.get(name))) is not None), None)
+    return next((at for name in names if (at := parse_time(fields.get(name))) is not None), None)
 
 
-def shown(value: str) -> str:
+def printable(value: str) -> str:
     """Another program's text, fit for one line on a terminal: printable characters only, no secrets, cut to 60."""
-    if _WORDS.fullmatch(value) is None:
+    if _PLAIN_WORDS.fullmatch(value) is None:
         from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and a few words need it not
 
         value = redact(value).text
     clean = "".join(character if character.isprintable() else "?" for character in value)
-    return clean if len(clean) <= _SHOWN_LENGTH else clean[: _SHOWN_LENGTH - 1] + "…"
+    return clean if len(clean) <= _MAX_PRINTABLE_LENGTH else clean[: _MAX_PRINTABLE_LENGTH - 1] + "…"

@@ -18,142 +18,158 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.workflows.model import (
-    Change,
-    Claim,
-    Editor,
+    EditorLock,
+    ExternalChange,
     GateLimits,
+    GateObservations,
     GateState,
-    Kind,
-    Life,
     Marker,
-    Observations,
-    Reason,
+    MarkerKind,
+    MarkerState,
+    ProcessState,
     Verdict,
+    VerdictReason,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from echod.workflows.model import Marker, Observations
+    from echod.workflows.model import GateObservations, Marker
 
 
 # Kinds that name an owner as a rule, so that its absence is worth a word.
-_OWNED = frozenset({Kind.STATE_FILE, Kind.LOOP, Kind.CHECKPOINT, Kind.LOCK})
+_OWNED_KINDS = frozenset({MarkerKind.STATE_FILE, MarkerKind.LOOP, MarkerKind.CHECKPOINT, MarkerKind.LOCK})
 # Kinds that workflows write into the project: a change of one is a sign of somebody at work.
-_WRITTEN = _OWNED | {Kind.MIGRATION, Kind.SIGNALS}
+_PROJECT_KINDS = _OWNED_KINDS | {MarkerKind.MIGRATION, MarkerKind.SIGNALS}
 
 
-def reason_of(marker: Marker, now: float, limits: GateLimits) -> Reason | None:
+def marker_reason(marker: Marker, now: float, limits: GateLimits) -> VerdictReason | None:
     """What a marker means now: it holds, it is a warning (no longer believed), or (None) it says nothing.
 
     A marker whose owner is known to be gone, and one that nobody touched for `mention_days`, is the residue of a dead
     session; every project has some, and they deserve no warning.
     """
-    if marker.claim is Claim.ENDED or (marker.kind is Kind.SESSION and not limits.sessions):
+    if marker.state is MarkerState.ENDED or (marker.kind is MarkerKind.SESSION and not limits.sessions):
         return None
-    life = marker.owner.life(marker.written)
-    until = believed_until(marker, life, limits)
-    holds = _fresh(marker.touched, until, now, limits)
-    if not holds and not _worth_mentioning(marker, life, now, limits):
+    owner_state = marker.owner.state_at(marker.modified_at)
+    until = valid_until(marker, owner_state, limits)
+    blocking = _is_fresh(marker.last_active, until, now, limits)
+    if not blocking and not _is_recent_enough_to_report(marker, owner_state, now, limits):
         return None
-    return Reason(
+    return VerdictReason(
         marker=marker.path,
-        text=_sentence(marker, life, now, until, holds=holds),
-        holds=holds,
-        until=until if holds else None,
+        text=_describe(marker, owner_state, now, until, blocking=blocking),
+        blocking=blocking,
+        until=until if blocking else None,
         kind=marker.kind,
         name=marker.name,
-        since=marker.started or marker.touched,
+        since=marker.started or marker.last_active,
         pid=marker.owner.pid,
     )
 
 
-def believed_until(marker: Marker, life: Life, limits: GateLimits) -> float | None:
+def valid_until(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> float | None:
     """The moment from which the marker no longer counts; None: its age is unknown, so it counts."""
     if marker.deadline is not None:
-        return marker.deadline if life is not Life.GONE else 0.0
-    if marker.touched is None:
+        return marker.deadline if owner_state is not ProcessState.DEAD else 0.0
+    if marker.last_active is None:
         return None
-    return marker.touched + min(_patience(marker, life, limits), limits.silent_seconds)
+    return marker.last_active + min(_max_age(marker, owner_state, limits), limits.max_silence_seconds)
 
 
-def _patience(marker: Marker, life: Life, limits: GateLimits) -> float:
+def _max_age(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> float:
     """How many seconds without a sign of life the marker is believed."""
-    forever = limits.silent_seconds
-    unknown = limits.unknown_minutes * 60
+    unlimited = limits.max_silence_seconds
+    unknown = limits.unknown_owner_minutes * 60
     match marker.kind:
-        case Kind.STATE_FILE:
-            patience = {Life.ALIVE: forever, Life.UNKNOWN: unknown, Life.GONE: limits.gone_minutes * 60}[life]
-        case Kind.LOOP:
-            patience = forever if life is Life.ALIVE else limits.loop_minutes * 60
-        case Kind.CHECKPOINT:
-            patience = forever if life is Life.ALIVE else unknown
-        case Kind.LOCK:
-            patience = {Life.ALIVE: forever, Life.UNKNOWN: limits.young_minutes * 60, Life.GONE: 0.0}[life]
-        case Kind.MIGRATION:
-            patience = limits.migration_minutes * 60
-        case Kind.SESSION:
-            patience = 0.0 if life is Life.GONE else forever
-        case Kind.GIT:
-            patience = forever
+        case MarkerKind.STATE_FILE:
+            max_age = {
+                ProcessState.ALIVE: unlimited,
+                ProcessState.UNKNOWN: unknown,
+                ProcessState.DEAD: limits.dead_owner_minutes * 60,
+            }[owner_state]
+        case MarkerKind.LOOP:
+            max_age = unlimited if owner_state is ProcessState.ALIVE else limits.loop_minutes * 60
+        case MarkerKind.CHECKPOINT:
+            max_age = unlimited if owner_state is ProcessState.ALIVE else unknown
+        case MarkerKind.LOCK:
+            max_age = {
+                ProcessState.ALIVE: unlimited,
+                ProcessState.UNKNOWN: limits.new_lock_minutes * 60,
+                ProcessState.DEAD: 0.0,
+            }[owner_state]
+        case MarkerKind.MIGRATION:
+            max_age = limits.migration_minutes * 60
+        case MarkerKind.SESSION:
+            max_age = 0.0 if owner_state is ProcessState.DEAD else unlimited
+        case MarkerKind.GIT:
+            max_age = unlimited
         case _:
-            patience = unknown
-    return patience
+            max_age = unknown
+    return max_age
 
 
-def quiet_reasons(observations: Observations, now: float, limits: GateLimits) -> tuple[Reason, ...]:
+def quiet_reasons(observations: GateObservations, now: float, limits: GateLimits) -> tuple[VerdictReason, ...]:
     """The signs that someone just wrote, just ended, or has a file open; the newest change only."""
     if limits.quiet_seconds <= 0:
         return ()
-    reasons = [_of_editor(editor, now, limits) for editor in observations.editors]
+    reasons = [_editor_reason(editor, now, limits) for editor in observations.editor_locks]
     changes = [*observations.changes, *_marker_changes(observations)]
-    recent = [c for c in changes if _fresh(c.at, c.at + limits.quiet_seconds, now, limits)]
+    recent = [c for c in changes if _is_fresh(c.changed_at, c.changed_at + limits.quiet_seconds, now, limits)]
     if recent:
-        reasons.append(_of_change(max(recent, key=lambda change: change.at), limits))
+        reasons.append(_change_reason(max(recent, key=lambda change: change.changed_at), limits))
     ended = observations.last_ended
-    if ended is not None and _fresh(ended, ended + limits.quiet_seconds, now, limits):
-        reasons.append(_of_end(ended, limits))
+    if ended is not None and _is_fresh(ended, ended + limits.quiet_seconds, now, limits):
+        reasons.append(_end_reason(ended, limits))
     return tuple(reason for reason in reasons if reason is not None)
 
 
-def _marker_changes(observations: Observations) -> list[Change]:
-    return [Change(m.path, m.touched) for m in observations.markers if m.touched is not None and m.kind in _WRITTEN]
+def _marker_changes(observations: GateObservations) -> list[ExternalChange]:
+    return [
+        ExternalChange(m.path, m.last_active)
+        for m in observations.markers
+        if m.last_active is not None and m.kind in _PROJECT_KINDS
+    ]
 
 
-def _of_change(change: Change, limits: GateLimits) -> Reason:
-    until = change.at + limits.quiet_seconds
-    text = f"{change.path} was changed at {to_the_second(change.at)}; quiet until {to_the_second(until)}"
-    return Reason(change.path, text, holds=True, until=until, kind=Kind.CHANGED, since=change.at)
-
-
-def _of_end(ended: float, limits: GateLimits) -> Reason:
-    until = ended + limits.quiet_seconds
-    text = f"a workflow ended at {to_the_second(ended)}; quiet until {to_the_second(until)}"
-    return Reason("workflow", text, holds=True, until=until, kind=Kind.ENDED, since=ended)
-
-
-def _of_editor(editor: Editor, now: float, limits: GateLimits) -> Reason | None:
-    life = editor.owner.life(editor.written)
-    if life is Life.GONE:
-        return None  # left behind by a crash
-    patience = limits.silent_seconds if life is Life.ALIVE else limits.unknown_minutes * 60
-    until = None if editor.written is None else editor.written + patience
-    if not _fresh(editor.written, until, now, limits):
-        return None
-    whose = f" (process {editor.owner.pid})" if editor.owner.pid else ""
-    text = f"an editor{whose} has {editor.edits} open; believed until {_until(until, now)}"
-    return Reason(
-        marker=editor.path,
-        text=text,
-        holds=True,
-        until=until,
-        kind=Kind.EDITOR,
-        since=editor.written,
-        pid=editor.owner.pid,
+def _change_reason(change: ExternalChange, limits: GateLimits) -> VerdictReason:
+    until = change.changed_at + limits.quiet_seconds
+    text = (
+        f"{change.path} was changed at {format_time_of_day(change.changed_at)}; quiet until {format_time_of_day(until)}"
+    )
+    return VerdictReason(
+        change.path, text, blocking=True, until=until, kind=MarkerKind.CHANGED, since=change.changed_at
     )
 
 
-def _fresh(touched: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
+def _end_reason(ended: float, limits: GateLimits) -> VerdictReason:
+    until = ended + limits.quiet_seconds
+    text = f"a workflow ended at {format_time_of_day(ended)}; quiet until {format_time_of_day(until)}"
+    return VerdictReason("workflow", text, blocking=True, until=until, kind=MarkerKind.ENDED, since=ended)
+
+
+def _editor_reason(lock: EditorLock, now: float, limits: GateLimits) -> VerdictReason | None:
+    owner_state = lock.owner.state_at(lock.modified_at)
+    if owner_state is ProcessState.DEAD:
+        return None  # left behind by a crash
+    max_age = limits.max_silence_seconds if owner_state is ProcessState.ALIVE else limits.unknown_owner_minutes * 60
+    until = None if lock.modified_at is None else lock.modified_at + max_age
+    if not _is_fresh(lock.modified_at, until, now, limits):
+        return None
+    process = f" (process {lock.owner.pid})" if lock.owner.pid else ""
+    text = f"an editor{process} has {lock.edited_file} open; believed until {_format_until(until, now)}"
+    return VerdictReason(
+        marker=lock.path,
+        text=text,
+        blocking=True,
+        until=until,
+        kind=MarkerKind.EDITOR,
+        since=lock.modified_at,
+        pid=lock.owner.pid,
+    )
+
+
+def _is_fresh(last_active: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
     """Whether something believed until `until` counts at `now`.
 
     An unknown time counts as fresh, and so does one in the future, unless it is so far ahead that the clock that wrote
@@ -161,67 +177,73 @@ def _fresh(touched: float | None, until: float | None, now: float, limits: GateL
     """
     if until is None:
         return True
-    return now < until and (touched is None or touched - now <= limits.silent_seconds)
+    return now < until and (last_active is None or last_active - now <= limits.max_silence_seconds)
 
 
-def _worth_mentioning(marker: Marker, life: Life, now: float, limits: GateLimits) -> bool:
-    if life is Life.GONE or marker.deadline is not None:
+def _is_recent_enough_to_report(marker: Marker, owner_state: ProcessState, now: float, limits: GateLimits) -> bool:
+    if owner_state is ProcessState.DEAD or marker.deadline is not None:
         return False
-    return life is Life.ALIVE or marker.touched is None or abs(now - marker.touched) < limits.mention_seconds
+    return (
+        owner_state is ProcessState.ALIVE
+        or marker.last_active is None
+        or abs(now - marker.last_active) < limits.stale_warning_seconds
+    )
 
 
-def _sentence(marker: Marker, life: Life, now: float, until: float | None, *, holds: bool) -> str:
-    parts = [marker.says, _whose(marker, life)]
+def _describe(marker: Marker, owner_state: ProcessState, now: float, until: float | None, *, blocking: bool) -> str:
+    parts = [marker.description, _describe_owner(marker, owner_state)]
     if marker.started is not None:
-        parts.append(f"started {at(marker.started, now)}")
-    if marker.touched is not None and marker.touched != marker.started:
-        parts.append(f"last sign of life {at(marker.touched, now)}")
-    if holds:
-        parts.append(f"believed until {_until(until, now)}")
+        parts.append(f"started {format_time(marker.started, now)}")
+    if marker.last_active is not None and marker.last_active != marker.started:
+        parts.append(f"last sign of life {format_time(marker.last_active, now)}")
+    if blocking:
+        parts.append(f"believed until {_format_until(until, now)}")
     else:
         parts.append("that is too long ago to believe it, so echod goes on")
     return "; ".join(part for part in parts if part)
 
 
-def _whose(marker: Marker, life: Life) -> str:
+def _describe_owner(marker: Marker, owner_state: ProcessState) -> str:
     number = marker.owner.pid
     if number is None:
-        return "its process is not known" if marker.kind in _OWNED else ""
-    if marker.owner.recycled(marker.written):
+        return "its process is not known" if marker.kind in _OWNED_KINDS else ""
+    if marker.owner.pid_was_reused(marker.modified_at):
         return f"its process {number} is gone, the number belongs to a later one"
     return (
         f"its process {number} "
         + {
-            Life.ALIVE: "is alive",
-            Life.GONE: "is gone",
-            Life.UNKNOWN: "may be alive",
-        }[life]
+            ProcessState.ALIVE: "is alive",
+            ProcessState.DEAD: "is gone",
+            ProcessState.UNKNOWN: "may be alive",
+        }[owner_state]
     )
 
 
-def _until(until: float | None, now: float) -> str:
-    return "its time can be read" if until is None else at(until, now)
+def _format_until(until: float | None, now: float) -> str:
+    return "its time can be read" if until is None else format_time(until, now)
 
 
-def at(moment: float, now: float) -> str:
+def format_time(moment: float, now: float) -> str:
     """A moment as the clock on the wall shows it, with the date unless that is today's."""
-    today = _local("%Y-%m-%d", now)
-    return _local("%Y-%m-%d %H:%M", moment).removeprefix(f"{today} ")
+    today = _format_local("%Y-%m-%d", now)
+    return _format_local("%Y-%m-%d %H:%M", moment).removeprefix(f"{today} ")
 
 
-def to_the_second(moment: float) -> str:
+def format_time_of_day(moment: float) -> str:
     """A moment close by as the clock on the wall shows it."""
-    return _local("%H:%M:%S", moment)
+    return _format_local("%H:%M:%S", moment)
 
 
-def _local(shape: str, moment: float) -> str:
+def _format_local(time_format: str, moment: float) -> str:
     try:
-        return time.strftime(shape, time.localtime(moment))
+        return time.strftime(time_format, time.localtime(moment))
     except (OverflowError, ValueError, OSError):
         return f"{moment:.0f}"
 
 
-def gate(observations: Observations, now: float, limits: GateLimits, *, quiet_since: float | None = None) -> Verdict:
+def gate(
+    observations: GateObservations, now: float, limits: GateLimits, *, quiet_since: float | None = None
+) -> Verdict:
     """The verdict on a project.
 
     Args:
@@ -231,46 +253,49 @@ def gate(observations: Observations, now: float, limits: GateLimits, *, quiet_si
         quiet_since: when the present unbroken run of quiet verdicts began (`quiet_streak` keeps count); a writer
             without pauses holds no job up for longer than `limits.quiet_cap_minutes`.
     """
-    signs = [reason for marker in observations.markers if (reason := reason_of(marker, now, limits))]
-    signs += [Reason(path, text, holds=False, until=None, kind=Kind.UNSEEN) for path, text in observations.unseen]
-    holding = tuple(sign for sign in signs if sign.holds)
-    warnings = tuple(sign for sign in signs if not sign.holds)
-    if holding:
-        return Verdict(GateState.ACTIVE, holding + warnings, _last(holding))
+    reasons = [reason for marker in observations.markers if (reason := marker_reason(marker, now, limits))]
+    reasons += [
+        VerdictReason(path, text, blocking=False, until=None, kind=MarkerKind.INACCESSIBLE)
+        for path, text in observations.inaccessible
+    ]
+    blocking = tuple(sign for sign in reasons if sign.blocking)
+    warnings = tuple(sign for sign in reasons if not sign.blocking)
+    if blocking:
+        return Verdict(GateState.ACTIVE, blocking + warnings, _latest_until(blocking))
     quiet = quiet_reasons(observations, now, limits)
     if not quiet:
         return Verdict(GateState.IDLE, warnings, None)
-    cap = None if quiet_since is None else quiet_since + limits.quiet_cap_seconds
+    cap = None if quiet_since is None else quiet_since + limits.max_quiet_seconds
     if cap is not None and now >= cap:
-        spent = tuple(_spent(reason) for reason in quiet)
-        return Verdict(GateState.IDLE, spent + warnings, None, restless=True)
-    ends = [moment for moment in (_last(quiet), cap) if moment is not None]
-    return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), restless=True)
+        expired = tuple(_expired(reason) for reason in quiet)
+        return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
+    ends = [moment for moment in (_latest_until(quiet), cap) if moment is not None]
+    return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), had_activity=True)
 
 
-def _last(reasons: tuple[Reason, ...]) -> float | None:
+def _latest_until(reasons: tuple[VerdictReason, ...]) -> float | None:
     """When the last of the reasons stops holding by itself; None if one of them never does."""
     moments = [reason.until for reason in reasons if reason.until is not None]
     return max(moments) if len(moments) == len(reasons) else None
 
 
-def _spent(reason: Reason) -> Reason:
+def _expired(reason: VerdictReason) -> VerdictReason:
     return replace(
-        reason, holds=False, until=None, text=f"{reason.text}, but it has been quiet too long for a job to wait more"
+        reason, blocking=False, until=None, text=f"{reason.text}, but it has been quiet too long for a job to wait more"
     )
 
 
 _DEFAULTS = GateLimits()
 
 
-class SeenState(StrEnum):
+class WorkflowRunState(StrEnum):
     """Whether a workflow still runs, as far as the gate believes it."""
 
     RUNNING = "running"
     ENDED = "ended"
 
 
-class SeenWorkflow(NamedTuple):
+class WorkflowRun(NamedTuple):
     """One run of a workflow.
 
     Attributes:
@@ -286,37 +311,39 @@ class SeenWorkflow(NamedTuple):
     kind: str
     name: str
     started: float | None
-    state: SeenState
+    state: WorkflowRunState
     ended_at: float | None
 
 
-def active_workflows(
-    observations: Observations, now: float, limits: GateLimits = _DEFAULTS
-) -> tuple[SeenWorkflow, ...]:
+def find_workflow_runs(
+    observations: GateObservations, now: float, limits: GateLimits = _DEFAULTS
+) -> tuple[WorkflowRun, ...]:
     """The workflows seen in one look, in the order of their keys.
 
     One that was seen before and is missing now has had its markers cleaned away: it has ended too.
     """
-    counted = sorted((marker for marker in observations.markers if marker.key), key=attrgetter("key"))
-    return tuple(_seen(key, list(group), now, limits) for key, group in groupby(counted, attrgetter("key")))
+    identified = sorted((marker for marker in observations.markers if marker.key), key=attrgetter("key"))
+    return tuple(_workflow_run(key, list(group), now, limits) for key, group in groupby(identified, attrgetter("key")))
 
 
-def _seen(key: str, markers: Sequence[Marker], now: float, limits: GateLimits) -> SeenWorkflow:
-    reasons = (reason_of(marker, now, limits) for marker in markers)
-    runs = any(reason is not None and reason.holds for reason in reasons)
+def _workflow_run(key: str, markers: Sequence[Marker], now: float, limits: GateLimits) -> WorkflowRun:
+    reasons = (marker_reason(marker, now, limits) for marker in markers)
+    runs = any(reason is not None and reason.blocking for reason in reasons)
     arc = key.startswith("arc:")
-    return SeenWorkflow(
+    return WorkflowRun(
         key=key,
         kind="arc" if arc else markers[0].workflow,
         name=key.removeprefix("arc:") if arc else markers[0].name,
         started=min((m.started for m in markers if m.started is not None), default=None),
-        state=SeenState.RUNNING if runs else SeenState.ENDED,
-        ended_at=None if runs else _end(markers, now),
+        state=WorkflowRunState.RUNNING if runs else WorkflowRunState.ENDED,
+        ended_at=None if runs else _ended_at(markers, now),
     )
 
 
-def _end(markers: Sequence[Marker], now: float) -> float | None:
+def _ended_at(markers: Sequence[Marker], now: float) -> float | None:
     """What the markers say, unless that is still to come; else the last sign of life."""
-    said = [marker.ended if marker.ended is not None and marker.ended <= now else marker.touched for marker in markers]
-    known = [min(moment, now) for moment in said if moment is not None]
+    end_times = [
+        marker.ended if marker.ended is not None and marker.ended <= now else marker.last_active for marker in markers
+    ]
+    known = [min(moment, now) for moment in end_times if moment is not None]
     return max(known, default=None)

@@ -15,58 +15,58 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 
-class Life(StrEnum):
+class ProcessState(StrEnum):
     """Three answers: a process that cannot be judged is neither alive nor gone."""
 
     ALIVE = "alive"
-    GONE = "gone"
+    DEAD = "dead"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessStatus:
     """What the system says about a process number. `started` is Unix seconds, None if nobody tells."""
 
-    life: Life
+    state: ProcessState
     started: float | None = None
 
 
-class Processes(Protocol):
+class ProcessTable(Protocol):
     """The system's table of processes, or a test's."""
 
-    def look(self, pid: int) -> Process:
+    def lookup(self, pid: int) -> ProcessStatus:
         """What is known about process number `pid` now. Never raises."""
         ...
 
 
-class SystemProcesses:
+class SystemProcessTable:
     """The real table. psutil is loaded only for a process that lives: an idle project never pays for it."""
 
-    def look(self, pid: int) -> Process:
+    def lookup(self, pid: int) -> ProcessStatus:
         """What is known about process number `pid` now. EPERM means that it lives."""
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            return Process(Life.GONE)
+            return ProcessStatus(ProcessState.DEAD)
         except PermissionError:
             pass  # another user's, so it exists
         except (OSError, OverflowError):
-            return Process(Life.UNKNOWN)
-        return _with_start(pid)
+            return ProcessStatus(ProcessState.UNKNOWN)
+        return _running_process_status(pid)
 
 
-def _with_start(pid: int) -> Process:
+def _running_process_status(pid: int) -> ProcessStatus:
     import psutil  # noqa: PLC0415  only needed here, and slow to load
 
     try:
         process = psutil.Process(pid)
         # A zombie answers signals and does nothing any more.
-        life = Life.GONE if process.status() == psutil.STATUS_ZOMBIE else Life.ALIVE
-        return Process(life, process.create_time())
+        state = ProcessState.DEAD if process.status() == psutil.STATUS_ZOMBIE else ProcessState.ALIVE
+        return ProcessStatus(state, process.create_time())
     except psutil.NoSuchProcess:
-        return Process(Life.GONE)
+        return ProcessStatus(ProcessState.DEAD)
     except (psutil.Error, OSError):
-        return Process(Life.ALIVE)
+        return ProcessStatus(ProcessState.ALIVE)
 
 
 class GateState(StrEnum):
@@ -77,7 +77,7 @@ class GateState(StrEnum):
     IDLE = "idle"
 
 
-class Kind(StrEnum):
+class MarkerKind(StrEnum):
     """What kind of sign a reason speaks of. The last three make `quiet`, all others `active`."""
 
     STATE_FILE = "state_file"
@@ -89,20 +89,20 @@ class Kind(StrEnum):
     SESSION = "session"
     GIT = "git"
     DECLARED = "declared"
-    UNSEEN = "unseen"
+    INACCESSIBLE = "inaccessible"
     CHANGED = "changed"
     ENDED = "ended"
     EDITOR = "editor"
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class VerdictReason:
     """One marker and what it says, in words for `status` and `echod gate`.
 
     Attributes:
         marker: the file (relative to the project where it lies inside) or name that was looked at.
         text: a sentence: what it says, since when, whose pid, and when echod would stop believing it.
-        holds: whether this marker alone keeps the gate from being idle; other reasons are warnings.
+        blocking: whether this marker alone keeps the gate from being idle; other reasons are warnings.
         until: the moment (Unix seconds) after which it no longer counts; None where only its owner ends it.
         kind: what kind of sign it is.
         name: the workflow, team or program that left it, as far as the marker says.
@@ -112,9 +112,9 @@ class Reason:
 
     marker: str
     text: str
-    holds: bool
+    blocking: bool
     until: float | None
-    kind: Kind = Kind.STATE_FILE
+    kind: MarkerKind = MarkerKind.STATE_FILE
     name: str = ""
     since: float | None = None
     pid: int | None = None
@@ -124,14 +124,14 @@ class Verdict(NamedTuple):
     """One verdict for the worker, `status` and `echod gate`.
 
     `until` is the earliest moment (Unix seconds) at which asking again can give another answer by time alone.
-    `restless` is true while there are signs that make `quiet`, also when their time is used up and the state is
+    `had_activity` is true while there are signs that make `quiet`, also when their time is used up and the state is
     idle; `quiet_streak` needs it.
     """
 
     state: GateState
-    reasons: tuple[Reason, ...]
+    reasons: tuple[VerdictReason, ...]
     until: float | None
-    restless: bool = False
+    had_activity: bool = False
 
 
 def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
@@ -142,17 +142,17 @@ def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | N
         since: what this function said last time; None at first.
         now: Unix seconds of the verdict.
     """
-    if verdict.state is GateState.ACTIVE or not verdict.restless:
+    if verdict.state is GateState.ACTIVE or not verdict.had_activity:
         return None
     return now if since is None else since
 
 
 # Boot time, from which start times are computed, moves by seconds when the clock is corrected.
-START_SLACK_SECONDS = 60
-_UNKNOWN = Process(Life.UNKNOWN)
+START_TOLERANCE_SECONDS = 60
+_UNKNOWN_PROCESS = ProcessStatus(ProcessState.UNKNOWN)
 
 
-class Claim(StrEnum):
+class MarkerState(StrEnum):
     """What a marker says of its workflow. `UNREADABLE`: it is there, but it cannot be understood."""
 
     RUNNING = "running"
@@ -160,29 +160,29 @@ class Claim(StrEnum):
     UNREADABLE = "unreadable"
 
 
-class Owner(NamedTuple):
+class MarkerOwner(NamedTuple):
     """The process a marker names, as the system saw it. `pid` None: it names none that can be checked."""
 
     pid: int | None = None
-    process: Process = _UNKNOWN
+    process: ProcessStatus = _UNKNOWN_PROCESS
 
-    def life(self, written: float | None) -> Life:
-        """Whether the process that wrote the marker at `written` lives. A process born later is another one."""
+    def state_at(self, modified_at: float | None) -> ProcessState:
+        """Whether the process that wrote the marker at `modified_at` lives. A process born later is another one."""
         if self.pid is None:
-            return Life.UNKNOWN
-        if self.recycled(written):
-            return Life.GONE
-        return self.process.life
+            return ProcessState.UNKNOWN
+        if self.pid_was_reused(modified_at):
+            return ProcessState.DEAD
+        return self.process.state
 
-    def recycled(self, written: float | None) -> bool:
+    def pid_was_reused(self, modified_at: float | None) -> bool:
         """Whether the number now belongs to a process that started after the marker was written."""
         started = self.process.started
-        if self.process.life is not Life.ALIVE or started is None or written is None:
+        if self.process.state is not ProcessState.ALIVE or started is None or modified_at is None:
             return False
-        return started > written + START_SLACK_SECONDS
+        return started > modified_at + START_TOLERANCE_SECONDS
 
 
-NOBODY = Owner()
+NO_OWNER = MarkerOwner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +193,10 @@ class Marker:
         kind: which family it is of.
         path: the file, relative to the project where it lies inside; the name of a declared workflow.
         name: the workflow, as the marker names it.
-        says: a clause for the person: what the marker says.
-        claim: the same, for the gate.
-        written: when the marker itself was last written (Unix seconds); None if that cannot be told.
-        touched: its last sign of life: `written`, or a later one of its siblings; None counts as fresh.
+        description: a clause for the person: what the marker says.
+        state: the same, for the gate.
+        modified_at: when the marker itself was last written (Unix seconds); None if that cannot be told.
+        last_active: its last sign of life: `modified_at`, or a later one of its siblings; None counts as fresh.
         owner: the process it names.
         started: when its workflow began, if it says so.
         ended: when its workflow ended, if it says so.
@@ -205,14 +205,14 @@ class Marker:
         key: the workflow's lasting identity; "" for signs that are not counted as workflows.
     """
 
-    kind: Kind
+    kind: MarkerKind
     path: str
     name: str
-    says: str
-    claim: Claim
-    written: float | None
-    touched: float | None
-    owner: Owner = NOBODY
+    description: str
+    state: MarkerState
+    modified_at: float | None
+    last_active: float | None
+    owner: MarkerOwner = NO_OWNER
     started: float | None = None
     ended: float | None = None
     deadline: float | None = None
@@ -220,20 +220,20 @@ class Marker:
     key: str = ""
 
 
-class Change(NamedTuple):
-    """A memory, knowledge or marker file that someone else changed at `at` (Unix seconds)."""
+class ExternalChange(NamedTuple):
+    """A memory, knowledge or marker file that someone else changed at `changed_at` (Unix seconds)."""
 
     path: str
-    at: float
+    changed_at: float
 
 
-class Editor(NamedTuple):
+class EditorLock(NamedTuple):
     """A lock or swap file that a person's editor keeps beside a file it has open."""
 
     path: str
-    edits: str
-    written: float | None
-    owner: Owner = NOBODY
+    edited_file: str
+    modified_at: float | None
+    owner: MarkerOwner = NO_OWNER
 
 
 class DeclaredWorkflow(NamedTuple):
@@ -255,22 +255,22 @@ class DeclaredWorkflow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Observations:
+class GateObservations:
     """Everything that was seen in one look at a project.
 
     Attributes:
         markers: every sign of a workflow, running or not.
         changes: memory and knowledge files as last changed by someone else.
-        editors: editors' lock and swap files in the stores.
+        editor_locks: editors' lock and swap files in the stores.
         last_ended: when a workflow was last known to end (Unix seconds), from the database.
-        unseen: places that the collector refuses to look into, each with a sentence.
+        inaccessible: places that the collector refuses to look into, each with a sentence.
     """
 
     markers: tuple[Marker, ...] = ()
-    changes: tuple[Change, ...] = ()
-    editors: tuple[Editor, ...] = ()
+    changes: tuple[ExternalChange, ...] = ()
+    editor_locks: tuple[EditorLock, ...] = ()
     last_ended: float | None = None
-    unseen: tuple[tuple[str, str], ...] = ()
+    inaccessible: tuple[tuple[str, str], ...] = ()
 
 
 class GateLimits(NamedTuple):
@@ -278,39 +278,39 @@ class GateLimits(NamedTuple):
 
     Attributes:
         quiet_seconds: how long after a change or an end the project counts as quiet; 0 means there is no quiet.
-        quiet_cap_minutes: how long quiet may last in a row before a job runs all the same.
-        unknown_minutes: a state file, checkpoint, team or unreadable marker whose owner nobody can tell.
-        gone_minutes: a state file whose owner is gone; a resumed session has a new process number.
+        max_quiet_minutes: how long quiet may last in a row before a job runs all the same.
+        unknown_owner_minutes: a state file, checkpoint, team or unreadable marker whose owner nobody can tell.
+        dead_owner_minutes: a state file whose owner is gone; a resumed session has a new process number.
         loop_minutes: a loop file without a live owner; it is written between phases only, and those are long.
-        young_minutes: a lock directory that has no readable owner yet.
+        new_lock_minutes: a lock directory that has no readable owner yet.
         migration_minutes: the upstream plugin's own migration lock; upstream calls it stale after this.
-        silent_hours: the bound for everything, a live owner included.
-        mention_days: how long a marker that is no longer believed is still mentioned as a warning.
+        max_silence_hours: the bound for everything, a live owner included.
+        stale_warning_days: how long a marker that is no longer believed is still mentioned as a warning.
         sessions: whether busy Claude Code sessions count.
     """
 
     quiet_seconds: float = 30
-    quiet_cap_minutes: float = 15
-    unknown_minutes: float = 120
-    gone_minutes: float = 10
+    max_quiet_minutes: float = 15
+    unknown_owner_minutes: float = 120
+    dead_owner_minutes: float = 10
     loop_minutes: float = 150
-    young_minutes: float = 10
+    new_lock_minutes: float = 10
     migration_minutes: float = 5
-    silent_hours: float = 12
-    mention_days: float = 7
+    max_silence_hours: float = 12
+    stale_warning_days: float = 7
     sessions: bool = True
 
     @property
-    def silent_seconds(self) -> float:
+    def max_silence_seconds(self) -> float:
         """After this long without a sign of life nothing is believed."""
-        return self.silent_hours * 3600
+        return self.max_silence_hours * 3600
 
     @property
-    def quiet_cap_seconds(self) -> float:
+    def max_quiet_seconds(self) -> float:
         """The longest quiet in a row."""
-        return self.quiet_cap_minutes * 60
+        return self.max_quiet_minutes * 60
 
     @property
-    def mention_seconds(self) -> float:
+    def stale_warning_seconds(self) -> float:
         """How long a marker no longer believed stays a warning."""
-        return self.mention_days * 86_400
+        return self.stale_warning_days * 86_400

@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.bench import machine
 from tests.bench.compare import compare
 from tests.bench.registry import TOPICS
-from tests.bench.report import in_short, report
+from tests.bench.report import report, short_line
 from tests.bench.runner import run_all
-from tests.bench.wire import Measured, Run, load, save
+from tests.bench.wire import BenchRun, TopicResult, load, save
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
         return 0
     chosen = [topic for topic in TOPICS if not asked.topic or topic.name in asked.topic]
     progress = _Progress(len(chosen))
-    run = Run(machine.look(), run_all(chosen, progress))
+    run = BenchRun(machine.describe_machine(), run_all(chosen, progress))
     print(report(run))
     if asked.json:
         save(run, asked.json)
@@ -44,10 +44,10 @@ class _Progress:
         self._done = 0
         self._began = time.monotonic()
 
-    def __call__(self, measured: Measured) -> None:
+    def __call__(self, measured: TopicResult) -> None:
         self._done += 1
         elapsed = time.monotonic() - self._began
-        line = f"[{self._done:2}/{self._topics}  {elapsed:4.0f} s]  {in_short(measured)}"
+        line = f"[{self._done:2}/{self._topics}  {elapsed:4.0f} s]  {short_line(measured)}"
         print(line, file=sys.stderr, flush=True)
 
 

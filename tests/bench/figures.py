@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median, quantiles
 
-STEEPEST = 1.2
+MAX_EXPONENT = 1.2
 """The exponent up to which a curve counts as n or n log n: between 1,000 and 20,000, n log n has one of 1.12."""
 
 
-class Sign(StrEnum):
+class Comparison(StrEnum):
     """How a value must stand to its bar."""
 
     BELOW = "<"
@@ -24,40 +24,40 @@ class Sign(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Threshold:
     """What a value is held against. A proof decides how the program ends; a time never does."""
 
-    sign: Sign
+    sign: Comparison
     value: float
     proof: bool = False
 
-    def holds(self, value: float) -> bool:
+    def is_met(self, value: float) -> bool:
         """Whether `value` is on the right side."""
         match self.sign:
-            case Sign.BELOW:
+            case Comparison.BELOW:
                 return value < self.value
-            case Sign.AT_MOST:
+            case Comparison.AT_MOST:
                 return value <= self.value
-            case Sign.AT_LEAST:
+            case Comparison.AT_LEAST:
                 return value >= self.value
 
     def __str__(self) -> str:
-        return f"{self.sign.value} {short(self.value)}"
+        return f"{self.sign.value} {format_number(self.value)}"
 
 
-def below(value: float) -> Bar:
+def below(value: float) -> Threshold:
     """A time, a size or a share that must stay below `value`."""
-    return Bar(Sign.BELOW, value)
+    return Threshold(Comparison.BELOW, value)
 
 
-def none() -> Bar:
+def none() -> Threshold:
     """Something that must not happen, not once."""
-    return Bar(Sign.AT_MOST, 0, proof=True)
+    return Threshold(Comparison.AT_MOST, 0, proof=True)
 
 
-def at_least(value: float) -> Bar:
+def at_least(value: float) -> Threshold:
     """A quality that must be reached."""
-    return Bar(Sign.AT_LEAST, value, proof=True)
+    return Threshold(Comparison.AT_LEAST, value, proof=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class Row:
     low: float | None = None
     high: float | None = None
     runs: int = 1
-    bar: Bar | None = None
+    bar: Threshold | None = None
     loops: float | None = None
     note: str = ""
 
     @property
-    def holds(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the bar holds; None where there is none."""
-        return None if self.bar is None else self.bar.holds(self.value)
+        return None if self.bar is None else self.bar.is_met(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class Curve:
         return slope([(math.log(size), math.log(max(seconds, 1e-9))) for size, seconds in self.points])
 
     @property
-    def holds(self) -> bool:
+    def is_met(self) -> bool:
         """Whether it grows no faster than n log n."""
-        return self.exponent <= STEEPEST
+        return self.exponent <= MAX_EXPONENT
 
 
 Cells = tuple[str | int | float, ...]
@@ -134,9 +134,9 @@ class Figures:
     tables: tuple[Table, ...] = field(default=())
 
     @property
-    def broken(self) -> bool:
+    def has_failed_proof(self) -> bool:
         """Whether a proof failed."""
-        return any(row.bar is not None and row.bar.proof and not row.holds for row in self.rows)
+        return any(row.bar is not None and row.bar.proof and not row.is_met for row in self.rows)
 
 
 def row(
@@ -144,7 +144,7 @@ def row(
     values: Sequence[float],
     unit: str,
     *,
-    bar: Bar | None = None,
+    bar: Threshold | None = None,
     loops: Sequence[float] = (),
     note: str = "",
 ) -> Row:
@@ -170,7 +170,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return sum((x - x_mean) * (y - y_mean) for x, y in points) / spread
 
 
-def short(value: float) -> str:
+def format_number(value: float) -> str:
     """A number for people: three significant digits, thousands separated."""
     if value == 0:
         return "0"

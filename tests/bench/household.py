@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.projects.registry import Projects
+from echod.projects.registry import ProjectRegistry
 from tests.bench.workspace import Workspace
-from tests.support import Daemon, Home, daemon, finding, project, until
+from tests.support import Daemon, Home, finding_text, make_project, running_daemon, until
 
 ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator")
 _LONG_AGO = 1_700_000_000.0
 _LEARNINGS = 10
 _START_SECONDS = 120
-_CALM_SECONDS, _CALM_CPU_SECONDS = 2.0, 0.02
+_IDLE_SECONDS, _MAX_IDLE_CPU_SECONDS = 2.0, 0.02
 
 
 @dataclass(frozen=True)
-class Household(Home):
+class BenchHome(Home):
     """As on a user's machine: the runtime directory is in memory, and no variable says where anything is."""
 
     @property
@@ -41,44 +41,44 @@ class Household(Home):
         return self.root / "run/echod"
 
 
-def household(space: Workspace, projects: int, settings: Mapping[str, str] | None = None) -> Household:
+def make_bench_home(space: Workspace, projects: int, settings: Mapping[str, str] | None = None) -> BenchHome:
     """A home with so many registered projects of six roles, ten entries in each memory, all of them long at rest."""
-    home = Household(space.directory("home"), settings or {})
+    home = BenchHome(space.directory("home"), settings or {})
     (space.memory / "run").mkdir()
     (home.root / "run").symlink_to(space.memory / "run")
     home.state.mkdir(mode=0o700, parents=True)
     for number in range(projects):
-        settle_in(home, space.disk / "projects" / f"p{number}")
+        add_bench_project(home, space.disk / "projects" / f"p{number}")
     return home
 
 
-def settle_in(home: Household, root: Path) -> Path:
+def add_bench_project(home: BenchHome, root: Path) -> Path:
     """One registered project with six roles and their memories."""
-    made = project(root, *ROLES)
-    (made / "tmp").mkdir()
+    root_directory = make_project(root, *ROLES)
+    (root_directory / "tmp").mkdir()
     for role in ROLES:
-        entries = [finding(f"Lesson {n} of {role} in {root.name}") for n in range(_LEARNINGS)]
-        memory = made / f".rune/echoes/{role}/MEMORY.md"
+        entries = [finding_text(f"Lesson {n} of {role} in {root.name}") for n in range(_LEARNINGS)]
+        memory = root_directory / f".rune/echoes/{role}/MEMORY.md"
         memory.write_text(f"# {role.title()} Memory\n\n" + "\n".join(entries))
         os.utime(memory, (_LONG_AGO, _LONG_AGO))  # a memory of just now would keep its gate from being idle
-    Projects(home.state / "projects").add(made)
-    return made
+    ProjectRegistry(home.state / "projects").add(root_directory)
+    return root_directory
 
 
-def give_a_past(home: Household) -> None:
+def add_job_history(home: BenchHome) -> None:
     """Have findings folded in in each project, as on a machine that has been in use: journals, archives, jobs done."""
-    projects = Projects(home.state / "projects").roots()
+    projects = ProjectRegistry(home.state / "projects").roots()
     for root in projects:
         findings = root / f".rune/echoes/{ROLES[0]}/agent-findings.md"
-        findings.write_text(finding(f"Found in {root.name}"))
+        findings.write_text(finding_text(f"Found in {root.name}"))
         os.utime(findings, (_LONG_AGO, _LONG_AGO))
-    home.done("run", "--once")
+    home.run("run", "--once")
     if any(found for root in projects for found in root.glob(".rune/echoes/*/*-findings.md")):
         raise RuntimeError("findings were left over")
 
 
 @dataclass(frozen=True)
-class Use:
+class ResourceUsage:
     """What a process has used so far."""
 
     cpu_seconds: float
@@ -89,7 +89,7 @@ class Use:
     written_bytes: int
 
     @classmethod
-    def of(cls, pid: int) -> Use:
+    def measure(cls, pid: int) -> ResourceUsage:
         """Look into /proc."""
         proc = Path(f"/proc/{pid}")
         status = dict(line.split(":", 1) for line in proc.joinpath("status").read_text().splitlines())
@@ -110,32 +110,32 @@ def _cpu_clock(pid: int) -> int:
 
 
 @contextmanager
-def at_rest(home: Household) -> Iterator[Daemon]:
+def idle_daemon(home: BenchHome) -> Iterator[Daemon]:
     """A daemon whose first look at everything is over."""
-    with daemon(home, _START_SECONDS) as running:
-        settled(running)
+    with running_daemon(home, _START_SECONDS) as running:
+        wait_until_idle(running)
         yield running
 
 
-def settled(running: Daemon) -> None:
+def wait_until_idle(running: Daemon) -> None:
     """Wait for two seconds almost without work."""
-    before = Use.of(running.process.pid).cpu_seconds
+    before = ResourceUsage.measure(running.process.pid).cpu_seconds
 
-    def still() -> bool:
+    def is_idle() -> bool:
         nonlocal before
-        time.sleep(_CALM_SECONDS)  # the span over which it is judged
-        now = Use.of(running.process.pid).cpu_seconds
-        calm, before = now - before <= _CALM_CPU_SECONDS, now
+        time.sleep(_IDLE_SECONDS)  # the span over which it is judged
+        now = ResourceUsage.measure(running.process.pid).cpu_seconds
+        calm, before = now - before <= _MAX_IDLE_CPU_SECONDS, now
         return calm
 
-    until(still, "the service to become idle", seconds=120)
+    until(is_idle, "the service to become idle", seconds=120)
 
 
-def seconds_until(holds: Callable[[], bool], what: str, seconds: float) -> float:
+def seconds_until(condition: Callable[[], bool], description: str, seconds: float) -> float:
     """How long it takes for a condition to hold, looked at every millisecond."""
     begin = time.perf_counter()
-    while not holds():
+    while not condition():
         if time.perf_counter() - begin > seconds:
-            raise TimeoutError(f"waited {seconds:g} s in vain for: {what}")
+            raise TimeoutError(f"waited {seconds:g} s in vain for: {description}")
         time.sleep(0.001)
     return time.perf_counter() - begin

@@ -17,7 +17,7 @@ from tests.bench.reference import loop, timed
 _RUNS = 15
 
 
-def look() -> Mapping[str, str]:
+def describe_machine() -> Mapping[str, str]:
     """What the head of the table says."""
     return {
         "date": f"{dt.datetime.now().astimezone():%Y-%m-%d %H:%M}",
@@ -38,7 +38,7 @@ def _bare() -> None:
 
 def _revision() -> str:
     """The commit, and whether anything was changed since; "unknown" outside a repository."""
-    found = _said("git", "describe", "--always", "--dirty", "--abbrev=12")
+    found = _command_output("git", "describe", "--always", "--dirty", "--abbrev=12")
     return found or "unknown"
 
 
@@ -52,10 +52,10 @@ def _processor() -> str:
 
 
 def _file_system(path: Path) -> str:
-    return _said("stat", "--file-system", "--format=%T", str(path)) or "unknown"
+    return _command_output("stat", "--file-system", "--format=%T", str(path)) or "unknown"
 
 
-def _said(*command: str) -> str:
+def _command_output(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
     except OSError:

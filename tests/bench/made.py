@@ -78,11 +78,11 @@ def learning(random: Random, number: int) -> str:
         f"### [2026-02-{1 + number % 27:02}] Pattern: {' '.join(random.choices(_WORDS, k=6))} {number}\n"
         f"- **layer**: inscribed\n- **source**: rune:review\n- **confidence**: 0.8\n"
         f"- **evidence**: `src/{random.choice(_WORDS)}.py:{number}`\n- **verified**: 2026-02-11\n"
-        f"- {words(random, 40)}\n"
+        f"- {random_words(random, 40)}\n"
     )
 
 
-def words(random: Random, count: int) -> str:
+def random_words(random: Random, count: int) -> str:
     """So many words of the trade."""
     return " ".join(random.choices(_WORDS, k=count))
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from echod import log_setup
-from tests.bench.wire import figures_to
+from tests.bench.wire import figures_to_dict
 from tests.bench.workspace import Workspace
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     log_setup.configure("warning", sys.stderr, os.environ)
     into, disk, memory = map(Path, paths)
     figures = importlib.import_module(f"tests.bench.topics.{name}").measure(Workspace(disk, memory))
-    into.write_text(json.dumps(figures_to(figures)))
+    into.write_text(json.dumps(figures_to_dict(figures)))
 
 
 if __name__ == "__main__":

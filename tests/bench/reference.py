@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-_TURNS = 20_000
-_LEAST_ROUNDS = 3
+_LOOP_ITERATIONS = 20_000
+_MIN_ROUNDS = 3
 
 
 def loop() -> int:
     """A fixed amount of ordinary Python: dictionary, string and integer work. About ten milliseconds."""
     seen: dict[str, int] = {}
-    for number in range(_TURNS):
+    for number in range(_LOOP_ITERATIONS):
         key = f"k{number % 997}"
         seen[key] = seen.get(key, 0) + len(key)
     return sum(seen.values())
@@ -30,17 +30,17 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Count up to `most`, but stop when `seconds` are over: on a slow or busy machine fewer rounds must do."""
+def rounds(maximum: int, seconds: float) -> Iterator[int]:
+    """Count up to `maximum`, but stop when `seconds` are over: on a slow or busy machine fewer rounds must do."""
     began = time.monotonic()
-    for number in range(most):
-        if number >= _LEAST_ROUNDS and time.monotonic() - began > seconds:
+    for number in range(maximum):
+        if number >= _MIN_ROUNDS and time.monotonic() - began > seconds:
             return
         yield number
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class Timings:
     """Seconds of each run, and the same as multiples of the loop beside it."""
 
     seconds: tuple[float, ...]
@@ -57,12 +57,12 @@ class Timed:
         return median(self.seconds)
 
 
-def in_turn(work: Callable[[], object], runs: int, *, within: float = 10.0) -> Timed:
-    """Run the work and the loop by turns, so often or `within` so many seconds."""
+def measure_alternating(work: Callable[[], object], runs: int, *, max_seconds: float = 10.0) -> Timings:
+    """Run the work and the loop by turns, so often or `max_seconds` so many seconds."""
     seconds, loops = [], []
-    for _ in rounds(runs, within):
+    for _ in rounds(runs, max_seconds):
         reference = timed(loop)
         took = timed(work)
         seconds.append(took)
         loops.append(took / reference)
-    return Timed(tuple(seconds), tuple(loops))
+    return Timings(tuple(seconds), tuple(loops))

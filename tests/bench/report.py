@@ -5,29 +5,29 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from tests.bench.figures import STEEPEST, Curve, Figures, Row, Table, short
-from tests.bench.wire import Measured, Run
+from tests.bench.figures import MAX_EXPONENT, Curve, Figures, Row, Table, format_number
+from tests.bench.wire import BenchRun, TopicResult
 
 _WHAT, _WIDTH = 62, 120
 _NOTE = "      "
 
 
-def report(run: Run) -> str:
+def report(run: BenchRun) -> str:
     """The whole report."""
     return "\n".join(_lines(run))
 
 
-def in_short(measured: Measured) -> str:
+def short_line(measured: TopicResult) -> str:
     """A line about a topic that is over."""
     if measured.figures is None:
         return f"{measured.title}: NOT MEASURED"
-    judged = [row.holds for row in measured.figures.rows if row.holds is not None]
-    judged += [curve.holds for curve in measured.figures.curves]
+    judged = [row.is_met for row in measured.figures.rows if row.is_met is not None]
+    judged += [curve.is_met for curve in measured.figures.curves]
     said = f", {sum(judged)} of {len(judged)} bars hold" if judged else ""
     return f"{measured.title}: {measured.seconds:.0f} s{said}"
 
 
-def _lines(run: Run) -> Iterator[str]:
+def _lines(run: BenchRun) -> Iterator[str]:
     yield from (f"{name:20}{value}" for name, value in run.machine.items())
     yield ""
     yield f"{'':{_WHAT}}{'median':>10} {'unit':<6}{'quartiles':>15}{'runs':>6}{'loops':>7}  {'bar':<9}holds"
@@ -37,7 +37,7 @@ def _lines(run: Run) -> Iterator[str]:
             yield textwrap.indent(f"not measured: {topic.trouble}", "  ")
             continue
         yield from _figures(topic.figures)
-    missed = list(_missed(run))
+    missed = list(_missed_thresholds(run))
     yield "\nEvery bar holds." if not missed else "\nDoes not hold:"
     yield from missed
 
@@ -52,26 +52,26 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 
 def _row(row: Row) -> Iterator[str]:
-    spread = "" if row.low is None or row.high is None else f"{short(row.low)} .. {short(row.high)}"
+    spread = "" if row.low is None or row.high is None else f"{format_number(row.low)} .. {format_number(row.high)}"
     runs = str(row.runs) if row.runs > 1 else ""
-    loops = "" if row.loops is None else short(row.loops)
+    loops = "" if row.loops is None else format_number(row.loops)
     bar = "" if row.bar is None else str(row.bar)
-    figure = f"{short(row.value):>10} {row.unit:<6}{spread:>15}{runs:>6}{loops:>7}  {bar:<9}{_word(row.holds)}"
-    yield from _beside(row.what, figure)
+    figure = f"{format_number(row.value):>10} {row.unit:<6}{spread:>15}{runs:>6}{loops:>7}  {bar:<9}{_verdict_word(row.is_met)}"
+    yield from _aligned(row.what, figure)
     if row.note:
         yield f"{_NOTE}{row.note}"
 
 
 def _curve(curve: Curve) -> Iterator[str]:
-    figure = f"{curve.exponent:>10.2f} {'power':<6}{'':28}  {f'<= {STEEPEST:g}':<9}{_word(curve.holds)}"
-    yield from _beside(f"{curve.what}, against {curve.of}", figure)
-    points = ", ".join(f"{short(size)}: {short(seconds * 1000)}" for size, seconds in curve.points)
+    figure = f"{curve.exponent:>10.2f} {'power':<6}{'':28}  {f'<= {MAX_EXPONENT:g}':<9}{_verdict_word(curve.is_met)}"
+    yield from _aligned(f"{curve.what}, against {curve.of}", figure)
+    points = ", ".join(f"{format_number(size)}: {format_number(seconds * 1000)}" for size, seconds in curve.points)
     yield f"{_NOTE}{points} (ms)"
     if curve.note:
         yield f"{_NOTE}{curve.note}"
 
 
-def _beside(what: str, figure: str) -> Iterator[str]:
+def _aligned(what: str, figure: str) -> Iterator[str]:
     """What was measured, and its figure on the same line where there is room."""
     *above, last = textwrap.wrap(what, _WHAT - 3)
     yield from (f"  {line}" for line in above)
@@ -96,14 +96,14 @@ def _cell(value: str | float) -> str:
     return f"{value:,}"
 
 
-def _word(holds: bool | None) -> str:
+def _verdict_word(holds: bool | None) -> str:
     return "" if holds is None else "yes" if holds else "NO"
 
 
-def _missed(run: Run) -> Iterator[str]:
+def _missed_thresholds(run: BenchRun) -> Iterator[str]:
     for topic in run.topics:
         if topic.figures is None:
             yield f"  {topic.title}: not measured"
             continue
         failed: Iterable[Row | Curve] = (*topic.figures.rows, *topic.figures.curves)
-        yield from (f"  {topic.title}: {one.what}" for one in failed if one.holds is False)
+        yield from (f"  {topic.title}: {one.what}" for one in failed if one.is_met is False)

@@ -13,12 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.compare import compare
-from tests.bench.figures import Bar, Curve, Figures, Row, Sign, Table, at_least, below, none, row, short
-from tests.bench.reference import in_turn
+from tests.bench.figures import (
+    Comparison,
+    Curve,
+    Figures,
+    Row,
+    Table,
+    Threshold,
+    at_least,
+    below,
+    format_number,
+    none,
+    row,
+)
+from tests.bench.reference import measure_alternating
 from tests.bench.registry import TOPICS, Topic
-from tests.bench.report import in_short, report
+from tests.bench.report import report, short_line
 from tests.bench.runner import run_all
-from tests.bench.wire import Measured, Run, load, save
+from tests.bench.wire import BenchRun, TopicResult, load, save
 
 SIZES = (1_000, 2_000, 5_000, 20_000)
 
@@ -43,21 +55,21 @@ def test_the_exponent_of_a_power_is_that_power(power: float, factor: float) -> N
     ],
 )
 def test_a_curve_holds_up_to_n_log_n(cost: Callable[[float], float], holds: bool) -> None:
-    assert curve(cost).holds is holds
+    assert curve(cost).is_met is holds
 
 
 def test_a_bar_knows_its_side() -> None:
-    assert [below(2).holds(value) for value in (1.9, 2, 2.1)] == [True, False, False]
-    assert [at_least(2).holds(value) for value in (1.9, 2, 2.1)] == [False, True, True]
-    assert [none().holds(value) for value in (0, 1)] == [True, False]
-    assert Row("x", 3, "ms").holds is None
+    assert [below(2).is_met(value) for value in (1.9, 2, 2.1)] == [True, False, False]
+    assert [at_least(2).is_met(value) for value in (1.9, 2, 2.1)] == [False, True, True]
+    assert [none().is_met(value) for value in (0, 1)] == [True, False]
+    assert Row("x", 3, "ms").is_met is None
 
 
 def test_only_a_proof_decides() -> None:
     slow = Figures((Row("a time", 9, "s", bar=below(1)),), (curve(lambda size: size**2),))
     lossy = Figures((Row("entries lost", 1, "", bar=none()),))
 
-    assert [figures.broken for figures in (slow, lossy)] == [False, True]
+    assert [figures.has_failed_proof for figures in (slow, lossy)] == [False, True]
 
 
 def test_a_figure_is_the_median_with_its_quartiles() -> None:
@@ -71,7 +83,7 @@ def test_a_figure_is_the_median_with_its_quartiles() -> None:
     [(0, "0"), (0.01234, "0.0123"), (1.5, "1.50"), (12.34, "12.3"), (123.4, "123"), (10_000, "10,000"), (7, "7")],
 )
 def test_a_number_has_three_digits(value: float, shown: str) -> None:
-    assert short(value) == shown
+    assert format_number(value) == shown
 
 
 FULL = Figures(
@@ -82,8 +94,9 @@ FULL = Figures(
     (curve(lambda size: size * 2.0),),
     (Table("Storms", ("storm", "lost"), (("appenders", 0),), ("a note",)),),
 )
-RUN = Run(
-    {"revision": "abc"}, (Measured("documents", "Documents", 1.5, FULL), Measured("idle", "Idle", 9, None, "dead"))
+RUN = BenchRun(
+    {"revision": "abc"},
+    (TopicResult("documents", "Documents", 1.5, FULL), TopicResult("idle", "Idle", 9, None, "dead")),
 )
 
 
@@ -99,12 +112,12 @@ def test_the_table_says_what_holds_and_what_does_not() -> None:
     assert "not measured: dead" in said
     assert said.index("Does not hold:") < said.rindex("Idle: not measured")
     assert "Documents: lost" in said[said.index("Does not hold:") :]
-    assert in_short(RUN.topics[0]) == "Documents: 2 s, 2 of 3 bars hold"
+    assert short_line(RUN.topics[0]) == "Documents: 2 s, 2 of 3 bars hold"
     assert RUN.failed
 
 
 def test_two_runs_are_compared_by_what_both_measured() -> None:
-    faster = Run({}, (Measured("documents", "Documents", 1, Figures((row("parse", [1], "ms", loops=[0.1]),))),))
+    faster = BenchRun({}, (TopicResult("documents", "Documents", 1, Figures((row("parse", [1], "ms", loops=[0.1]),))),))
 
     said = compare(RUN, faster)
 
@@ -114,7 +127,7 @@ def test_two_runs_are_compared_by_what_both_measured() -> None:
 
 
 def test_a_slow_machine_makes_fewer_rounds_but_enough() -> None:
-    took = in_turn(lambda: time.sleep(0.001), 1_000, within=0)
+    took = measure_alternating(lambda: time.sleep(0.001), 1_000, max_seconds=0)
 
     assert len(took.seconds) == len(took.loops) == 3
 
@@ -147,4 +160,4 @@ def test_a_topic_that_fails_or_hangs_is_told_and_the_others_go_on() -> None:
 
 
 def test_a_bar_is_shown_with_its_sign() -> None:
-    assert str(Bar(Sign.AT_MOST, 1)) == "<= 1"
+    assert str(Threshold(Comparison.AT_MOST, 1)) == "<= 1"

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.figures import Bar, Curve, Figures, Row, Sign, Table
+from tests.bench.figures import Comparison, Curve, Figures, Row, Table, Threshold
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TopicResult:
     """What became of one topic: its figures, or why there are none."""
 
     name: str
@@ -26,29 +26,29 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     """One run of the program: where, when, on what, and everything that was measured."""
 
     machine: Mapping[str, str]
-    topics: tuple[Measured, ...]
+    topics: tuple[TopicResult, ...]
 
     @property
     def failed(self) -> bool:
         """Whether a proof failed, or something could not be measured. A time that is over its bar is no failure."""
-        return any(topic.figures is None or topic.figures.broken for topic in self.topics)
+        return any(topic.figures is None or topic.figures.has_failed_proof for topic in self.topics)
 
 
-def save(run: Run, file: Path) -> None:
+def save(run: BenchRun, file: Path) -> None:
     """Write a run."""
     topics = [
-        dataclasses.asdict(topic) | {"figures": None if topic.figures is None else figures_to(topic.figures)}
+        dataclasses.asdict(topic) | {"figures": None if topic.figures is None else figures_to_dict(topic.figures)}
         for topic in run.topics
     ]
     values = {"schema": SCHEMA, "machine": dict(run.machine), "topics": topics}
     file.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
-def load(file: Path) -> Run:
+def load(file: Path) -> BenchRun:
     """Read a run.
 
     Raises:
@@ -58,22 +58,22 @@ def load(file: Path) -> Run:
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:
         raise ValueError(f"{file} is not a run of the benchmarks of schema {SCHEMA}")
     topics = tuple(
-        Measured(**topic | {"figures": None if topic["figures"] is None else figures_from(topic["figures"])})
+        TopicResult(**topic | {"figures": None if topic["figures"] is None else figures_from_dict(topic["figures"])})
         for topic in values["topics"]
     )
-    return Run(values["machine"], topics)
+    return BenchRun(values["machine"], topics)
 
 
-def figures_to(figures: Figures) -> dict[str, Any]:
+def figures_to_dict(figures: Figures) -> dict[str, Any]:
     """A topic's figures; what follows from them (holds, exponent) is told too, for other programs."""
     return {
-        "rows": [dataclasses.asdict(row) | {"holds": row.holds} for row in figures.rows],
-        "curves": [dataclasses.asdict(c) | {"exponent": c.exponent, "holds": c.holds} for c in figures.curves],
+        "rows": [dataclasses.asdict(row) | {"holds": row.is_met} for row in figures.rows],
+        "curves": [dataclasses.asdict(c) | {"exponent": c.exponent, "holds": c.is_met} for c in figures.curves],
         "tables": [dataclasses.asdict(table) for table in figures.tables],
     }
 
 
-def figures_from(values: Mapping[str, Any]) -> Figures:
+def figures_from_dict(values: Mapping[str, Any]) -> Figures:
     """The inverse of `figures_to`."""
     return Figures(
         tuple(_row(row) for row in values["rows"]),
@@ -91,4 +91,6 @@ def figures_from(values: Mapping[str, Any]) -> Figures:
 def _row(values: Mapping[str, Any]) -> Row:
     known = {name: value for name, value in values.items() if name != "holds"}
     bar = values["bar"]
-    return Row(**known | {"bar": None if bar is None else Bar(Sign(bar["sign"]), bar["value"], bar["proof"])})
+    return Row(
+        **known | {"bar": None if bar is None else Threshold(Comparison(bar["sign"]), bar["value"], bar["proof"])}
+    )

@@ -8,66 +8,68 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from echod.app.services import House, furnish
-from echod.jobs.base import Blocked, Done, Failed
+from echod.app.services import Services, open_services
+from echod.jobs.base import JobBlocked, JobDone, JobFailed
 from echod.paths import Paths
 from echod.scheduler.reconcile import reconcile
-from echod.scheduler.worker import Finished
+from echod.scheduler.worker import FinishedJob
 from echod.settings.values import Settings
-from echod.state.job import PENDING
+from echod.state.job import PENDING_STATES
 from echod.store import layout
 from echod.store.layout import Store
 
-_PATIENCE_SECONDS = 20.0
+_TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class JobRunner:
     """A house, and the clock that it goes by."""
 
-    house: House
+    services: Services
     clock: Callable[[], float]
 
-    def look(self, store: Store) -> None:
+    def reconcile_store(self, store: Store) -> None:
         """Bring the queue in line with a store."""
-        rules = self.house.lookout.rules(store.project)
-        if troubles := reconcile(store, rules, self.house.queue, self.clock(), self.house.inbox, self.house.upkeep):
+        rules = self.services.read_context.need_settings(store.project)
+        if troubles := reconcile(
+            store, rules, self.services.queue, self.clock(), self.services.inbox, self.services.maintenance_finder
+        ):
             raise AssertionError(troubles[0].text)
 
-    def work_off(self, store: Store) -> int:
+    def run_until_idle(self, store: Store) -> int:
         """Look and work until the store calls for nothing; how many jobs were done."""
-        done, deadline = 0, time.monotonic() + _PATIENCE_SECONDS
+        done, deadline = 0, time.monotonic() + _TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            self.look(store)
-            self.house.queue.wake_deferred(store.key, self.clock())
+            self.reconcile_store(store)
+            self.services.queue.wake_deferred(store.key, self.clock())
             worked = 0
-            while (finished := self.house.worker.turn([store.key])) is not None and _is_done(finished):
+            while (finished := self.services.worker.run_next([store.key])) is not None and _is_done(finished):
                 worked += 1
-                deadline = time.monotonic() + _PATIENCE_SECONDS
-            if not worked and not self._pending(store):
+                deadline = time.monotonic() + _TIMEOUT_SECONDS
+            if not worked and not self._has_pending(store):
                 return done
             done += worked
         raise TimeoutError(f"the work in {store.key} does not end")
 
-    def do(self, store: Store, kind: str) -> None:
+    def run_until_job(self, store: Store, kind: str) -> None:
         """Run what is due until a job of this kind has changed something."""
-        while (finished := self.house.worker.turn([store.key])) is not None:
+        while (finished := self.services.worker.run_next([store.key])) is not None:
             if not _is_done(finished):
                 raise AssertionError(f"{finished.job.kind.value} had to wait: {finished.outcome}")
             if finished.job.kind == kind:
-                assert isinstance(finished.outcome, Done)
+                assert isinstance(finished.outcome, JobDone)
                 assert finished.outcome.changed, finished.outcome.summary
                 return
         raise AssertionError(f"nothing called for a job of the kind {kind}")
 
-    def _pending(self, store: Store) -> bool:
-        return any(job.store == store.key for job in self.house.view.jobs(PENDING, limit=1_000))
+    def _has_pending(self, store: Store) -> bool:
+        return any(job.store == store.key for job in self.services.queue_view.list_jobs(PENDING_STATES, limit=1_000))
 
 
 @contextmanager
-def workshop(
+def open_job_runner(
     state: Path, *, clock: Callable[[], float] = time.time, memory_line_limit: int = 100_000
-) -> Iterator[Workshop]:
+) -> Iterator[JobRunner]:
     """A house with its state in `state`, whose gate opens at once and whose memories may be long.
 
     Args:
@@ -77,20 +79,20 @@ def workshop(
     """
     settings = Settings(quiet_seconds=0, memory_line_limit=memory_line_limit)
     environ = {"HOME": str(state), "CLAUDE_CONFIG_DIR": str(state / "claude")}
-    with furnish(Paths(state, state / "run", state / "config.toml"), settings, environ, clock) as house:
-        yield Workshop(house, clock)
+    with open_services(Paths(state, state / "run", state / "config.toml"), settings, environ, clock) as services:
+        yield JobRunner(services, clock)
 
 
-def only_store(project: Path) -> Store:
+def single_store(project: Path) -> Store:
     """The one store of a project."""
-    (store,) = layout.stores_of(project)
+    (store,) = layout.find_stores(project)
     return store
 
 
-def _is_done(finished: Finished) -> bool:
+def _is_done(finished: FinishedJob) -> bool:
     """A deferred job waits for the next look; one that failed ends the measurement."""
     match finished.outcome:
-        case Failed() | Blocked():
+        case JobFailed() | JobBlocked():
             raise AssertionError(f"{finished.job.kind.value}: {finished.outcome}")
         case outcome:
-            return isinstance(outcome, Done)
+            return isinstance(outcome, JobDone)

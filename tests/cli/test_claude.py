@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod import __version__
-from echod.cli.claude import MARKETPLACE, PLUGIN, PLUGIN_ID, connecting_commands
+from echod.cli.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from echod.hooks.run import EVENTS
 from echod.memory.document import parse
 from echod.memory.model import Document
@@ -21,14 +21,14 @@ HOOK_EVENTS = {"TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Sto
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def read(*parts: str, below: Path = PLUGIN) -> dict[str, object]:
-    value = json.loads(below.joinpath(*parts).read_text())
+def read_json(*parts: str, root: Path = PLUGIN_DIR) -> dict[str, object]:
+    value = json.loads(root.joinpath(*parts).read_text())
     assert isinstance(value, dict)
     return value
 
 
 def test_the_manifest_names_plugin_and_version() -> None:
-    manifest = read(".claude-plugin", "plugin.json")
+    manifest = read_json(".claude-plugin", "plugin.json")
 
     assert manifest["name"] == "echod"
     assert manifest["version"] == __version__
@@ -36,18 +36,18 @@ def test_the_manifest_names_plugin_and_version() -> None:
 
 
 def test_the_marketplace_leads_to_the_plugin() -> None:
-    marketplace = read(".claude-plugin", "marketplace.json", below=MARKETPLACE)
+    marketplace = read_json(".claude-plugin", "marketplace.json", root=MARKETPLACE_DIR)
 
     assert marketplace["owner"] == {"name": "echod"}
     plugins = marketplace["plugins"]
     assert isinstance(plugins, list)
     (plugin,) = plugins
     assert f"{plugin['name']}@{marketplace['name']}" == PLUGIN_ID
-    assert (MARKETPLACE / plugin["source"]).resolve() == PLUGIN.resolve()
+    assert (MARKETPLACE_DIR / plugin["source"]).resolve() == PLUGIN_DIR.resolve()
 
 
 def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> None:
-    hooks = read("hooks", "hooks.json")["hooks"]
+    hooks = read_json("hooks", "hooks.json")["hooks"]
     assert isinstance(hooks, dict)
 
     assert hooks.keys() <= HOOK_EVENTS
@@ -60,11 +60,11 @@ def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> 
 
 
 def test_no_hook_runs_where_a_word_would_keep_the_agent_going() -> None:
-    assert "Stop" not in json.dumps(read("hooks", "hooks.json")["hooks"])
+    assert "Stop" not in json.dumps(read_json("hooks", "hooks.json")["hooks"])
 
 
 def test_every_skill_says_when_it_is_for() -> None:
-    for skill in (PLUGIN / "skills").iterdir():
+    for skill in (PLUGIN_DIR / "skills").iterdir():
         text = (skill / "SKILL.md").read_text()
         head = text.split("---\n")[1]
         assert KEBAB.fullmatch(skill.name)
@@ -74,7 +74,7 @@ def test_every_skill_says_when_it_is_for() -> None:
 
 
 def test_the_skill_teaches_a_form_that_is_understood() -> None:
-    text = (PLUGIN / "skills/project-memory/SKILL.md").read_text()
+    text = (PLUGIN_DIR / "skills/project-memory/SKILL.md").read_text()
     example = text.partition("```markdown\n")[2].partition("```")[0]
 
     document = parse(example.encode())
@@ -87,7 +87,7 @@ def test_the_skill_teaches_a_form_that_is_understood() -> None:
 
 
 def test_the_skill_names_what_to_read_and_what_to_write() -> None:
-    text = (PLUGIN / "skills/project-memory/SKILL.md").read_text()
+    text = (PLUGIN_DIR / "skills/project-memory/SKILL.md").read_text()
 
     for name in ("notes/MEMORY.md", "team/MEMORY.md", "knowledge.md", "-findings.md", "archive/", "passwords"):
         assert name in text
@@ -108,7 +108,7 @@ def home(tmp_path: Path) -> Home:
     return Home(root, {"PATH": str(programs)})
 
 
-def install(home: Home, version: str = __version__, **settings: object) -> None:
+def write_plugin_state(home: Home, version: str = __version__, **settings: object) -> None:
     claude = home.root / "claude"
     installed = {"version": 2, "plugins": {PLUGIN_ID: [{"scope": "user", "version": version}]}}
     (claude / "plugins/installed_plugins.json").write_text(json.dumps(installed))
@@ -116,7 +116,7 @@ def install(home: Home, version: str = __version__, **settings: object) -> None:
 
 
 def test_the_plugin_s_place_is_printed(home: Home) -> None:
-    assert home.done("claude", "plugin-dir") == f"{PLUGIN}\n"
+    assert home.run("claude", "plugin-dir") == f"{PLUGIN_DIR}\n"
 
 
 def test_what_is_not_connected_is_said_with_the_two_commands(home: Home) -> None:
@@ -124,33 +124,33 @@ def test_what_is_not_connected_is_said_with_the_two_commands(home: Home) -> None
 
     assert done.returncode == 1
     assert "not installed in Claude Code" in done.stdout
-    for command in connecting_commands():
+    for command in plugin_install_commands():
         assert f"  {command}\n" in done.stdout
 
 
 def test_what_is_connected_is_said_and_no_file_is_changed(home: Home) -> None:
-    install(home)
+    write_plugin_state(home)
     before = {path: path.read_bytes() for path in (home.root / "claude").rglob("*.json")}
 
-    said = home.done("claude", "check")
+    output = home.run("claude", "check")
 
-    assert "The plugin is installed" in said
-    assert "claude plugin install" not in said
+    assert "The plugin is installed" in output
+    assert "claude plugin install" not in output
     assert {path: path.read_bytes() for path in (home.root / "claude").rglob("*") if path.is_file()} == before
 
 
 def test_what_was_heard_is_said(home: Home, tmp_path: Path) -> None:
-    from tests.hooks.events import hook, session_start
+    from tests.hooks.events import run_hook, session_start_event
 
-    install(home)
+    write_plugin_state(home)
     project = tmp_path / "project"
     home_of_project = project / ".rune/echoes/team"
     home_of_project.mkdir(parents=True)
-    home.done("add", project)
-    hook("session-start", session_start(project), home.environ, tmp_path)
-    home.done("run", "--once")
+    home.run("add", project)
+    run_hook("session-start", session_start_event(project), home.environ, tmp_path)
+    home.run("run", "--once")
 
-    assert "1 event was reported" in home.done("claude", "check")
+    assert "1 event was reported" in home.run("claude", "check")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_was_heard_is_said(home: Home, tmp_path: Path) -> None:
 def test_what_keeps_an_installed_plugin_silent_is_said(
     home: Home, version: str, settings: dict[str, object], said: str
 ) -> None:
-    install(home, version, **settings)
+    write_plugin_state(home, version, **settings)
 
     done = home.echod("claude", "check")
 
@@ -180,7 +180,7 @@ def test_odd_files_of_claude_code_count_as_not_installed(home: Home, text: str) 
 
 
 def test_a_hook_that_would_not_find_its_command_is_told(home: Home, tmp_path: Path) -> None:
-    install(home)
+    write_plugin_state(home)
     (tmp_path / "bin/echod").unlink()
 
     done = home.echod("claude", "check")

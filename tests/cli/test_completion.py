@@ -12,10 +12,10 @@ import click
 import pytest
 
 from echod.cli.app import app
-from tests.cli.reference import every_command
+from tests.cli.reference import all_command_paths
 from tests.support import Home
 
-ASK = """
+COMPLETION_PROGRAM = """
 . {script}
 COMP_WORDS=({words}) COMP_CWORD={at} COMP_LINE='{words}'
 "$(complete -p echod | sed 's/.*-F \\([^ ]*\\).*/\\1/')" echod
@@ -23,20 +23,20 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
-def completed(tmp_path: Path, *words: str) -> list[str]:
+def bash_completions(tmp_path: Path, *words: str) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("there is no bash")
     home = Home(tmp_path)
     script = tmp_path / "completion.sh"
-    script.write_text(home.done("completion", "bash"))
+    script.write_text(home.run("completion", "bash"))
     program = tmp_path / "echod"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m echod "$@"\n')
     program.chmod(0o755)
     quoted = " ".join(f"'{word}'" for word in ("echod", *words))
-    asked = ASK.format(script=script, words=quoted.replace("'", ""), at=len(words))
+    completion_program = COMPLETION_PROGRAM.format(script=script, words=quoted.replace("'", ""), at=len(words))
     done = subprocess.run(
-        [bash, "--norc", "-c", asked],
+        [bash, "--norc", "-c", completion_program],
         env={**home.environ, "PATH": f"{tmp_path}:{home.environ['PATH']}"},
         cwd=tmp_path,
         capture_output=True,
@@ -49,17 +49,17 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
 
 
 def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
-    assert completed(tmp_path, "unp") == ["unpin"]
-    assert completed(tmp_path, "config", "") == ["show", "path", "check"]
-    assert "--dry-run" in completed(tmp_path, "prune", "--d")
+    assert bash_completions(tmp_path, "unp") == ["unpin"]
+    assert bash_completions(tmp_path, "config", "") == ["show", "path", "check"]
+    assert "--dry-run" in bash_completions(tmp_path, "prune", "--d")
 
 
 def test_bash_completes_what_an_argument_can_be(tmp_path: Path) -> None:
-    assert completed(tmp_path, "raise", "4f1c", "e") == ["etched"]
-    assert completed(tmp_path, "completion", "") == ["bash", "zsh", "fish"]
+    assert bash_completions(tmp_path, "raise", "4f1c", "e") == ["etched"]
+    assert bash_completions(tmp_path, "completion", "") == ["bash", "zsh", "fish"]
 
 
-@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+@pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)
 def test_what_is_called_a_path_or_a_file_is_completed_as_one(path: tuple[str, ...]) -> None:
     """By its type, by which the script of each shell leaves the word to the shell itself."""
     command: click.Command = app
@@ -83,7 +83,7 @@ def test_a_question_that_is_none_is_answered_with_nothing(home: Home, question: 
     ("shell", "word"), [("bash", "complete -o nosort -F"), ("zsh", "compdef"), ("fish", "complete")]
 )
 def test_each_shell_gets_a_script_of_its_own_and_no_file_changes(home: Home, shell: str, word: str) -> None:
-    script = home.done("completion", shell)
+    script = home.run("completion", shell)
 
     assert word in script
     assert "_ECHOD_COMPLETE" in script

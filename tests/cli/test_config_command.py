@@ -13,27 +13,27 @@ from tests.support import Home
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """Without the settings that other tests begin with."""
-    return _Bare(tmp_path)
+    return _HomeWithoutSettings(tmp_path)
 
 
-class _Bare(Home):
+class _HomeWithoutSettings(Home):
     @property
     def environ(self) -> dict[str, str]:
-        kept = {name: value for name, value in super().environ.items() if not name.startswith("ECHOD_")}
-        return {**kept, "ECHOD_STATE_DIR": str(self.state), "ECHOD_RUNTIME_DIR": str(self.root / "run")}
+        inherited = {name: value for name, value in super().environ.items() if not name.startswith("ECHOD_")}
+        return {**inherited, "ECHOD_STATE_DIR": str(self.state), "ECHOD_RUNTIME_DIR": str(self.root / "run")}
 
 
-def settings(home: Home, *arguments: object, **changed: str) -> dict[str, tuple[object, str, str | None]]:
+def read_settings(home: Home, *arguments: object, **changed: str) -> dict[str, tuple[object, str, str | None]]:
     done = home.echod(*arguments, "config", "show", "--json", before=(), cwd=None, **changed)
     assert done.returncode == 0, done.stderr
-    return {one["key"]: (one["value"], one["source"], one["place"]) for one in json.loads(done.stdout)["settings"]}
+    return {one["key"]: (one["value"], one["source"], one["location"]) for one in json.loads(done.stdout)["settings"]}
 
 
 def test_each_value_is_shown_with_who_says_it(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('# mine\nquiet_seconds = 5\nmode = "report"\n[policy]\nnoise_share = 0.3\n')
 
-    found = settings(home, "--config", file, ECHOD_QUIET_SECONDS="7", ECHOD_GATE='{"sessions": false}')
+    found = read_settings(home, "--config", file, ECHOD_QUIET_SECONDS="7", ECHOD_GATE='{"sessions": false}')
 
     assert found["quiet_seconds"] == (7.0, "variable", "ECHOD_QUIET_SECONDS")
     assert found["gate.sessions"] == (False, "variable", "ECHOD_GATE")
@@ -43,11 +43,11 @@ def test_each_value_is_shown_with_who_says_it(home: Home, tmp_path: Path) -> Non
 
 
 def test_without_a_file_every_value_is_a_default_and_nothing_is_made(home: Home) -> None:
-    found = settings(home)
+    found = read_settings(home)
 
     assert {source for _, source, _ in found.values()} == {"default"}
     assert not home.state.exists()
-    assert "none is needed" in home.done("config", "check")
+    assert "none is needed" in home.run("config", "check")
 
 
 def test_the_list_is_readable_in_eighty_columns(home: Home, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_list_is_readable_in_eighty_columns(home: Home, tmp_path: Path) -> N
     file.parent.mkdir(parents=True)
     file.write_text('projects = ["~/src/*"]\n')
 
-    shown = home.done("--config", file, "config", "show")
+    shown = home.run("--config", file, "config", "show")
 
     assert max(map(len, shown.splitlines())) <= 80
     assert "config.toml:1" in shown
@@ -65,16 +65,16 @@ def test_the_path_is_said_alone_whatever_is_in_the_file(home: Home, tmp_path: Pa
     file = tmp_path / "mine.toml"
     file.write_text("this is no TOML")
 
-    assert home.done("--config", file, "config", "path") == f"{file}\n"
+    assert home.run("--config", file, "config", "path") == f"{file}\n"
 
 
 def test_settings_that_can_be_used_are_said_to_be_in_order(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("quiet_seconds = 5\n")
 
-    said = " ".join(home.done("--config", file, "config", "check").split())
+    output = " ".join(home.run("--config", file, "config", "check").split())
 
-    assert "in order; it sets 1 value." in said
+    assert "in order; it sets 1 value." in output
 
 
 def test_what_is_wrong_is_named_with_its_line_and_what_was_meant(home: Home, tmp_path: Path) -> None:

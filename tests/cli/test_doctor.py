@@ -15,15 +15,15 @@ import pytest
 from echod import __version__, paths
 from echod.contract.commands import Check, CheckResult
 from echod.doctor import machine
-from echod.doctor.case import Case
-from echod.doctor.examine import examine
-from echod.doctor.projects import ignored_by
-from echod.memory.model import SIZE_LIMIT
-from echod.projects.registry import Projects
+from echod.doctor.case import DoctorContext
+from echod.doctor.examine import run_checks
+from echod.doctor.projects import gitignore_line
+from echod.memory.model import MAX_FILE_BYTES
+from echod.projects.registry import ProjectRegistry
 from echod.runtime.disk import read_mounts
 from echod.settings.values import Settings
-from echod.store.layout import stores_of
-from tests.support import Home, daemon, finding, project
+from echod.store.layout import find_stores
+from tests.support import Home, finding_text, make_project, running_daemon
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def case(home: Home) -> Case:
+def case(home: Home) -> DoctorContext:
     environ = {**home.environ, "XDG_CONFIG_HOME": str(home.root / "config"), "PATH": str(home.root / "bin")}
-    own = paths.from_environment(environ)
-    own.create()
-    return Case(
+    own = paths.paths_from_environment(environ)
+    own.create_directories()
+    return DoctorContext(
         paths=replace(own, config_file=home.root / "config.toml"),
         settings=Settings(),
         environ=environ,
@@ -52,44 +52,44 @@ def case(home: Home) -> Case:
     )
 
 
-def codes(case: Case, result: CheckResult, only: Path | None = None) -> set[str]:
-    return {check.code for check in examine(case, only).checks if check.result is result}
+def check_codes(case: DoctorContext, result: CheckResult, only: Path | None = None) -> set[str]:
+    return {check.code for check in run_checks(case, only).checks if check.result is result}
 
 
-def the(case: Case, code: str) -> Check:
-    found = [check for check in examine(case, None).checks if check.code == code]
+def only_check(case: DoctorContext, code: str) -> Check:
+    found = [check for check in run_checks(case, None).checks if check.code == code]
     assert len(found) == 1, found
     return found[0]
 
 
-def registered(case: Case, root: Path, *roles: str) -> Path:
-    made = project(root, *roles)
-    Projects(case.paths.projects).add(made)
+def register_project(case: DoctorContext, root: Path, *roles: str) -> Path:
+    made = make_project(root, *roles)
+    ProjectRegistry(case.paths.projects).add(made)
     return made
 
 
-def contents(root: Path) -> dict[str, bytes]:
+def read_files(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def test_with_a_running_service_and_a_sound_project_all_is_well(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home):
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home):
         result = home.echod("doctor", "--json")
     report: dict[str, Any] = json.loads(result.stdout)
 
     assert result.returncode == 0, result.stdout
     assert report["healthy"] is True
     assert report["schema"] == 1
-    said = {check["code"]: check for check in report["checks"]}
-    assert said["daemon"]["text"].startswith("The daemon runs as process")
-    assert said["store"] == {
+    checks_by_code = {check["code"]: check for check in report["checks"]}
+    assert checks_by_code["daemon"]["text"].startswith("The daemon runs as process")
+    assert checks_by_code["store"] == {
         "code": "store",
         "result": "ok",
         "text": "Its roles can be read and written: reviewer.",
         "fix": "",
-        "place": str(root / ".rune/echoes"),
+        "path": str(root / ".rune/echoes"),
     }
 
 
@@ -120,131 +120,131 @@ def test_broken_settings_are_a_check_and_do_not_end_it(home: Home, tmp_path: Pat
     assert f"{config}:1" in wrong[0]["text"]
 
 
-def test_nothing_in_a_project_changes_and_no_probe_stays(case: Case, tmp_path: Path) -> None:
-    root = registered(case, tmp_path / "p", "reviewer", "workers")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    before, state = contents(root), set(case.paths.state.rglob("*"))
+def test_nothing_in_a_project_changes_and_no_probe_stays(case: DoctorContext, tmp_path: Path) -> None:
+    root = register_project(case, tmp_path / "p", "reviewer", "workers")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    before, state = read_files(root), set(case.paths.state.rglob("*"))
 
-    examine(case, None)
+    run_checks(case, None)
 
-    assert contents(root) == before
+    assert read_files(root) == before
     assert set(case.paths.state.rglob("*")) == state
 
 
-def _others_may_look(case: Case) -> None:
+def _make_state_readable_to_others(case: DoctorContext) -> None:
     case.paths.state.chmod(0o755)
 
 
-def _no_directory(case: Case) -> None:
+def _replace_runtime_directory(case: DoctorContext) -> None:
     for below in sorted(case.paths.runtime.rglob("*"), reverse=True):
         below.rmdir()
     case.paths.runtime.rmdir()
     case.paths.runtime.write_text("")
 
 
-def _damage(case: Case) -> None:
+def _corrupt_database(case: DoctorContext) -> None:
     case.paths.database.write_bytes(b"no database " * 1000)
 
 
-def _wrong_line(case: Case) -> None:
+def _write_invalid_project(case: DoctorContext) -> None:
     case.paths.projects.write_text("relative/path\n")
 
 
 @pytest.mark.parametrize(
     ("harm", "code", "fix"),
     [
-        (_others_may_look, "state-directory", "chmod 700"),
-        (_no_directory, "runtime-directory", "ECHOD_RUNTIME_DIR"),
-        (_damage, "database", "echod service install, or echod run"),
-        (_wrong_line, "projects", ""),
+        (_make_state_readable_to_others, "state-directory", "chmod 700"),
+        (_replace_runtime_directory, "runtime-directory", "ECHOD_RUNTIME_DIR"),
+        (_corrupt_database, "database", "echod service install, or echod run"),
+        (_write_invalid_project, "projects", ""),
     ],
 )
 def test_what_is_wrong_with_its_own_files_is_told_with_what_to_do(
-    case: Case, harm: Callable[[Case], None], code: str, fix: str
+    case: DoctorContext, harm: Callable[[DoctorContext], None], code: str, fix: str
 ) -> None:
     harm(case)
 
-    check = the(case, code)
+    check = only_check(case, code)
 
     assert check.result is CheckResult.PROBLEM
     assert fix in check.fix
 
 
-def test_a_state_directory_on_a_network_file_system_is_a_problem(case: Case) -> None:
+def test_a_state_directory_on_a_network_file_system_is_a_problem(case: DoctorContext) -> None:
     remote = replace(case, mounts="36 25 0:32 / / rw - nfs4 server:/home rw\n")
 
-    check = the(remote, "state-directory")
+    check = only_check(remote, "state-directory")
 
     assert check.result is CheckResult.PROBLEM
     assert "nfs4" in check.text
 
 
-def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: Case, tmp_path: Path) -> None:
-    registered(case, tmp_path / "p")
+def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: DoctorContext, tmp_path: Path) -> None:
+    register_project(case, tmp_path / "p")
     remote = replace(case, mounts="36 25 0:32 / / rw - fuse.sshfs host:/ rw\n")
 
-    check = the(remote, "file-system")
+    check = only_check(remote, "file-system")
 
     assert check.result is CheckResult.NOTE
     assert "every 10 minutes" in check.text
 
 
-def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: Case, tmp_path: Path) -> None:
-    registered(case, tmp_path / "p")
+def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: DoctorContext, tmp_path: Path) -> None:
+    register_project(case, tmp_path / "p")
 
-    check = the(case, "file-system")
+    check = only_check(case, "file-system")
 
     assert "exchange, leases and links work" in check.text or "lacks" in check.text
 
 
-def test_another_echod_on_the_path_is_a_problem(case: Case, tmp_path: Path) -> None:
+def test_another_echod_on_the_path_is_a_problem(case: DoctorContext, tmp_path: Path) -> None:
     for place in (tmp_path / "other", case.python.parent):
         place.mkdir(parents=True)
         (place / "echod").write_text("#!/bin/sh\n")
         (place / "echod").chmod(0o755)
     environ = {**case.environ, "PATH": str(tmp_path / "other")}
 
-    check = the(replace(case, environ=environ), "command")
+    check = only_check(replace(case, environ=environ), "command")
 
     assert check.result is CheckResult.PROBLEM
-    assert check.place == str(tmp_path / "other/echod")
+    assert check.path == str(tmp_path / "other/echod")
 
 
-def test_a_service_file_of_another_installation_is_a_problem(case: Case, home: Home) -> None:
+def test_a_service_file_of_another_installation_is_a_problem(case: DoctorContext, home: Home) -> None:
     unit = home.root / "config/systemd/user/echod.service"
     unit.parent.mkdir(parents=True)
     unit.write_text("# Managed by echod\n[Service]\nExecStart=/elsewhere/echod run\n")
 
-    assert "service-outdated" in codes(case, CheckResult.PROBLEM)
+    assert "service-outdated" in check_codes(case, CheckResult.PROBLEM)
 
 
-def test_projects_that_are_gone_or_have_no_memory_are_told_apart(case: Case, tmp_path: Path) -> None:
-    gone = registered(case, tmp_path / "gone")
-    for below in sorted(gone.rglob("*"), reverse=True):
+def test_projects_that_are_gone_or_have_no_memory_are_told_apart(case: DoctorContext, tmp_path: Path) -> None:
+    missing_root = register_project(case, tmp_path / "gone")
+    for below in sorted(missing_root.rglob("*"), reverse=True):
         below.rmdir()
-    gone.rmdir()
+    missing_root.rmdir()
     (tmp_path / "bare").mkdir()
-    Projects(case.paths.projects).add(tmp_path / "bare")
+    ProjectRegistry(case.paths.projects).add(tmp_path / "bare")
 
-    assert f"echod remove {gone}" in the(case, "project-missing").fix
-    assert the(case, "project-without-store").place == str(tmp_path / "bare")
-
-
-def test_two_memories_in_one_project_are_worth_a_note(case: Case, tmp_path: Path) -> None:
-    root = registered(case, tmp_path / "p")
-    project(root, store=".claude/echoes")
-
-    assert the(case, "two-stores").result is CheckResult.NOTE
+    assert f"echod remove {missing_root}" in only_check(case, "project-missing").fix
+    assert only_check(case, "project-without-store").path == str(tmp_path / "bare")
 
 
-def test_markers_are_shown_with_what_they_hold(case: Case, tmp_path: Path) -> None:
-    root = registered(case, tmp_path / "p")
+def test_two_memories_in_one_project_are_worth_a_note(case: DoctorContext, tmp_path: Path) -> None:
+    root = register_project(case, tmp_path / "p")
+    make_project(root, store=".claude/echoes")
+
+    assert only_check(case, "two-stores").result is CheckResult.NOTE
+
+
+def test_markers_are_shown_with_what_they_hold(case: DoctorContext, tmp_path: Path) -> None:
+    root = register_project(case, tmp_path / "p")
     (root / "tmp").mkdir()
     state = {"status": "active", "owner_pid": str(os.getpid())}
     (root / "tmp/.rune-review-abc.json").write_text(json.dumps(state))
     os.utime(root / "tmp/.rune-review-abc.json", (case.now, case.now))
 
-    assert ".rune-review-abc.json" in the(case, "markers").text
+    assert ".rune-review-abc.json" in only_check(case, "markers").text
 
 
 @pytest.mark.parametrize(
@@ -258,59 +258,59 @@ def test_markers_are_shown_with_what_they_hold(case: Case, tmp_path: Path) -> No
     ],
 )
 def test_gitignore_is_compared_with_the_projects_settings(
-    case: Case, tmp_path: Path, settings: str, ignored: str, code: str | None
+    case: DoctorContext, tmp_path: Path, settings: str, ignored: str, code: str | None
 ) -> None:
-    root = registered(case, tmp_path / "p")
+    root = register_project(case, tmp_path / "p")
     (root / ".git").mkdir()
     (root / ".gitignore").write_text(ignored)
     (root / ".rune/talisman.yml").write_text(f"echoes:\n  version_controlled: {settings}\n")
 
-    found = codes(case, CheckResult.PROBLEM) & {"git-ignores", "git-tracks"}
+    found = check_codes(case, CheckResult.PROBLEM) & {"git-ignores", "git-tracks"}
 
     assert found == ({code} if code else set())
 
 
 def test_a_gitignore_that_is_a_link_or_missing_names_nothing(tmp_path: Path) -> None:
-    (store,) = stores_of(project(tmp_path / "p"))
-    assert ignored_by(store) is None
+    (store,) = find_stores(make_project(tmp_path / "p"))
+    assert gitignore_line(store) is None
 
     (tmp_path / "other").write_text(".rune/\n")
     (store.project / ".gitignore").symlink_to(tmp_path / "other")
 
-    assert ignored_by(store) is None
+    assert gitignore_line(store) is None
 
 
-def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case: Case, tmp_path: Path) -> None:
-    root = registered(case, tmp_path / "p", "reviewer", "workers")
+def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case: DoctorContext, tmp_path: Path) -> None:
+    root = register_project(case, tmp_path / "p", "reviewer", "workers")
     (tmp_path / "outside.md").write_text("# Mine\n")
     (root / ".rune/echoes/reviewer/MEMORY.md").symlink_to(tmp_path / "outside.md")
     (root / ".rune/echoes/workers").chmod(0o777)
 
-    assert the(case, "memory-no-file").place == str(root / ".rune/echoes/reviewer/MEMORY.md")
-    assert the(case, "store-open").fix == f"chmod go-w {root / '.rune/echoes/workers'}"
+    assert only_check(case, "memory-not-regular-file").path == str(root / ".rune/echoes/reviewer/MEMORY.md")
+    assert only_check(case, "store-writable-by-others").fix == f"chmod go-w {root / '.rune/echoes/workers'}"
 
 
 @pytest.mark.parametrize("name", ["MEMORY.md", "knowledge.md"])
-@pytest.mark.parametrize("data", [b"# Mine\n\xff", b"x" * (SIZE_LIMIT + 1)], ids=["no text", "too large"])
-def test_a_file_that_is_not_understood_is_told(case: Case, tmp_path: Path, name: str, data: bytes) -> None:
-    root = registered(case, tmp_path / "p")
+@pytest.mark.parametrize("data", [b"# Mine\n\xff", b"x" * (MAX_FILE_BYTES + 1)], ids=["no text", "too large"])
+def test_a_file_that_is_not_understood_is_told(case: DoctorContext, tmp_path: Path, name: str, data: bytes) -> None:
+    root = register_project(case, tmp_path / "p")
     file = root / ".rune/echoes/reviewer" / name
     file.write_bytes(data)
 
-    check = the(case, "memory-unreadable")
+    check = only_check(case, "memory-unreadable")
 
-    assert (check.result, check.place) == (CheckResult.PROBLEM, str(file))
+    assert (check.result, check.path) == (CheckResult.PROBLEM, str(file))
     assert "leaves it alone" in check.text
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_memory_of_another_user_is_told_with_what_root_may_do(case: Case, tmp_path: Path) -> None:
-    root = registered(case, tmp_path / "p")
+def test_a_memory_of_another_user_is_told_with_what_root_may_do(case: DoctorContext, tmp_path: Path) -> None:
+    root = register_project(case, tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     memory.write_text("# Reviewer Memory\n")
     os.chown(memory, 65_533, 65_533)
 
-    check = the(replace(case, uid=12_345), "memory-owner")
+    check = only_check(replace(case, uid=12_345), "memory-owner")
 
     assert check.result is CheckResult.PROBLEM
     assert "chown 12345" in check.fix
@@ -319,30 +319,30 @@ def test_a_memory_of_another_user_is_told_with_what_root_may_do(case: Case, tmp_
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 @pytest.mark.parametrize(("limit", "result"), [(10, "problem"), (40, "note"), (100_000, "ok")])
 def test_the_kernels_limit_is_compared_with_what_must_be_watched(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, result: str
+    case: DoctorContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, result: str
 ) -> None:
-    registered(case, tmp_path / "p", "reviewer", "workers", "planner")
+    register_project(case, tmp_path / "p", "reviewer", "workers", "planner")
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
     monkeypatch.setattr(machine, "_INOTIFY", tmp_path)
 
-    assert the(case, "inotify-watches").result.value == result
+    assert only_check(case, "inotify-watches").result.value == result
 
 
-def test_one_project_can_be_asked_about_whether_it_is_registered_or_not(case: Case, tmp_path: Path) -> None:
-    other = registered(case, tmp_path / "other")
-    root = project(tmp_path / "p")
+def test_one_project_can_be_asked_about_whether_it_is_registered_or_not(case: DoctorContext, tmp_path: Path) -> None:
+    other = register_project(case, tmp_path / "other")
+    root = make_project(tmp_path / "p")
 
-    report = examine(case, root)
+    report = run_checks(case, root)
 
     assert "project-unregistered" in {check.code for check in report.checks}
-    assert not [check for check in report.checks if check.place and check.place.startswith(str(other))]
+    assert not [check for check in report.checks if check.path and check.path.startswith(str(other))]
 
 
-def test_every_code_is_documented(case: Case, tmp_path: Path) -> None:
+def test_every_code_is_documented(case: DoctorContext, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/json.md").read_text()
-    root = registered(case, tmp_path / "p")
+    root = register_project(case, tmp_path / "p")
     (root / ".rune/echoes/reviewer").chmod(0o777)
 
-    undocumented = {check.code for check in examine(case, None).checks if f"`{check.code}`" not in page}
+    undocumented = {check.code for check in run_checks(case, None).checks if f"`{check.code}`" not in page}
 
     assert undocumented == set()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.app import run
+from echod.cli.app import run_command_line
 from tests.support import Home
 
-WRONG = (
+USAGE_ERRORS = (
     ("an unknown command", "staus", "No such command 'staus'. (Did you mean one of: 'pause', 'status'?)"),
     ("an unknown command below another", "config shw", "No such command 'shw'. Did you mean 'show'?"),
     ("an unknown option", "status --jsn", "No such option '--jsn'. Did you mean '--json'?"),
@@ -47,7 +47,7 @@ WRONG = (
     ("no command", "--quiet", "Missing command."),
 )
 
-STOPPED = """
+INTERRUPTED_PROGRAM = """
 import os, signal, sys, time
 import echod.cli.projects
 from echod.cli.entry import main
@@ -67,33 +67,35 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-@pytest.mark.parametrize(("words", "sentence"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+@pytest.mark.parametrize(
+    ("words", "sentence"), [case[1:] for case in USAGE_ERRORS], ids=[case[0] for case in USAGE_ERRORS]
+)
 def test_what_is_typed_wrongly_is_told_in_a_sentence_and_ends_with_2(
     words: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run(words.split())
+    code = run_command_line(words.split())
 
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code == 2
-    assert said.out == ""
-    assert said.err.splitlines()[-1].startswith("Error: ")
-    assert sentence in said.err.splitlines()[-1]
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1].startswith("Error: ")
+    assert sentence in captured.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 2), (("-h",), 0), (("--help",), 0), (("--config", "x", "-h"), 0)])
 def test_echod_alone_says_what_there_is_and_so_does_its_help(
     words: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(words) == code
+    assert run_command_line(words) == code
 
-    said = capsys.readouterr()
-    shown = said.err if code else said.out
+    captured = capsys.readouterr()
+    shown = captured.err if code else captured.out
     assert shown.startswith("Usage: echod [OPTIONS] COMMAND [ARGS]...")
     assert "To begin:" in shown
 
 
 def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
+    assert run_command_line(["--version"]) == 0
 
     assert capsys.readouterr().out.split()[0] == "echod"
 
@@ -122,7 +124,7 @@ def test_a_terminal_that_lacks_a_letter_is_shown_the_rest_and_a_script_all_of_it
     memory.write_text(
         "# Memory\n\n## Inscribed \u2014 Z\u00f6lle \u2192 \U0001f600 (2026-11-01)\n\n- a fact\n", "utf-8"
     )
-    home.done("add", home.root)
+    home.run("add", home.root)
 
     def printed(words: str, codes: frozenset[int] = frozenset({0})) -> str:
         done = subprocess.run(
@@ -146,7 +148,12 @@ def test_a_terminal_that_lacks_a_letter_is_shown_the_rest_and_a_script_all_of_it
 
 def test_an_interrupt_ends_a_command_quietly(home: Home) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", STOPPED], env=home.environ, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", INTERRUPTED_PROGRAM],
+        env=home.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

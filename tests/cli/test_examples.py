@@ -15,8 +15,8 @@ import click
 import pytest
 
 from echod.cli.app import app
-from tests.cli.reference import every_command, help_of
-from tests.life.files import grown
+from tests.cli.reference import all_command_paths, help_text
+from tests.life.files import grown_memory
 from tests.support import Home
 
 ROOT: Final = Path(__file__).parents[2]
@@ -30,42 +30,46 @@ PAGES: Final = tuple(
     )
     if page.name != "commands.md"  # written from the commands; their examples are looked at by themselves
 )
-BLOCK: Final = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE_BLOCK: Final = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS: Final = {"JOB": "7", "ID": "7", "N": "7", "DATE": "2026-11-20", "PID": "7", "SECONDS": "7", "...": ""}
 
-NOT_RUN: Final = {
+SKIPPED_COMMANDS: Final = {
     "make": "the demo and the tests are run by themselves",
     "pipx": "it would install into this machine",
     "echod service": "there need be no service manager; tests/service has a real one",
 }
 """What in the README is only read here, and why."""
 
-ANSWERED: Final = frozenset({"prune", "undo", "remove"})
+ASKING_COMMANDS: Final = frozenset({"prune", "undo", "remove"})
 """Commands that ask a person; there is none here, so they are told `--yes`."""
 
 
 @dataclass(frozen=True)
-class Example:
+class CommandExample:
     """A command line on a page; in a block it is meant to be typed as it stands."""
 
     page: str
     line: str
-    whole: bool
+    complete: bool
 
 
-def examples() -> Iterator[Example]:
+def find_examples() -> Iterator[CommandExample]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for block in BLOCK.findall(text):
-            yield from (Example(page.name, line, whole=True) for line in typed(block) if line.startswith("echod "))
-        for inline in re.findall(r"`(echod [^`]+)`", BLOCK.sub("", text)):
-            yield Example(page.name, " ".join(inline.split()), whole=False)
-    for path in every_command():
+        for block in CODE_BLOCK.findall(text):
+            yield from (
+                CommandExample(page.name, line, complete=True)
+                for line in parse_block(block)
+                if line.startswith("echod ")
+            )
+        for inline in re.findall(r"`(echod [^`]+)`", CODE_BLOCK.sub("", text)):
+            yield CommandExample(page.name, " ".join(inline.split()), complete=False)
+    for path in all_command_paths():
         if path != ("hook",):  # not for people
-            yield Example("help", help_of(path).rpartition("Example: ")[2].strip(), whole=True)
+            yield CommandExample("help", help_text(path).rpartition("Example: ")[2].strip(), complete=True)
 
 
-def typed(block: str) -> list[str]:
+def parse_block(block: str) -> list[str]:
     """The commands of a block, without prompts, comments and what is shown of their output."""
     lines = block.splitlines()
     if any(line.startswith("$ ") for line in lines):
@@ -73,7 +77,7 @@ def typed(block: str) -> list[str]:
     return [line.partition("  #")[0].strip() for line in lines]
 
 
-def alternatives(line: str) -> Iterator[list[str]]:
+def expand_alternatives(line: str) -> Iterator[list[str]]:
     """The words of a line; `add|remove` and `a, b` stand for one command each."""
     line = re.split(r" (?:>>?|<) ", line)[0]
     words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line.replace("|", "\\|"))]
@@ -85,20 +89,20 @@ def alternatives(line: str) -> Iterator[list[str]]:
     yield from ([*words[:at], one, *words[at + 1 :]] for one in words[at].split("|"))
 
 
-def understood(words: list[str], *, whole: bool) -> str | None:
+def usage_error(words: list[str], *, complete: bool) -> str | None:
     """Why a command line is not understood; None if it is. Nothing is run."""
     command: Any = app
     context = None
     name, rest = words[0], words[1:]
     while True:
         if hasattr(command, "commands") and not rest:
-            return None if not whole or command.invoke_without_command else f"{name} alone says nothing"
+            return None if not complete or command.invoke_without_command else f"{name} alone says nothing"
         try:
             context = command.make_context(name, list(rest), parent=context)
         except click.exceptions.Exit as ended:  # --help and --version answer at once
             return None if ended.exit_code == 0 else str(ended)
         except Exception as error:
-            if not whole and type(error).__name__ == "MissingParameter":
+            if not complete and type(error).__name__ == "MissingParameter":
                 return None
             return f"{type(error).__name__}: {error}"
         if not hasattr(command, "commands"):
@@ -112,34 +116,36 @@ def understood(words: list[str], *, whole: bool) -> str | None:
         command, rest = command.commands[name], rest[1:]
 
 
-FOUND: Final = tuple(dict.fromkeys(examples()))
+EXAMPLES: Final = tuple(dict.fromkeys(find_examples()))
 
 
-@pytest.mark.parametrize("page", sorted({example.page for example in FOUND}))
+@pytest.mark.parametrize("page", sorted({example.page for example in EXAMPLES}))
 def test_what_a_page_tells_to_type_is_understood(page: str) -> None:
-    told = [example for example in FOUND if example.page == page]
+    page_examples = [example for example in EXAMPLES if example.page == page]
 
     wrong = {
         example.line: why
-        for example in told
-        for words in alternatives(example.line)
-        if (why := understood(words, whole=example.whole)) is not None
+        for example in page_examples
+        for words in expand_alternatives(example.line)
+        if (why := usage_error(words, complete=example.complete)) is not None
     }
 
     assert wrong == {}
 
 
 def test_a_command_that_does_not_exist_would_be_found() -> None:
-    assert understood(["echod", "staus"], whole=False) == "there is no command staus"
-    assert "No such option" in str(understood(["echod", "status", "--jsn"], whole=False))
-    assert understood(["echod", "explain"], whole=False) is None
-    assert "MissingParameter" in str(understood(["echod", "explain"], whole=True))
+    assert usage_error(["echod", "staus"], complete=False) == "there is no command staus"
+    assert "No such option" in str(usage_error(["echod", "status", "--jsn"], complete=False))
+    assert usage_error(["echod", "explain"], complete=False) is None
+    assert "MissingParameter" in str(usage_error(["echod", "explain"], complete=True))
 
 
 def test_every_command_is_told_in_the_readme_or_on_a_page() -> None:
-    told = " ".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
+    documentation = " ".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
 
-    missing = [path for path in every_command() if not re.search(rf"echod (\S+\|)*{' '.join(path)}\b", told)]
+    missing = [
+        path for path in all_command_paths() if not re.search(rf"echod (\S+\|)*{' '.join(path)}\b", documentation)
+    ]
 
     assert [path for path in missing if path[0] not in {"hook", "packs", "service"}] == []
 
@@ -160,17 +166,17 @@ def test_the_readme_works_from_top_to_bottom(tmp_path: Path) -> None:
     role = root / ".rune" / "echoes" / "reviewer"
     role.mkdir(parents=True)
     (tmp_path / "src" / "other").mkdir()
-    (role / "MEMORY.md").write_text(grown())
-    lines = [line for block in BLOCK.findall((ROOT / "README.md").read_text()) for line in typed(block)]
+    (role / "MEMORY.md").write_text(grown_memory())
+    lines = [line for block in CODE_BLOCK.findall((ROOT / "README.md").read_text()) for line in parse_block(block)]
     entry, ran = "", []
 
     for line in lines:
-        if line.startswith(tuple(NOT_RUN)) or not line.startswith("echod "):
-            assert line.startswith((*NOT_RUN, "cd ")), line
+        if line.startswith(tuple(SKIPPED_COMMANDS)) or not line.startswith("echod "):
+            assert line.startswith((*SKIPPED_COMMANDS, "cd ")), line
             continue
         words = [str(tmp_path) + word[1:] if word.startswith("~") else word for word in shlex.split(line)[1:]]
         words = [entry if word == "ENTRY" else word for word in words]
-        if words[0] in ANSWERED and "--dry-run" not in words:
+        if words[0] in ASKING_COMMANDS and "--dry-run" not in words:
             words.append("--yes")
         result = home.echod(*words, cwd=root)
         assert result.returncode == (3 if words[0] == "status" else 0), f"{line}: {result.stdout}{result.stderr}"
@@ -178,12 +184,12 @@ def test_the_readme_works_from_top_to_bottom(tmp_path: Path) -> None:
         if words[:2] == ["prune", "--dry-run"]:
             entry = next(found["id"] for found in home.json("show", root)["entries"] if found["layer"] == "traced")
         if words[0] == "undo":
-            assert (role / "MEMORY.md").read_text() == grown(), "to the byte"
+            assert (role / "MEMORY.md").read_text() == grown_memory(), "to the byte"
 
     assert {"add", "init", "show", "prune", "explain", "undo", "remember", "remove", "config"} <= set(ran)
     assert (root / ".rune/echoes/notes/MEMORY.md").exists()
     shutil.rmtree(home.state)
     shutil.rmtree(home.root / "run")
-    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    assert all(path.startswith("src/") for path in left), left
-    assert json.dumps(sorted(left)).count(".echod") == 0
+    remaining = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert all(path.startswith("src/") for path in remaining), remaining
+    assert json.dumps(sorted(remaining)).count(".echod") == 0

@@ -13,17 +13,17 @@ import structlog
 from click.testing import CliRunner
 
 from echod.cli.app import app
-from echod.errors import EchodError, Exit
-from tests.cli.reference import every_command
+from echod.errors import EchodError, ExitCode
+from tests.cli.reference import all_command_paths
 
-ELSEWHERE: Final = {
+TESTED_ELSEWHERE: Final = {
     "hook": "tests/hooks: it always ends with 0 and ends the process",
     "service": "tests/service: it would speak to this machine's service manager",
 }
 
-OK, FAILED, USAGE, NOT_RUNNING = Exit.OK, Exit.FAILED, Exit.USAGE, Exit.NOT_RUNNING
+OK, FAILED, USAGE, NOT_RUNNING = ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, ExitCode.NOT_RUNNING
 
-IN_AN_EMPTY_HOME: Final[dict[str, tuple[str, Exit]]] = {
+EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "add": (".", USAGE),
     "audit": ("", OK),
     "claude check": ("", FAILED),
@@ -72,10 +72,10 @@ IN_AN_EMPTY_HOME: Final[dict[str, tuple[str, Exit]]] = {
     "workflow end": ("nightly", USAGE),
 }
 
-WITHOUT_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path"})
+INDEPENDENT_OF_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path"})
 """They answer the same whatever the settings are."""
 
-COMMANDS: Final = tuple(" ".join(path) for path in every_command() if path[0] not in ELSEWHERE)
+COMMANDS: Final = tuple(" ".join(path) for path in all_command_paths() if path[0] not in TESTED_ELSEWHERE)
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def code_of(*words: str) -> int:
+def exit_code(*words: str) -> int:
     """How a command ends, as `echod.cli.entry` ends it."""
     result = CliRunner().invoke(app, words, prog_name="echod")
     if isinstance(result.exception, EchodError):
@@ -116,19 +116,19 @@ def code_of(*words: str) -> int:
 
 
 def test_the_table_has_every_command() -> None:
-    assert set(COMMANDS) == set(IN_AN_EMPTY_HOME)
+    assert set(COMMANDS) == set(EXIT_CODES_IN_EMPTY_HOME)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_where_there_is_nothing_yet_a_command_ends_as_documented(empty: Path, command: str) -> None:
-    words, code = IN_AN_EMPTY_HOME[command]
+    words, code = EXIT_CODES_IN_EMPTY_HOME[command]
 
-    assert code_of(*command.split(), *words.split()) == code
+    assert exit_code(*command.split(), *words.split()) == code
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_wrong_option_ends_every_command_with_2(empty: Path, command: str) -> None:
-    assert code_of(*command.split(), "--no-such-option") == USAGE
+    assert exit_code(*command.split(), "--no-such-option") == USAGE
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,15 @@ def test_settings_that_cannot_be_used_end_a_command_with_78(empty: Path, command
     config = empty / "wrong.toml"
     config.write_text("quiet_secnds = 3")
     (empty / ".rune/echoes/reviewer").mkdir(parents=True)
-    words = IN_AN_EMPTY_HOME[command][0].split()
+    words = EXIT_CODES_IN_EMPTY_HOME[command][0].split()
 
-    expected = Exit.OK if command == "pause" else Exit.CONFIGURATION
-    assert code_of("--config", str(config), *command.split(), *words) == expected
+    expected = ExitCode.OK if command == "pause" else ExitCode.CONFIGURATION
+    assert exit_code("--config", str(config), *command.split(), *words) == expected
 
 
-@pytest.mark.parametrize("command", sorted(WITHOUT_SETTINGS))
+@pytest.mark.parametrize("command", sorted(INDEPENDENT_OF_SETTINGS))
 def test_what_needs_no_settings_works_with_wrong_ones(empty: Path, command: str) -> None:
     config = empty / "wrong.toml"
     config.write_text("quiet_secnds = 3")
 
-    assert code_of("--config", str(config), *command.split(), *IN_AN_EMPTY_HOME[command][0].split()) == OK
+    assert exit_code("--config", str(config), *command.split(), *EXIT_CODES_IN_EMPTY_HOME[command][0].split()) == OK

@@ -8,35 +8,35 @@ import pytest
 from click.testing import CliRunner
 
 from echod.cli.app import app
-from echod.cli.tree.root import SECTIONS
-from tests.cli.reference import PAGE, every_command, help_of, page
+from echod.cli.tree.root import HELP_SECTIONS
+from tests.cli.reference import PAGE, all_command_paths, help_text, render_page
 
-LISTING = {"status", "gate", "jobs", "projects", "log", "review"}
+LISTING_COMMANDS = {"status", "gate", "jobs", "projects", "log", "review"}
 
 
-@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+@pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)
 def test_every_command_explains_itself_with_an_example(path: tuple[str, ...]) -> None:
-    text = help_of(path)
+    text = help_text(path)
 
     assert f"Example: echod {' '.join(path)}" in text
     assert len(text.splitlines()) > 6
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("path", [path for path in every_command() if path[-1] in LISTING], ids=" ".join)
+@pytest.mark.parametrize("path", [path for path in all_command_paths() if path[-1] in LISTING_COMMANDS], ids=" ".join)
 def test_every_listing_offers_json(path: tuple[str, ...]) -> None:
-    assert "--json" in help_of(path)
+    assert "--json" in help_text(path)
 
 
 def test_the_command_reference_is_what_the_commands_say() -> None:
-    assert PAGE.read_text() == page(), "renew it: python -m tests.cli.reference > docs/commands.md"
+    assert PAGE.read_text() == render_page(), "renew it: python -m tests.cli.reference > docs/commands.md"
 
 
 def test_help_shows_every_command_once_in_the_order_in_which_a_person_meets_them() -> None:
-    shown = [name for _, names in SECTIONS for name in names]
+    shown = [name for _, names in HELP_SECTIONS for name in names]
 
     assert len(shown) == len(set(shown))
-    assert {path[0] for path in every_command()} <= set(shown)
+    assert {path[0] for path in all_command_paths()} <= set(shown)
 
 
 @pytest.mark.parametrize("words", [["--quiet", "projects"], ["projects", "--quiet"], ["projects", "--no-color"]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.create import ROLES
+from echod.store.create import DEFAULT_ROLES
 from tests.support import Home
 
 
@@ -25,30 +25,30 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def files(root: Path) -> dict[str, bytes]:
+def read_files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def test_a_project_gets_every_role_with_its_header(home: Home, project: Path) -> None:
-    said = home.done("init", project)
+    output = home.run("init", project)
 
-    assert "made 8 roles" in said
+    assert "made 8 roles" in output
     store = project / ".rune/echoes"
-    assert sorted(path.name for path in store.iterdir()) == sorted(ROLES)
+    assert sorted(path.name for path in store.iterdir()) == sorted(DEFAULT_ROLES)
     assert (store / "reviewer/MEMORY.md").read_text() == "<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
     assert (project / ".gitignore").read_text() == ".rune/echoes/\n"
     assert home.json("projects")["projects"][0]["path"] == str(project)
 
 
 def test_said_again_it_changes_nothing(home: Home, project: Path) -> None:
-    home.done("init", project)
-    before = files(project)
+    home.run("init", project)
+    before = read_files(project)
 
-    said = home.done("init", project)
+    output = home.run("init", project)
 
-    assert files(project) == before
-    assert "nothing was missing" in said
-    assert "registered already" in said
+    assert read_files(project) == before
+    assert "nothing was missing" in output
+    assert "registered already" in output
 
 
 def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, project: Path) -> None:
@@ -57,13 +57,13 @@ def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, pr
     memory.write_text("mine")
     (project / ".rune/echoes/planner").mkdir()
 
-    assert "made 7 roles" in home.done("init", project)
+    assert "made 7 roles" in home.run("init", project)
     assert memory.read_text() == "mine"
     assert (project / ".rune/echoes/planner/MEMORY.md").exists()
 
 
 def test_only_the_named_roles_are_made(home: Home, project: Path) -> None:
-    home.done("init", project, "--roles", "reviewer, meta-qa")
+    home.run("init", project, "--roles", "reviewer, meta-qa")
 
     assert sorted(path.name for path in (project / ".rune/echoes").iterdir()) == ["meta-qa", "reviewer"]
 
@@ -94,7 +94,7 @@ def test_the_memory_is_where_the_project_has_its_own(
     for name in there:
         (project / name).mkdir(parents=True)
 
-    home.done("init", project, *arguments)
+    home.run("init", project, *arguments)
 
     assert (project / store / "team/MEMORY.md").exists()
     assert f"{store}/" in (project / ".gitignore").read_text()
@@ -107,19 +107,19 @@ def test_an_unknown_layout_is_a_mistake(home: Home, project: Path) -> None:
 
 
 def test_a_dry_run_makes_nothing(home: Home, project: Path) -> None:
-    assert "would make planner" in home.done("init", project, "--dry-run")
+    assert "would make planner" in home.run("init", project, "--dry-run")
     assert list(project.iterdir()) == []
     assert not home.state.exists()
 
 
 def test_a_memory_that_git_shall_track_is_not_ignored(home: Home, project: Path) -> None:
-    home.done("init", project)
+    home.run("init", project)
     (project / ".gitignore").write_bytes(b"build\r\n.rune/echoes/\r\n# end")
     (project / ".rune/talisman.yml").write_text("echoes:\n  version_controlled: true\n")
 
-    said = home.done("init", project)
+    output = home.run("init", project)
 
-    assert "git tracks the memory" in said
+    assert "git tracks the memory" in output
     assert (project / ".gitignore").read_bytes() == b"build\r\n# end"
 
 
@@ -127,7 +127,7 @@ def test_a_memory_that_git_shall_track_is_not_ignored(home: Home, project: Path)
 def test_a_line_that_says_it_already_is_enough(home: Home, project: Path, line: str) -> None:
     (project / ".gitignore").write_text(f"build\n{line}\n")
 
-    home.done("init", project)
+    home.run("init", project)
 
     assert (project / ".gitignore").read_text() == f"build\n{line}\n"
 
@@ -135,7 +135,7 @@ def test_a_line_that_says_it_already_is_enough(home: Home, project: Path, line: 
 def test_a_file_without_a_last_line_end_gets_the_line_on_its_own(home: Home, project: Path) -> None:
     (project / ".gitignore").write_text("build")
 
-    home.done("init", project)
+    home.run("init", project)
 
     assert (project / ".gitignore").read_text() == "build\n.rune/echoes/\n"
 
@@ -164,23 +164,23 @@ def test_a_copy_of_a_project_is_refused_with_the_project_s_name(home: Home, proj
 
 
 def test_without_a_path_the_project_around_is_meant(home: Home, project: Path) -> None:
-    home.done("init", project, "--roles", "team")
+    home.run("init", project, "--roles", "team")
     below = project / "src/deep"
     below.mkdir(parents=True)
     inside = Home(below, {**home.environ})
 
-    inside.done("init", "--roles", "reviewer")
+    inside.run("init", "--roles", "reviewer")
 
     assert (project / ".rune/echoes/reviewer/MEMORY.md").exists()
     assert not (below / ".rune").exists()
 
 
 def test_a_new_memory_takes_observations_at_once(home: Home, project: Path) -> None:
-    from tests.hooks.events import hook, teammate
+    from tests.hooks.events import run_hook, teammate_event
 
-    home.done("init", project)
-    hook("task-completed", teammate(project), home.environ)
+    home.run("init", project)
+    run_hook("task-completed", teammate_event(project), home.environ)
 
-    home.done("run", "--once")
+    home.run("run", "--once")
 
     assert "Task: Review the session store" in (project / ".rune/echoes/orchestrator/MEMORY.md").read_text()

@@ -10,11 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Home, daemon, project, until
+from tests.support import Home, make_project, running_daemon, until
 
-HEAVY = {"click", "rich", "pydantic", "structlog", "sqlite3", "watchdog", "apscheduler", "filelock", "psutil", "yaml"}
+HEAVY_PACKAGES = {
+    "click",
+    "rich",
+    "pydantic",
+    "structlog",
+    "sqlite3",
+    "watchdog",
+    "apscheduler",
+    "filelock",
+    "psutil",
+    "yaml",
+}
 
-SETTINGS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEBOUNCE_MAX_SECONDS"}
+SETTINGS_OF_TESTS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEBOUNCE_MAX_SECONDS"}
 """What a home of the tests sets; a user's sets nothing, and what is not set is not checked."""
 
 PROGRAM = """
@@ -29,15 +40,15 @@ finally:
 """
 
 
-PLANNING = ("echod.app.services", "echod.jobs", "echod.scheduler.worker", "echod.store.commit.commit")
+PLANNING_MODULES = ("echod.app.services", "echod.jobs", "echod.scheduler.worker", "echod.store.commit.commit")
 
 
-def loaded(home: Home, *words: str) -> set[str]:
+def loaded_packages(home: Home, *words: str) -> set[str]:
     """The packages that a command loads."""
-    return {name.partition(".")[0] for name in modules(home, *words)}
+    return {name.partition(".")[0] for name in loaded_modules(home, *words)}
 
 
-def modules(home: Home, *words: str, environ: Mapping[str, str] | None = None) -> set[str]:
+def loaded_modules(home: Home, *words: str, environ: Mapping[str, str] | None = None) -> set[str]:
     """The modules that a command loads."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
@@ -64,22 +75,22 @@ def home(tmp_path: Path) -> Home:
 def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
     home: Home, tmp_path: Path, words: list[str]
 ) -> None:
-    home.done("add", project(tmp_path / "p"))
+    home.run("add", make_project(tmp_path / "p"))
 
-    with daemon(home):
-        found = loaded(home, *words)
+    with running_daemon(home):
+        found = loaded_packages(home, *words)
 
-    assert found & HEAVY == set()
+    assert found & HEAVY_PACKAGES == set()
 
 
 def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, tmp_path: Path) -> None:
-    home.done("add", project(tmp_path / "p"))
+    home.run("add", make_project(tmp_path / "p"))
     home.echod("status")  # counts what is in the files, once
 
-    found = modules(home, "status")
+    found = loaded_modules(home, "status")
 
     assert "echod.status.collect" in found
-    assert found & set(PLANNING) == set()
+    assert found & set(PLANNING_MODULES) == set()
     assert {name.partition(".")[0] for name in found} & {"click", "rich"} == set()
 
 
@@ -107,9 +118,9 @@ def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, t
 def test_a_command_loads_no_pydantic_where_there_are_no_settings_to_be_checked(
     home: Home, tmp_path: Path, words: str
 ) -> None:
-    home.done("add", project(home.root / "p"))
+    home.run("add", make_project(home.root / "p"))
 
-    found = modules(home, *words.split(), environ=_unset(home))
+    found = loaded_modules(home, *words.split(), environ=_environ_without_settings(home))
 
     assert {name.partition(".")[0] for name in found} & {"pydantic", "pydantic_settings", "rich"} == set()
 
@@ -118,27 +129,27 @@ def test_a_command_loads_no_pydantic_where_there_are_no_settings_to_be_checked(
     "words", ["--help", "gate --help", "jobs -h", "review accept --help", "completion bash", "staus"]
 )
 def test_help_loads_nothing_but_the_commands_and_click(home: Home, words: str) -> None:
-    found = modules(home, *words.split())
+    found = loaded_modules(home, *words.split())
 
-    assert {name.partition(".")[0] for name in found} & HEAVY == {"click"}
+    assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == {"click"}
     assert "echod.cli.shell" not in found
 
 
 def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:
-    home.done("add", project(tmp_path / "p"))
+    home.run("add", make_project(tmp_path / "p"))
     without = (home.echod("status"), home.echod("--no-color", "status"))
-    with daemon(home):
+    with running_daemon(home):
         running = (home.echod("status", "--json"), home.echod("--no-color", "status", "--json"))
 
     assert [done.returncode for done in (*without, *running)] == [3, 3, 0, 0]
     assert without[0].stdout == without[1].stdout
-    assert _timeless(running[0].stdout) == _timeless(running[1].stdout)
+    assert _without_uptime(running[0].stdout) == _without_uptime(running[1].stdout)
 
 
 def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_path: Path) -> None:
-    environ = _unset(home)
-    said = tmp_path / "said"
-    with said.open("w") as stderr:
+    environ = _environ_without_settings(home)
+    output = tmp_path / "said"
+    with output.open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "run"], env=environ, cwd=home.root, stdout=stderr, stderr=stderr
         )
@@ -149,16 +160,16 @@ def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_
     finally:
         process.kill()
 
-    loaded_names = {name.partition(".")[0] for name in json.loads(said.read_text().splitlines()[-1])}
+    loaded_names = {name.partition(".")[0] for name in json.loads(output.read_text().splitlines()[-1])}
     assert {"structlog", "watchdog", "apscheduler"} <= loaded_names
     assert loaded_names & {"click", "pydantic", "pydantic_settings", "rich", "pygments"} == set()
 
 
-def _unset(home: Home) -> dict[str, str]:
-    return {name: value for name, value in home.environ.items() if name not in SETTINGS}
+def _environ_without_settings(home: Home) -> dict[str, str]:
+    return {name: value for name, value in home.environ.items() if name not in SETTINGS_OF_TESTS}
 
 
-def _timeless(report: str) -> Mapping[str, object]:
+def _without_uptime(report: str) -> Mapping[str, object]:
     values = json.loads(report)
     del values["daemon"]["uptime_seconds"]
     return dict(values)

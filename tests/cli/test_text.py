@@ -10,17 +10,17 @@ from echod.contract.status import (
     DaemonInfo,
     GateReport,
     Health,
-    KindInfo,
+    JobKindInfo,
     QueueInfo,
     RoleInfo,
     Severity,
     StatusReport,
+    StatusWarning,
     StoreInfo,
     WaitingJob,
-    Warn,
 )
 
-LONG = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) + "/.rune/echoes"
+LONG_PATH = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) + "/.rune/echoes"
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ LONG = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) + "/.r
     ],
 )
 def test_a_length_of_time_is_said_as_one_would(seconds: float, said: str) -> None:
-    assert text.duration(seconds) == said
+    assert text.format_duration(seconds) == said
 
 
 def test_a_long_path_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
 
-    assert text.fitted("/home/me/src/p", 20) == "~/src/p"
-    assert text.fitted("/srv/projects/alpha/beta", 12) == "...lpha/beta"
-    assert len(text.fitted(LONG, 40)) == 40
-    assert text.fitted(LONG, 40).endswith("/.rune/echoes")
+    assert text.fit_path("/home/me/src/p", 20) == "~/src/p"
+    assert text.fit_path("/srv/projects/alpha/beta", 12) == "...lpha/beta"
+    assert len(text.fit_path(LONG_PATH, 40)) == 40
+    assert text.fit_path(LONG_PATH, 40).endswith("/.rune/echoes")
 
 
 def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
@@ -53,14 +53,14 @@ def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
     role = "a-role-with-quite-a-long-name"
     report = StatusReport(
         health=Health.DEGRADED,
-        warnings=(Warn("job-given-up", Severity.WARNING, now, "It was given up. " * 9, "Try again. " * 9),),
+        warnings=(StatusWarning("job-failed", Severity.WARNING, now, "It was given up. " * 9, "Try again. " * 9),),
         daemon=DaemonInfo(4711, "0.1.0", 80_000),
         queue=QueueInfo(1, 2, 3, 4, 5.0),
-        jobs={"consolidate": KindInfo(now - 5, None)},
-        waiting=(WaitingJob(1, "consolidate", LONG, role, "deferred", "a workflow runs " * 12, now + 60),),
+        jobs={"consolidate": JobKindInfo(now - 5, None)},
+        waiting=(WaitingJob(1, "consolidate", LONG_PATH, role, "deferred", "a workflow runs " * 12, now + 60),),
         stores=(
             StoreInfo(
-                LONG,
+                LONG_PATH,
                 (RoleInfo(role, 1000, 150, {"etched": 100, "inscribed": 100, "observations": 1000}, 7),),
                 GateReport("active"),
                 2,
@@ -69,6 +69,6 @@ def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
         ),
     )
 
-    screen = status_text.render(report, now)
+    screen = status_text.render_status(report, now)
 
     assert max(map(len, screen.splitlines())) <= 80

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.undo import job_and_path
+from echod.cli.undo import parse_job_and_path
 from echod.errors import UsageError
 
 
@@ -23,7 +23,7 @@ from echod.errors import UsageError
 def test_a_job_or_the_last_one_and_perhaps_a_project(
     words: list[str], last: bool, meant: tuple[int | None, Path | None]
 ) -> None:
-    assert job_and_path(words, last=last) == meant
+    assert parse_job_and_path(words, last=last) == meant
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_job_or_the_last_one_and_perhaps_a_project(
 )
 def test_what_makes_no_sense_is_refused(words: list[str], last: bool, word: str) -> None:
     with pytest.raises(UsageError, match=word):
-        job_and_path(words, last=last)
+        parse_job_and_path(words, last=last)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.paint import painted
-from echod.cli.progress import Progress
-from tests.support import NO_PRUNING, Home, finding, project
+from echod.cli.paint import colorize
+from echod.cli.progress import ProgressLine
+from tests.support import NO_PRUNING, Home, finding_text, make_project
 
-CLEAR = "\r\x1b[K"
+CLEAR_LINE = "\r\x1b[K"
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def home(tmp_path: Path) -> Home:
 
 
 def test_a_quiet_command_that_works_prints_nothing(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
-    (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    (role / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
     changing = (
         ("run", "--once", root),
         ("pause", root),
@@ -47,10 +47,10 @@ def test_a_quiet_command_that_works_prints_nothing(home: Home, tmp_path: Path) -
 
 
 def test_a_quiet_command_prints_what_was_asked_for_and_errors(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     archive = root / ".rune/echoes/reviewer/archive"
     archive.write_text("in the way")
-    (archive.parent / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    (archive.parent / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
 
     failed = home.echod("--quiet", "run", "--once", root)
 
@@ -64,7 +64,7 @@ class TestProgress:
     def test_short_work_says_nothing(self) -> None:
         terminal = io.StringIO()
 
-        with Progress(terminal) as progress:
+        with ProgressLine(terminal) as progress:
             progress.show("1 of 2")
 
         assert terminal.getvalue() == ""
@@ -72,29 +72,29 @@ class TestProgress:
     def test_long_work_leaves_no_line_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         terminal = io.StringIO()
         now = time.monotonic()
-        progress = Progress(terminal)
+        progress = ProgressLine(terminal)
         monkeypatch.setattr(time, "monotonic", lambda: now + 10)
 
         with progress:
             progress.show("file 1 of 2: \x1b[31mred" + "x" * 200)
 
-        shown, end = terminal.getvalue().removeprefix(CLEAR).split(CLEAR)
+        shown, end = terminal.getvalue().removeprefix(CLEAR_LINE).split(CLEAR_LINE)
         assert shown.startswith("file 1 of 2:  [31mred")
         assert len(shown) < 80
         assert end == ""
 
 
 def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     (root / "tmp").mkdir()
     (root / "tmp/.rune-work-1.json").write_text('{"status": "active"}')
 
-    told = on_a_terminal(home, "run", "--once", str(root), "--wait", "1.5")
-    quiet = on_a_terminal(home, "--quiet", "run", "--once", str(root), "--wait", "1.5")
+    verbose = run_on_terminal(home, "run", "--once", str(root), "--wait", "1.5")
+    quiet = run_on_terminal(home, "--quiet", "run", "--once", str(root), "--wait", "1.5")
 
-    assert "waiting for 1 job" in told
-    assert told.endswith(CLEAR)
+    assert "waiting for 1 job" in verbose
+    assert verbose.endswith(CLEAR_LINE)
     assert quiet == ""
 
 
@@ -112,7 +112,7 @@ def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: 
 def test_colours_are_for_terminals_and_for_those_who_want_them(
     home: Home, words: tuple[str, ...], environ: dict[str, str], coloured: bool
 ) -> None:
-    shown = on_a_terminal(home, *words, out=True, **environ)
+    shown = run_on_terminal(home, *words, out=True, **environ)
 
     assert ("\x1b[31m" in shown) is coloured
     assert "not running" in shown
@@ -121,31 +121,31 @@ def test_colours_are_for_terminals_and_for_those_who_want_them(
 def test_colours_change_no_word_and_no_width() -> None:
     screen = "echod needs a look\n! It failed.\n  > Mend it.\n    reviewer      900/150 lines OVER  12 traced\nok  fine"
 
-    shown = painted(screen)
+    shown = colorize(screen)
 
     assert shown.count("\x1b[0m") == 5
     assert re.sub(r"\x1b\[\d+m", "", shown) == screen
 
 
-def on_a_terminal(home: Home, *words: str, out: bool = False, **changed: str) -> str:
+def run_on_terminal(home: Home, *words: str, out: bool = False, **changed: str) -> str:
     """Run a command whose standard error, or output, is a terminal, and nothing else of it; what appears there."""
-    ours, theirs = pty.openpty()
+    parent_end, child_end = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "echod", *words],
         env={**home.environ, "TERM": "xterm", "NO_COLOR": "", **changed},
         stdin=subprocess.DEVNULL,
-        stdout=theirs if out else subprocess.PIPE,
-        stderr=subprocess.PIPE if out else theirs,
+        stdout=child_end if out else subprocess.PIPE,
+        stderr=subprocess.PIPE if out else child_end,
     )
-    os.close(theirs)
+    os.close(child_end)
     seen = b""
     try:
-        while part := os.read(ours, 4096):
+        while part := os.read(parent_end, 4096):
             seen += part
     except OSError:
         pass  # the other side is closed
     finally:
-        os.close(ours)
+        os.close(parent_end)
     rest = b"".join(part for part in process.communicate(timeout=60) if part)
-    assert CLEAR.encode() not in rest
+    assert CLEAR_LINE.encode() not in rest
     return seen.decode()

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.events import Sink
+from echod.daemon.events import EventBuffer
 from echod.daemon.watcher import Watcher
-from tests.daemon.watching import Watching
+from tests.daemon.watching import WatcherHarness
 
 
 @pytest.fixture
-def watching() -> Iterator[Watching]:
-    sink = Sink(threading.Event())
-    with Watcher(sink) as watcher:
-        yield Watching(watcher, sink)
+def harness() -> Iterator[WatcherHarness]:
+    buffer = EventBuffer(threading.Event())
+    with Watcher(buffer) as watcher:
+        yield WatcherHarness(watcher, buffer)
 
 
 @pytest.fixture

@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from echod.paths import Paths
-from echod.runtime.heartbeat import Heart, Heartbeat, State, observe
-from echod.runtime.locks import Holder, daemon_lock
-from echod.runtime.process import look_up
+from echod.runtime.heartbeat import DaemonState, Heartbeat, HeartbeatWriter, read_liveness
+from echod.runtime.locks import LockOwner, daemon_lock
+from echod.runtime.process import find_process
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "state", tmp_path / "run", tmp_path / "config.toml")
-    paths.create()
+    paths.create_directories()
     return paths
 
 
 @pytest.fixture
-def daemon(paths: Paths) -> Iterator[Heart]:
+def daemon(paths: Paths) -> Iterator[HeartbeatWriter]:
     """This process holds the lock, as a daemon would."""
-    me = look_up(os.getpid())
+    me = find_process(os.getpid())
     assert me is not None
-    with daemon_lock(paths.daemon_lock, Holder(me.pid, me.started, "0.1.0", time.time(), time.monotonic())):
-        yield Heart(paths.heartbeat)
+    with daemon_lock(paths.daemon_lock, LockOwner(me.pid, me.started, "0.1.0", time.time(), time.monotonic())):
+        yield HeartbeatWriter(paths.heartbeat)
 
 
-def _beat(at: float) -> Heartbeat:
-    me = look_up(os.getpid())
+def _heartbeat_at(at: float) -> Heartbeat:
+    me = find_process(os.getpid())
     assert me is not None
     return Heartbeat(
         pid=me.pid,
@@ -50,15 +50,15 @@ def _beat(at: float) -> Heartbeat:
 def test_where_nothing_ever_ran_nothing_runs(tmp_path: Path) -> None:
     nowhere = Paths(tmp_path / "no", tmp_path / "where", tmp_path / "config.toml")
 
-    assert observe(nowhere, "0.1.0", 0).state is State.STOPPED
+    assert read_liveness(nowhere, "0.1.0", 0).state is DaemonState.STOPPED
 
 
-def test_lock_heartbeat_and_process_together_are_a_running_daemon(paths: Paths, daemon: Heart) -> None:
-    assert observe(paths, "0.1.0", time.monotonic()).state is State.STARTING
+def test_lock_heartbeat_and_process_together_are_a_running_daemon(paths: Paths, daemon: HeartbeatWriter) -> None:
+    assert read_liveness(paths, "0.1.0", time.monotonic()).state is DaemonState.STARTING
 
     now = time.monotonic()
-    daemon.beat(_beat(now))
+    daemon.beat(_heartbeat_at(now))
 
-    assert observe(paths, "0.1.0", now).state is State.RUNNING
-    assert observe(paths, "0.2.0", now).state is State.UPGRADED
-    assert observe(paths, "0.1.0", now + 3600).state is State.HUNG
+    assert read_liveness(paths, "0.1.0", now).state is DaemonState.RUNNING
+    assert read_liveness(paths, "0.2.0", now).state is DaemonState.UPGRADED
+    assert read_liveness(paths, "0.1.0", now + 3600).state is DaemonState.HUNG

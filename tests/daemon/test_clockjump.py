@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.daemon.timers import ClockJumps
+from echod.daemon.timers import ClockJumpDetector
 
 
 @pytest.mark.parametrize(
@@ -15,19 +15,19 @@ from echod.daemon.timers import ClockJumps
     ],
 )
 def test_a_jump_is_a_difference_between_the_clocks(wall: float, monotonic: float, jump: float | None) -> None:
-    assert ClockJumps(1000, 0).jumped(wall, monotonic) == jump
+    assert ClockJumpDetector(1000, 0).check(wall, monotonic) == jump
 
 
 def test_a_jump_is_told_once() -> None:
-    jumps = ClockJumps(1000, 0)
+    jumps = ClockJumpDetector(1000, 0)
 
-    assert jumps.jumped(5000, 1) is not None
-    assert jumps.jumped(5001, 2) is None
+    assert jumps.check(5000, 1) is not None
+    assert jumps.check(5001, 2) is None
 
 
 def test_drift_that_adds_up_is_told_in_the_end() -> None:
-    jumps = ClockJumps(1000, 0)
+    jumps = ClockJumpDetector(1000, 0)
 
-    told = [jumps.jumped(1000 + turn * 11, turn * 10) for turn in range(40)]
+    told = [jumps.check(1000 + turn * 11, turn * 10) for turn in range(40)]
 
     assert sum(jump is not None for jump in told) == 1

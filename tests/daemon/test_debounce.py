@@ -57,7 +57,7 @@ def test_a_mark_after_it_was_ready_starts_anew() -> None:
 
 def test_a_rest_is_kept_whatever_happens_and_ends() -> None:
     debounce = _debounce()
-    debounce.rest("a", 60)
+    debounce.hold_off("a", 60)
     for second in range(60):
         debounce.mark("a", second)
         debounce.mark("b", second)

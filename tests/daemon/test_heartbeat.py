@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from echod.runtime.heartbeat import (
-    BEAT_SECONDS,
-    FRESH_SECONDS,
-    STALL_SECONDS,
-    START_SECONDS,
-    Heart,
+    HEARTBEAT_MAX_AGE_SECONDS,
+    HEARTBEAT_SECONDS,
+    STARTUP_SECONDS,
+    WORKER_STALL_SECONDS,
+    DaemonState,
     Heartbeat,
-    State,
-    liveness,
-    read,
+    HeartbeatWriter,
+    assess_liveness,
+    read_heartbeat,
 )
-from echod.runtime.locks import Holder, LockState
-from echod.runtime.process import Process
+from echod.runtime.locks import LockOwner, LockState
+from echod.runtime.process import RunningProcess
 
 NOW = 1000.0
-PROCESS = Process(42, "boot:7", suspended=False)
-HOLDER = Holder(42, "boot:7", "0.1.0", 1_700_000_000.0, NOW - 500)
-HELD = LockState(held=True, holder=HOLDER)
-BEAT = Heartbeat(
+PROCESS = RunningProcess(42, "boot:7", suspended=False)
+OWNER = LockOwner(42, "boot:7", "0.1.0", 1_700_000_000.0, NOW - 500)
+HELD_LOCK = LockState(held=True, owner=OWNER)
+HEARTBEAT = Heartbeat(
     pid=42,
     started="boot:7",
     version="0.1.0",
@@ -48,178 +48,185 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_beat_is_read_as_it_was_written(path: Path) -> None:
-    assert Heart(path).beat(BEAT)
+    assert HeartbeatWriter(path).beat(HEARTBEAT)
 
-    assert read(path) == BEAT
+    assert read_heartbeat(path) == HEARTBEAT
     assert [found.name for found in path.parent.iterdir()] == [path.name]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_without_progress_the_stamp_is_not_renewed_and_the_reason_is_told(path: Path) -> None:
-    heart = Heart(path)
-    heart.beat(BEAT)
-    later = replace(BEAT, beat_at=BEAT.beat_at + 30, beat_monotonic=NOW + 30, job="prune reviewer")
+    heartbeat_writer = HeartbeatWriter(path)
+    heartbeat_writer.beat(HEARTBEAT)
+    later = replace(HEARTBEAT, beat_at=HEARTBEAT.beat_at + 30, beat_monotonic=NOW + 30, job="prune reviewer")
 
-    assert not heart.beat(later)
+    assert not heartbeat_writer.beat(later)
 
-    found = read(path)
+    found = read_heartbeat(path)
     assert found is not None
     assert found.beat_monotonic == NOW
     assert found.stalled == "the worker has not moved (prune reviewer)"
 
 
 def test_a_silent_canary_stops_the_stamp(path: Path) -> None:
-    heart = Heart(path)
+    heartbeat_writer = HeartbeatWriter(path)
 
-    assert not heart.beat(replace(BEAT, canary_ok=False))
+    assert not heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
 
-    found = read(path)
+    found = read_heartbeat(path)
     assert found is not None
     assert found.stalled == "file events do not arrive any more"
 
 
 def test_a_lasting_stall_is_written_once(path: Path) -> None:
-    heart = Heart(path)
-    heart.beat(BEAT)
-    heart.beat(replace(BEAT, canary_ok=False))
+    heartbeat_writer = HeartbeatWriter(path)
+    heartbeat_writer.beat(HEARTBEAT)
+    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
     before = path.stat().st_ino
 
-    heart.beat(replace(BEAT, canary_ok=False, beat_monotonic=NOW + 5, worker_monotonic=NOW + 5))
+    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False, beat_monotonic=NOW + 5, worker_monotonic=NOW + 5))
 
     assert path.stat().st_ino == before
 
 
 def test_progress_after_a_stall_is_a_sign_of_life_again(path: Path) -> None:
-    heart = Heart(path)
-    heart.beat(replace(BEAT, canary_ok=False))
+    heartbeat_writer = HeartbeatWriter(path)
+    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
 
-    assert heart.beat(BEAT)
+    assert heartbeat_writer.beat(HEARTBEAT)
 
-    assert read(path) == BEAT
+    assert read_heartbeat(path) == HEARTBEAT
 
 
 def test_a_swept_runtime_directory_needs_no_hand(path: Path) -> None:
-    heart = Heart(path.parent / "run" / path.name)
+    heartbeat_writer = HeartbeatWriter(path.parent / "run" / path.name)
 
-    assert heart.beat(BEAT)
+    assert heartbeat_writer.beat(HEARTBEAT)
 
-    assert read(path.parent / "run" / path.name) == BEAT
+    assert read_heartbeat(path.parent / "run" / path.name) == HEARTBEAT
 
 
 def test_a_heartbeat_that_cannot_be_written_is_told_and_ends_nothing(path: Path) -> None:
     (path.parent / "run").write_text("in the way")
-    heart = Heart(path.parent / "run" / path.name)
+    heartbeat_writer = HeartbeatWriter(path.parent / "run" / path.name)
 
-    assert heart.beat(BEAT)
-    assert "could not be written" in heart.trouble
+    assert heartbeat_writer.beat(HEARTBEAT)
+    assert "could not be written" in heartbeat_writer.problem
 
     (path.parent / "run").unlink()
-    assert heart.beat(BEAT)
-    assert heart.trouble == ""
+    assert heartbeat_writer.beat(HEARTBEAT)
+    assert heartbeat_writer.problem == ""
 
 
 def test_a_clean_end_leaves_nothing(path: Path) -> None:
-    heart = Heart(path)
-    heart.beat(BEAT)
+    heartbeat_writer = HeartbeatWriter(path)
+    heartbeat_writer.beat(HEARTBEAT)
 
-    heart.clear()
-    heart.clear()
+    heartbeat_writer.clear()
+    heartbeat_writer.clear()
 
-    assert read(path) is None
+    assert read_heartbeat(path) is None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "{}", json.dumps({**asdict(BEAT), "pid": 1, "extra": 1})[:-9]], ids=repr
+    "text", ["", "{", "[]", "null", "{}", json.dumps({**asdict(HEARTBEAT), "pid": 1, "extra": 1})[:-9]], ids=repr
 )
 def test_a_heartbeat_that_is_torn_or_foreign_is_none(path: Path, text: str) -> None:
     path.write_text(text)
 
-    assert read(path) is None
+    assert read_heartbeat(path) is None
 
 
 def test_a_newer_daemon_may_say_more(path: Path) -> None:
-    path.write_text(json.dumps({**asdict(BEAT), "later": "news"}))
+    path.write_text(json.dumps({**asdict(HEARTBEAT), "later": "news"}))
 
-    assert read(path) == BEAT
+    assert read_heartbeat(path) == HEARTBEAT
 
 
 # Judging
 
 
-def _judge(
-    beat: Heartbeat | None, lock: LockState = HELD, process: Process | None = PROCESS, now: float = NOW + 1
-) -> tuple[State, str]:
-    found = liveness(beat, lock, now, lambda _: process, "0.1.0")
+def _assess(
+    heartbeat: Heartbeat | None,
+    lock: LockState = HELD_LOCK,
+    process: RunningProcess | None = PROCESS,
+    now: float = NOW + 1,
+) -> tuple[DaemonState, str]:
+    found = assess_liveness(heartbeat, lock, now, lambda _: process, "0.1.0")
     return found.state, found.text
 
 
 def test_a_fresh_heartbeat_of_the_lock_holder_is_a_running_daemon() -> None:
-    assert _judge(BEAT) == (State.RUNNING, "healthy: 3 stores")
+    assert _assess(HEARTBEAT) == (DaemonState.RUNNING, "healthy: 3 stores")
 
 
 def test_without_the_lock_there_is_no_daemon_whatever_the_heartbeat_says() -> None:
-    assert _judge(BEAT, LockState(held=False, holder=HOLDER))[0] is State.STOPPED
+    assert _assess(HEARTBEAT, LockState(held=False, owner=OWNER))[0] is DaemonState.STOPPED
 
 
 def test_a_daemon_that_left_its_heartbeat_did_not_stop_in_order() -> None:
-    gone = LockState(held=False, holder=HOLDER)
+    gone = LockState(held=False, owner=OWNER)
 
-    assert _judge(None, gone) == (State.STOPPED, "The daemon is not running.")
-    state, text = _judge(BEAT, gone)
-    assert state is State.STOPPED
+    assert _assess(None, gone) == (DaemonState.STOPPED, "The daemon is not running.")
+    state, text = _assess(HEARTBEAT, gone)
+    assert state is DaemonState.STOPPED
     assert "process 42 did not stop in order" in text
 
 
 def test_a_daemon_whose_loop_hangs_is_told_by_the_age_of_its_last_sign() -> None:
-    state, text = _judge(BEAT, now=NOW + FRESH_SECONDS + 1)
+    state, text = _assess(HEARTBEAT, now=NOW + HEARTBEAT_MAX_AGE_SECONDS + 1)
 
-    assert state is State.HUNG
+    assert state is DaemonState.HUNG
     assert "no sign of life for 21 s" in text
 
 
 def test_a_daemon_that_reports_a_stall_hangs_at_once() -> None:
-    state, text = _judge(replace(BEAT, stalled="the worker has not moved"))
+    state, text = _assess(replace(HEARTBEAT, stalled="the worker has not moved"))
 
-    assert state is State.HUNG
+    assert state is DaemonState.HUNG
     assert "the worker has not moved" in text
 
 
 def test_a_daemon_stopped_by_a_signal_is_told_apart_from_a_hung_one() -> None:
     suspended = replace(PROCESS, suspended=True)
 
-    found = liveness(BEAT, HELD, NOW + 9999, lambda _: suspended, "0.1.0")
+    found = assess_liveness(HEARTBEAT, HELD_LOCK, NOW + 9999, lambda _: suspended, "0.1.0")
 
-    assert found.state is State.SUSPENDED
+    assert found.state is DaemonState.SUSPENDED
     assert found.pid == 42
 
 
 def test_a_daemon_of_another_version_answers_but_is_told() -> None:
-    found = liveness(replace(BEAT, version="0.0.9"), HELD, NOW, lambda _: PROCESS, "0.1.0")
+    found = assess_liveness(replace(HEARTBEAT, version="0.0.9"), HELD_LOCK, NOW, lambda _: PROCESS, "0.1.0")
 
-    assert found.state is State.UPGRADED
-    assert found.answers
+    assert found.state is DaemonState.UPGRADED
+    assert found.is_answering
     assert "0.0.9" in found.text
 
 
 def test_a_heartbeat_left_by_an_earlier_daemon_does_not_speak_for_this_one() -> None:
-    young = LockState(held=True, holder=replace(HOLDER, since_monotonic=NOW))
+    young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
 
-    assert _judge(replace(BEAT, started="boot:1"), young)[0] is State.STARTING
-    assert _judge(replace(BEAT, pid=41), young)[0] is State.STARTING
+    assert _assess(replace(HEARTBEAT, started="boot:1"), young)[0] is DaemonState.STARTING
+    assert _assess(replace(HEARTBEAT, pid=41), young)[0] is DaemonState.STARTING
 
 
 def test_a_daemon_that_never_comes_up_hangs_in_the_end() -> None:
-    young = LockState(held=True, holder=replace(HOLDER, since_monotonic=NOW))
+    young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
 
-    assert _judge(None, young, now=NOW + START_SECONDS)[0] is State.STARTING
-    assert _judge(None, young, now=NOW + START_SECONDS + 1)[0] is State.HUNG
+    assert _assess(None, young, now=NOW + STARTUP_SECONDS)[0] is DaemonState.STARTING
+    assert _assess(None, young, now=NOW + STARTUP_SECONDS + 1)[0] is DaemonState.HUNG
 
 
-@pytest.mark.parametrize("process", [None, Process(42, "boot:8", suspended=False)], ids=["gone", "recycled number"])
-def test_a_lock_whose_text_names_somebody_else_belongs_to_one_that_is_just_starting(process: Process | None) -> None:
-    assert _judge(BEAT, process=process)[0] is State.STARTING
+@pytest.mark.parametrize(
+    "process", [None, RunningProcess(42, "boot:8", suspended=False)], ids=["gone", "recycled number"]
+)
+def test_a_lock_whose_text_names_somebody_else_belongs_to_one_that_is_just_starting(
+    process: RunningProcess | None,
+) -> None:
+    assert _assess(HEARTBEAT, process=process)[0] is DaemonState.STARTING
 
 
 def test_every_kind_of_hang_shows_within_30_seconds() -> None:
-    assert BEAT_SECONDS + STALL_SECONDS < 30
-    assert BEAT_SECONDS + FRESH_SECONDS < 30
+    assert HEARTBEAT_SECONDS + WORKER_STALL_SECONDS < 30
+    assert HEARTBEAT_SECONDS + HEARTBEAT_MAX_AGE_SECONDS < 30

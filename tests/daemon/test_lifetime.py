@@ -15,24 +15,24 @@ import pytest
 from echod.errors import StateError
 from echod.runtime.locks import (
     AlreadyRunningError,
-    Holder,
+    LockOwner,
     LockState,
     WorkerBusyError,
     daemon_lock,
-    decode,
-    lock_state,
+    parse_lock_owner,
+    read_lock_state,
     worker_lock,
 )
 from tests.daemon.watching import wait_until
 
-ME = Holder(pid=os.getpid(), started="boot:1", version="0.1.0", since=1_700_000_000.0, since_monotonic=5.0)
+OWNER = LockOwner(pid=os.getpid(), started="boot:1", version="0.1.0", since=1_700_000_000.0, since_monotonic=5.0)
 
-_HOLD = """
+_HOLD_SCRIPT = """
 import os, sys, time
 from pathlib import Path
-from echod.runtime.locks import Holder
+from echod.runtime.locks import LockOwner
 from echod.runtime.locks import daemon_lock
-with daemon_lock(Path(sys.argv[1]), Holder(os.getpid(), "boot:2", "9.9.9", 1.0, 2.0)):
+with daemon_lock(Path(sys.argv[1]), LockOwner(os.getpid(), "boot:2", "9.9.9", 1.0, 2.0)):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -44,8 +44,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _other_holder(path: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen([sys.executable, "-c", _HOLD, str(path)], stdout=subprocess.PIPE, text=True) as other:
+def _lock_held_elsewhere(path: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen([sys.executable, "-c", _HOLD_SCRIPT, str(path)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         try:
@@ -55,50 +55,50 @@ def _other_holder(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_one_daemon_at_a_time_and_the_second_learns_who_the_first_is(path: Path) -> None:
-    with _other_holder(path) as other:
-        with pytest.raises(AlreadyRunningError) as caught, daemon_lock(path, ME, seconds=0):
+    with _lock_held_elsewhere(path) as other:
+        with pytest.raises(AlreadyRunningError) as caught, daemon_lock(path, OWNER, seconds=0):
             pass
 
         assert f"process {other.pid}, version 9.9.9" in str(caught.value)
-        assert caught.value.holder is not None
-        assert caught.value.holder.started == "boot:2"
+        assert caught.value.owner is not None
+        assert caught.value.owner.started == "boot:2"
 
 
 def test_the_lock_of_a_killed_daemon_needs_no_hand(path: Path) -> None:
-    with _other_holder(path) as other:
+    with _lock_held_elsewhere(path) as other:
         other.send_signal(signal.SIGKILL)
         other.wait()
 
-        assert lock_state(path).held is False
-        with daemon_lock(path, ME) as held:
-            assert held.still_held()
+        assert read_lock_state(path).held is False
+        with daemon_lock(path, OWNER) as held:
+            assert held.is_current()
 
 
 def test_the_state_of_a_lock_is_seen_without_taking_it(path: Path) -> None:
-    assert lock_state(path) == LockState(held=False, holder=None)
+    assert read_lock_state(path) == LockState(held=False, owner=None)
     assert not path.exists()
 
-    with daemon_lock(path, ME):
-        assert lock_state(path) == LockState(held=True, holder=ME)
+    with daemon_lock(path, OWNER):
+        assert read_lock_state(path) == LockState(held=True, owner=OWNER)
 
-    assert lock_state(path) == LockState(held=False, holder=ME)
+    assert read_lock_state(path) == LockState(held=False, owner=OWNER)
 
 
 def test_looking_at_the_lock_does_not_keep_a_daemon_from_starting(path: Path) -> None:
-    with daemon_lock(path, ME):
+    with daemon_lock(path, OWNER):
         pass
     stop = threading.Event()
 
     def look() -> None:
         while not stop.is_set():
-            lock_state(path)
+            read_lock_state(path)
 
     lookers = [threading.Thread(target=look) for _ in range(2)]
     for looker in lookers:
         looker.start()
     try:
         for _ in range(20):
-            with daemon_lock(path, ME, seconds=20):
+            with daemon_lock(path, OWNER, seconds=20):
                 pass
     finally:
         stop.set()
@@ -107,28 +107,28 @@ def test_looking_at_the_lock_does_not_keep_a_daemon_from_starting(path: Path) ->
 
 
 def test_a_shorter_text_leaves_no_rest_of_the_longer_one(path: Path) -> None:
-    with daemon_lock(path, replace(ME, version="0.1.0" * 40)):
+    with daemon_lock(path, replace(OWNER, version="0.1.0" * 40)):
         pass
-    with daemon_lock(path, ME):
+    with daemon_lock(path, OWNER):
         pass
 
-    assert decode(path.read_bytes()) == ME
+    assert parse_lock_owner(path.read_bytes()) == OWNER
 
 
 @pytest.mark.parametrize("data", [b"", b"4711\n", b"[]", b'{"pid": 1}', b"\xff\x00", b"null"], ids=repr)
 def test_a_lock_file_of_another_kind_names_nobody(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
-    assert lock_state(path) == LockState(held=False, holder=None)
-    with daemon_lock(path, ME):
-        assert lock_state(path).holder == ME
+    assert read_lock_state(path) == LockState(held=False, owner=None)
+    with daemon_lock(path, OWNER):
+        assert read_lock_state(path).owner == OWNER
 
 
 @pytest.mark.parametrize("loss", ["deleted", "replaced", "moved away"])
 def test_a_lock_whose_file_is_no_longer_there_is_lost(path: Path, loss: str) -> None:
     """Another process would lock the new file, so the first has to notice."""
-    with daemon_lock(path, ME) as held:
-        assert held.still_held()
+    with daemon_lock(path, OWNER) as held:
+        assert held.is_current()
         match loss:
             case "deleted":
                 path.unlink()
@@ -138,29 +138,29 @@ def test_a_lock_whose_file_is_no_longer_there_is_lost(path: Path, loss: str) -> 
             case _:
                 path.rename(path.with_name("away"))
 
-        assert not held.still_held()
+        assert not held.is_current()
 
 
 def test_another_thread_may_ask_whether_it_is_held(path: Path) -> None:
     answers: list[bool] = []
-    with daemon_lock(path, ME) as held:
-        asking = threading.Thread(target=lambda: answers.append(held.still_held()))
+    with daemon_lock(path, OWNER) as held:
+        asking = threading.Thread(target=lambda: answers.append(held.is_current()))
         asking.start()
         asking.join()
 
     assert answers == [True]
-    assert not held.still_held()
+    assert not held.is_current()
 
 
 def test_the_lock_file_is_private_and_stays(path: Path) -> None:
-    with daemon_lock(path, ME):
+    with daemon_lock(path, OWNER):
         assert path.stat().st_mode & 0o777 == 0o600
 
     assert path.exists()
 
 
 def test_a_directory_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="ECHOD_STATE_DIR"), daemon_lock(tmp_path / "no" / "daemon.lock", ME):
+    with pytest.raises(StateError, match="ECHOD_STATE_DIR"), daemon_lock(tmp_path / "no" / "daemon.lock", OWNER):
         pass
 
 
@@ -169,21 +169,21 @@ def test_a_symlink_in_the_lock_files_place_is_refused(path: Path, tmp_path: Path
     victim.write_text("precious")
     path.symlink_to(victim)
 
-    with pytest.raises(StateError), daemon_lock(path, ME, seconds=0):
+    with pytest.raises(StateError), daemon_lock(path, OWNER, seconds=0):
         pass
 
     assert victim.read_text() == "precious"
 
 
 def test_whoever_waits_for_the_worker_gives_up_at_the_deadline(path: Path) -> None:
-    with _other_holder(path) as other, pytest.raises(WorkerBusyError, match=str(other.pid)):  # noqa: SIM117
-        with worker_lock(path, ME, seconds=0.1):
+    with _lock_held_elsewhere(path) as other, pytest.raises(WorkerBusyError, match=str(other.pid)):  # noqa: SIM117
+        with worker_lock(path, OWNER, seconds=0.1):
             pass
 
 
 def test_whoever_waits_for_the_worker_can_be_called_off(path: Path) -> None:
-    with _other_holder(path), pytest.raises(WorkerBusyError):  # noqa: SIM117
-        with worker_lock(path, ME, seconds=3600, cancelled=lambda: True):
+    with _lock_held_elsewhere(path), pytest.raises(WorkerBusyError):  # noqa: SIM117
+        with worker_lock(path, OWNER, seconds=3600, cancelled=lambda: True):
             pass
 
 
@@ -191,10 +191,10 @@ def test_whoever_waits_for_the_worker_gets_it_when_it_is_free(path: Path) -> Non
     taken = threading.Event()
 
     def wait() -> None:
-        with worker_lock(path, ME, seconds=20):
+        with worker_lock(path, OWNER, seconds=20):
             taken.set()
 
-    with worker_lock(path, ME, seconds=0):
+    with worker_lock(path, OWNER, seconds=0):
         waiting = threading.Thread(target=wait)
         waiting.start()
         assert not taken.wait(0.1)
@@ -203,7 +203,7 @@ def test_whoever_waits_for_the_worker_gets_it_when_it_is_free(path: Path) -> Non
 
 
 def test_an_error_inside_releases_the_lock(path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), worker_lock(path, ME, seconds=0):
+    with pytest.raises(ZeroDivisionError), worker_lock(path, OWNER, seconds=0):
         raise ZeroDivisionError
 
-    assert not lock_state(path).held
+    assert not read_lock_state(path).held

@@ -15,101 +15,107 @@ from typing import Any
 import pytest
 
 from echod import paths
-from echod.app.services import House, furnish
+from echod.app.services import Services, open_services
 from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
-from echod.daemon.event_health import Canary, EventPipe
-from echod.daemon.events import Sink
-from echod.daemon.loop import Identity, Loop
-from echod.daemon.main import me
+from echod.daemon.event_health import Canary, EventSource
+from echod.daemon.events import EventBuffer
+from echod.daemon.loop import DaemonIdentity, DaemonLoop
+from echod.daemon.main import this_process
 from echod.daemon.notify import Notifier
-from echod.daemon.timers import ClockJumps, Metronome, Tick
+from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
-from echod.daemon.worker_thread import Crew
+from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
-from echod.projects.registry import Projects
-from echod.runtime.heartbeat import Heart, read
+from echod.projects.registry import ProjectRegistry
+from echod.runtime.heartbeat import HeartbeatWriter, read_heartbeat
 from echod.runtime.locks import daemon_lock
 from echod.runtime.wake import WakeFile
-from echod.scheduler.needs import Trouble
-from echod.scheduler.reconcile import complete
-from echod.scheduler.worker import Finished
+from echod.scheduler.needs import ReadProblem
+from echod.scheduler.reconcile import queue_maintenance
+from echod.scheduler.worker import FinishedJob
 from echod.settings import loader
 from echod.state import errors
 from echod.state.job import JobState
 from echod.state.queue import JobQueue
-from tests.support import Home, finding, project, until
+from tests.support import Home, finding_text, make_project, until
 
 HOUR = 3_600.0
 
 
-class Life:
+class LoopHarness:
     """A loop and a worker that is not started, as the service builds them; the test is the clock."""
 
-    def __init__(self, house: House, loop: Loop, crew: Crew, lost: list[EchodError]) -> None:
-        self.house = house
+    def __init__(
+        self, services: Services, loop: DaemonLoop, worker_thread: WorkerThread, lost: list[EchodError]
+    ) -> None:
+        self.services = services
         self.loop = loop
-        self.crew = crew
-        self.lost = lost
+        self.worker_thread = worker_thread
+        self.fatal_errors = lost
         self.wall = time.time()
         self.monotonic = time.monotonic()
 
-    def turn(self, seconds: float = 1.0, jump: float = 0.0) -> float:
+    def run_once(self, seconds: float = 1.0, jump: float = 0.0) -> float:
         """One turn, so many seconds later by both clocks, and `jump` more by the wall clock."""
         self.wall += seconds + jump
         self.monotonic += seconds
-        return self.loop.turn(self.wall, self.monotonic, self.crew)
+        return self.loop.run_once(self.wall, self.monotonic, self.worker_thread)
 
     @property
     def reconciled_at(self) -> float | None:
-        beat = read(self.house.paths.heartbeat)
+        beat = read_heartbeat(self.services.paths.heartbeat)
         return beat.reconciled_at if beat else None
 
     @property
     def status(self) -> StatusReport:
-        return status_from_json(self.house.paths.snapshot.read_text())
+        return status_from_json(self.services.paths.status_snapshot.read_text())
 
 
 @contextmanager
-def living(home: Home, *roots: Path) -> Iterator[Life]:
-    own = paths.from_environment(home.environ)
-    own.create()
+def running_loop(home: Home, *roots: Path) -> Iterator[LoopHarness]:
+    own_paths = paths.paths_from_environment(home.environ)
+    own_paths.create_directories()
     for root in roots:
-        Projects(own.projects).add(root)
-    settings = loader.load(home.root / "none.toml", {k: v for k, v in home.environ.items() if k.startswith("ECHOD_")})
-    lost: list[EchodError] = []
+        ProjectRegistry(own_paths.projects).add(root)
+    settings = loader.load_settings(
+        home.root / "none.toml", {k: v for k, v in home.environ.items() if k.startswith("ECHOD_")}
+    )
+    fatal_errors: list[EchodError] = []
     wake, reconcile_now = threading.Event(), threading.Event()
     reconcile_now.set()
     with ExitStack() as stack:
-        house = stack.enter_context(furnish(own, settings, home.environ, time.time))
-        metronome = stack.enter_context(Metronome([Tick("reconcile", HOUR, reconcile_now.set)]))
-        this = me()
-        loop = Loop(
-            house,
-            me=Identity(this.pid, this.started, time.time()),
-            pipe=EventPipe(stack.enter_context(Watcher(Sink(wake))), Canary(own.canary)),
-            heart=Heart(own.heartbeat),
+        services = stack.enter_context(open_services(own_paths, settings, home.environ, time.time))
+        interval_scheduler = stack.enter_context(
+            IntervalScheduler([PeriodicTask("reconcile", HOUR, reconcile_now.set)])
+        )
+        owner = this_process()
+        loop = DaemonLoop(
+            services,
+            identity=DaemonIdentity(owner.pid, owner.started, time.time()),
+            event_source=EventSource(stack.enter_context(Watcher(EventBuffer(wake))), Canary(own_paths.canary)),
+            heartbeat_writer=HeartbeatWriter(own_paths.heartbeat),
             notifier=Notifier.from_environment({}, os.getpid()),
-            lock=stack.enter_context(daemon_lock(own.daemon_lock, this)),
-            wake_file=WakeFile(own.wake),
+            lock=stack.enter_context(daemon_lock(own_paths.daemon_lock, owner)),
+            wake_file=WakeFile(own_paths.wake_file),
             wake=wake,
             reconcile_now=reconcile_now,
-            metronome=metronome,
-            jumps=ClockJumps(time.time(), time.monotonic()),
+            interval_scheduler=interval_scheduler,
+            clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
         )
-        crew = Crew(
-            house.worker,
-            exclusive=nullcontext,
-            next_due=house.view.next_due,
-            wall=time.time,
-            ended=loop.job_ended,
-            lost=lost.append,
-            progress=lambda: house.progress.at,
+        worker_thread = WorkerThread(
+            services.worker,
+            acquire_lock=nullcontext,
+            next_due=services.queue_view.next_due,
+            wall_clock=time.time,
+            on_finished=loop.job_finished,
+            on_fatal_error=fatal_errors.append,
+            last_step_at=lambda: services.progress.last_step_at,
         )
-        life = Life(house, loop, crew, lost)
-        life.turn(0.0)
-        yield life
-        crew.stop(10)
+        harness = LoopHarness(services, loop, worker_thread, fatal_errors)
+        harness.run_once(0.0)
+        yield harness
+        worker_thread.stop(10)
 
 
 @pytest.fixture
@@ -124,61 +130,61 @@ def test_after_a_clock_jump_everything_is_looked_at_and_the_metronome_counts_ane
     home: Home, tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[float] = []
-    monkeypatch.setattr(Metronome, "reschedule_all", lambda _: counted.append(1.0))
-    with living(home, project(tmp_path / "p")) as life:
-        life.turn(6)
+    monkeypatch.setattr(IntervalScheduler, "reschedule_all", lambda _: counted.append(1.0))
+    with running_loop(home, make_project(tmp_path / "p")) as harness:
+        harness.run_once(6)
         assert counted == []
 
-        life.turn(6, jump)
+        harness.run_once(6, jump)
 
         assert counted == [1.0]
-        assert life.reconciled_at == life.wall
+        assert harness.reconciled_at == harness.wall
 
 
 def test_work_that_was_due_before_the_clock_was_set_back_does_not_wait_for_it_to_catch_up(
     home: Home, tmp_path: Path
 ) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    with living(home, root) as life:
-        before = life.house.view.next_due()
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    with running_loop(home, root) as harness:
+        before = harness.services.queue_view.next_due()
 
-        life.turn(6, -2 * HOUR)
+        harness.run_once(6, -2 * HOUR)
 
-        due = life.house.view.next_due()
+        due = harness.services.queue_view.next_due()
         assert before is not None
         assert due is not None
-        assert due <= life.wall + 60
+        assert due <= harness.wall + 60
 
 
 def test_a_small_step_of_a_time_server_is_no_jump(home: Home) -> None:
-    with living(home) as life:
-        life.turn(6)
-        before = life.reconciled_at
+    with running_loop(home) as harness:
+        harness.run_once(6)
+        before = harness.reconciled_at
 
-        life.turn(6, 1.5)
+        harness.run_once(6, 1.5)
 
-        assert life.reconciled_at == before
+        assert harness.reconciled_at == before
 
 
 def test_a_store_that_takes_long_to_look_at_gets_a_rest_ten_times_as_long(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     halves = itertools.count()
-    with living(home, root) as life:
+    with running_loop(home, root) as harness:
         looked: list[float] = []
 
-        def noted(*arguments: Any) -> tuple[Trouble, ...]:
-            looked.append(life.monotonic)
-            return complete(*arguments)
+        def noted(*arguments: Any) -> tuple[ReadProblem, ...]:
+            looked.append(harness.monotonic)
+            return queue_maintenance(*arguments)
 
-        monkeypatch.setattr(daemon_loop, "complete", noted)
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", noted)
         monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(halves) / 2))
         for looks in (1, 2):
-            memory.write_text(finding(f"Version {looks}"))
-            until(lambda wanted=looks: life.turn(0.1) >= 0 and len(looked) >= wanted, "a look")  # type: ignore[misc]
+            memory.write_text(finding_text(f"Version {looks}"))
+            until(lambda wanted=looks: harness.run_once(0.1) >= 0 and len(looked) >= wanted, "a look")  # type: ignore[misc]
 
     assert looked[1] - looked[0] >= 5.0
 
@@ -186,153 +192,158 @@ def test_a_store_that_takes_long_to_look_at_gets_a_rest_ten_times_as_long(
 def test_what_agents_left_is_queued_before_memories_are_read_and_those_are_read_without_another_event(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
-    with living(home, root) as life:
+    with running_loop(home, root) as harness:
         queued: list[int] = []
 
-        def noted(*arguments: Any) -> tuple[Trouble, ...]:
-            queued.append(len(life.house.view.jobs({JobState.QUEUED}, 9)))
-            return complete(*arguments)
+        def noted(*arguments: Any) -> tuple[ReadProblem, ...]:
+            queued.append(len(harness.services.queue_view.list_jobs({JobState.QUEUED}, 9)))
+            return queue_maintenance(*arguments)
 
-        monkeypatch.setattr(daemon_loop, "complete", noted)
-        (role / "MEMORY.md").write_text(finding("Known"))
-        (role / "agent-findings.md").write_text(finding("Fresh"))
-        os.utime(role / "agent-findings.md", (life.wall - HOUR, life.wall - HOUR))
-        until(lambda: life.turn(0.05) >= 0 and bool(life.house.view.jobs({JobState.QUEUED}, 9)), "a job")
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", noted)
+        (role / "MEMORY.md").write_text(finding_text("Known"))
+        (role / "agent-findings.md").write_text(finding_text("Fresh"))
+        os.utime(role / "agent-findings.md", (harness.wall - HOUR, harness.wall - HOUR))
+        until(
+            lambda: harness.run_once(0.05) >= 0 and bool(harness.services.queue_view.list_jobs({JobState.QUEUED}, 9)),
+            "a job",
+        )
         before = list(queued)
-        until(lambda: life.turn(0.05) >= 0 and len(queued) > len(before), "the rest of the look")
+        until(lambda: harness.run_once(0.05) >= 0 and len(queued) > len(before), "the rest of the look")
 
     assert before == []
     assert queued == [1]
 
 
 def test_agents_who_never_rest_do_not_keep_the_status_from_being_renewed(home: Home, tmp_path: Path) -> None:
-    roots = [project(tmp_path / name) for name in ("a", "b", "c")]
+    roots = [make_project(tmp_path / name) for name in ("a", "b", "c")]
     shown: list[float] = []
-    with living(home, *roots) as life:
+    with running_loop(home, *roots) as harness:
         for number in range(120):
             findings = roots[number % 3] / f".rune/echoes/reviewer/agent{number}-findings.md"
-            findings.write_text(finding(f"Fresh {number}"))
-            os.utime(findings, (life.wall - HOUR, life.wall - HOUR))
-            before = life.status if shown else None
-            life.turn(0.1)
-            if life.status != before:
-                shown.append(life.monotonic)
+            findings.write_text(finding_text(f"Fresh {number}"))
+            os.utime(findings, (harness.wall - HOUR, harness.wall - HOUR))
+            before = harness.status if shown else None
+            harness.run_once(0.1)
+            if harness.status != before:
+                shown.append(harness.monotonic)
 
     assert len(shown) >= 4
     assert max(later - earlier for earlier, later in itertools.pairwise(shown)) <= 2.5
 
 
-def _told(life: Life, code: str) -> bool:
-    life.turn(1)
-    return code in {warning.code for warning in life.status.warnings}
+def _has_warning(harness: LoopHarness, code: str) -> bool:
+    harness.run_once(1)
+    return code in {warning.code for warning in harness.status.warnings}
 
 
-def _busy(life: Life) -> EchodError:
-    return errors.busy(life.house.paths.database)
+def _busy_error(harness: LoopHarness) -> EchodError:
+    return errors.busy_error(harness.services.paths.database)
 
 
-def _full(life: Life) -> EchodError:
-    return errors.DatabaseFullError(f"The state database {life.house.paths.database} cannot be written.")
+def _full_error(harness: LoopHarness) -> EchodError:
+    return errors.DatabaseFullError(f"The state database {harness.services.paths.database} cannot be written.")
 
 
-@pytest.mark.parametrize("refusal", [_busy, _full])
+@pytest.mark.parametrize("refusal", [_busy_error, _full_error])
 def test_a_database_that_cannot_be_used_is_told_and_tried_again(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[[Life], EchodError]
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[[LoopHarness], EchodError]
 ) -> None:
-    root = project(tmp_path / "p")
-    with living(home, root) as life:
-        life.turn(6)
-        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(tmp_path / "p")
+    with running_loop(home, root) as harness:
+        harness.run_once(6)
+        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
         put = JobQueue.put
 
         def refused(*_: Any) -> None:
-            raise refusal(life)
+            raise refusal(harness)
 
         with monkeypatch.context() as closed:
             closed.setattr(JobQueue, "put", refused)
-            until(lambda: _told(life, "database-unavailable"), "it to be told")
+            until(lambda: _has_warning(harness, "database-unavailable"), "it to be told")
         assert JobQueue.put is put
 
-        life.turn(2)
-        life.turn(6)
+        harness.run_once(2)
+        harness.run_once(6)
 
-        assert life.house.view.counts()[JobState.QUEUED] == 1
-        assert "database-unavailable" not in {warning.code for warning in life.status.warnings}
+        assert harness.services.queue_view.count_by_state()[JobState.QUEUED] == 1
+        assert "database-unavailable" not in {warning.code for warning in harness.status.warnings}
 
 
 def test_the_outcome_of_a_job_is_written_as_soon_as_the_database_can_be_used(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     finish = JobQueue.finish
     refusals = iter(range(2))
 
     def refuses_twice(self: JobQueue, *arguments: Any) -> Any:
         if next(refusals, None) is not None:
-            raise errors.busy(Path("echod.db"))
+            raise errors.busy_error(Path("echod.db"))
         return finish(self, *arguments)
 
     monkeypatch.setattr(JobQueue, "finish", refuses_twice)
-    with living(home, root) as life:
-        life.crew.start()
+    with running_loop(home, root) as harness:
+        harness.worker_thread.start()
 
-        until(lambda: life.house.view.counts()[JobState.DONE] == 1, "the outcome in the queue")
-        until(lambda: not life.house.worker.owes_a_row, "nothing to be owed")
+        until(lambda: harness.services.queue_view.count_by_state()[JobState.DONE] == 1, "the outcome in the queue")
+        until(lambda: not harness.services.worker.has_unsaved_result, "nothing to be owed")
 
         assert (root / ".rune/echoes/reviewer/MEMORY.md").read_text().count("Timeouts are missing") >= 1
-        assert life.house.view.counts()[JobState.RUNNING] == 0
-        assert life.lost == []
+        assert harness.services.queue_view.count_by_state()[JobState.RUNNING] == 0
+        assert harness.fatal_errors == []
 
 
 def test_a_job_that_goes_on_is_no_worker_that_hangs(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    with living(home, root) as life:
-        before = life.crew.moved
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    with running_loop(home, root) as harness:
+        before = harness.worker_thread.last_progress
 
-        assert life.house.worker.turn() is not None  # its thread does not run, so only the job's steps can tell
+        assert (
+            harness.services.worker.run_next() is not None
+        )  # its thread does not run, so only the job's steps can tell
 
-        assert life.crew.moved > before
+        assert harness.worker_thread.last_progress > before
 
 
 def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*_: Any) -> Finished | None:
-        raise errors.lost(Path("echod.db"))
+    def lost(*_: Any) -> FinishedJob | None:
+        raise errors.lost_error(Path("echod.db"))
 
-    with living(home) as life:
-        monkeypatch.setattr(Crew, "_one", lost)
-        life.crew.start()
+    with running_loop(home) as harness:
+        monkeypatch.setattr(WorkerThread, "_run_one", lost)
+        harness.worker_thread.start()
 
-        until(lambda: bool(life.lost), "the loss to be told")
+        until(lambda: bool(harness.fatal_errors), "the loss to be told")
 
 
 def test_a_status_that_cannot_be_left_takes_the_old_one_away(home: Home, tmp_path: Path) -> None:
-    with living(home, project(tmp_path / "p")) as life:
-        life.turn(6)
-        stage = life.house.paths.snapshot.with_name(f".status.json.{os.getpid()}")
-        assert life.house.paths.snapshot.exists()
+    with running_loop(home, make_project(tmp_path / "p")) as harness:
+        harness.run_once(6)
+        stage = harness.services.paths.status_snapshot.with_name(f".status.json.{os.getpid()}")
+        assert harness.services.paths.status_snapshot.exists()
         stage.mkdir()  # the place where the next one would be written
-        Projects(life.house.paths.projects).add(project(tmp_path / "other"))
-        life.house.paths.wake.write_text("look")
+        ProjectRegistry(harness.services.paths.projects).add(make_project(tmp_path / "other"))
+        harness.services.paths.wake_file.write_text("look")
 
-        life.turn(6)
-        assert not life.house.paths.snapshot.exists()
+        harness.run_once(6)
+        assert not harness.services.paths.status_snapshot.exists()
 
         stage.rmdir()
-        life.turn(6)
-        assert life.house.paths.snapshot.exists()
+        harness.run_once(6)
+        assert harness.services.paths.status_snapshot.exists()
 
 
 def test_a_damaged_database_that_was_moved_aside_stays_in_sight(home: Home) -> None:
-    with living(home) as life:
-        copy = life.house.paths.database.with_name("echod.db.damaged-20261101T000000Z")
+    with running_loop(home) as harness:
+        copy = harness.services.paths.database.with_name("echod.db.damaged-20261101T000000Z")
         copy.write_bytes(b"damaged")
-        life.house.paths.wake.write_text("look")
+        harness.services.paths.wake_file.write_text("look")
 
-        life.turn(6)
+        harness.run_once(6)
 
-        notices = [warning for warning in life.status.warnings if warning.code == "database-copies"]
+        notices = [warning for warning in harness.status.warnings if warning.code == "database-copies"]
         assert [str(copy) in notice.fix for notice in notices] == [True]

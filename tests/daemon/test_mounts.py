@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.runtime.disk import kind_of, misses_remote_changes, read_mounts
+from echod.runtime.disk import filesystem_type, is_remote_filesystem, read_mounts
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -32,24 +32,24 @@ torn line
     ],
 )
 def test_the_nearest_mount_decides(path: str, kind: str) -> None:
-    assert kind_of(Path(path), MOUNTS) == kind
+    assert filesystem_type(Path(path), MOUNTS) == kind
 
 
 def test_without_a_mount_table_nothing_is_claimed() -> None:
-    assert kind_of(Path("/x"), "") is None
-    assert not misses_remote_changes(None)
+    assert filesystem_type(Path("/x"), "") is None
+    assert not is_remote_filesystem(None)
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "vboxsf", "virtiofs"])
 def test_kinds_that_miss_what_others_do(kind: str) -> None:
-    assert misses_remote_changes(kind)
+    assert is_remote_filesystem(kind)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs", "tmpfs", "overlay", "fuseblk", "apfs", "nfsd"])
 def test_kinds_that_report_everything(kind: str) -> None:
-    assert not misses_remote_changes(kind)
+    assert not is_remote_filesystem(kind)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a mount table to read")
 def test_the_real_table_names_the_kind_of_a_real_directory() -> None:
-    assert kind_of(Path("/proc/self"), read_mounts()) == "proc"
+    assert filesystem_type(Path("/proc/self"), read_mounts()) == "proc"

@@ -36,7 +36,7 @@ def test_messages_arrive_as_the_protocol_says(supervisor: tuple[socket.socket, s
 
     notifier.ready("healthy")
     notifier.status("3 jobs\nwait")
-    notifier.watchdog()
+    notifier.notify_watchdog()
     notifier.reloading(12.5)
     notifier.stopping("bye")
 
@@ -58,7 +58,7 @@ def test_without_a_supervisor_nothing_is_sent(environ: dict[str, str]) -> None:
 
 
 def test_a_supervisor_that_does_not_listen_is_no_reason_to_stop(tmp_path: Path) -> None:
-    Notifier.from_environment({"NOTIFY_SOCKET": str(tmp_path / "gone")}, PID).watchdog()
+    Notifier.from_environment({"NOTIFY_SOCKET": str(tmp_path / "gone")}, PID).notify_watchdog()
 
 
 def test_a_supervisor_whose_queue_is_full_does_not_block(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_supervisor_whose_queue_is_full_does_not_block(tmp_path: Path) -> None
         listening.bind(str(tmp_path / "n"))
         notifier = Notifier(str(tmp_path / "n"), None)
         for _ in range(5000):
-            notifier.watchdog()
+            notifier.notify_watchdog()
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_the_watchdog_is_ours_only_if_the_supervisor_means_this_process(
     [pytest.param(None, 5.0, id="none"), pytest.param(90.0, 5.0, id="patient"), pytest.param(3.0, 1.0, id="strict")],
 )
 def test_a_strict_supervisor_is_told_more_often(watchdog: float | None, pace: float) -> None:
-    assert Notifier("/run/notify", watchdog).pace(5.0) == pace
+    assert Notifier("/run/notify", watchdog).report_interval(5.0) == pace

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from echod.runtime import process
-from echod.runtime.process import look_up
+from echod.runtime.process import find_process
 from tests.daemon.watching import wait_until
 
 
@@ -21,10 +21,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_process_is_itself_and_not_another() -> None:
-    me, parent = look_up(os.getpid()), look_up(os.getppid())
+    me, parent = find_process(os.getpid()), find_process(os.getppid())
 
     assert me is not None
-    assert me == look_up(os.getpid())
+    assert me == find_process(os.getpid())
     assert parent is not None
     assert parent.started != me.started
 
@@ -32,15 +32,15 @@ def test_a_process_is_itself_and_not_another() -> None:
 def test_a_suspended_process_is_told(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.send_signal(signal.SIGSTOP)
 
-    wait_until(lambda: (found := look_up(sleeper.pid)) and found.suspended, "the suspension")
+    wait_until(lambda: (found := find_process(sleeper.pid)) and found.suspended, "the suspension")
 
 
 def test_a_zombie_and_a_gone_process_are_none(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.kill()
-    wait_until(lambda: look_up(sleeper.pid) is None, "the zombie")
+    wait_until(lambda: find_process(sleeper.pid) is None, "the zombie")
     sleeper.wait()
 
-    assert look_up(sleeper.pid) is None
+    assert find_process(sleeper.pid) is None
 
 
 def test_a_name_with_spaces_and_parentheses_confuses_nobody() -> None:
@@ -51,13 +51,13 @@ def test_a_name_with_spaces_and_parentheses_confuses_nobody() -> None:
         assert child.stdout is not None
         child.stdout.readline()
 
-        assert look_up(child.pid) is not None
+        assert find_process(child.pid) is not None
 
 
 def test_without_proc_psutil_tells_the_same(sleeper: subprocess.Popen[bytes]) -> None:
-    found = process._from_psutil(sleeper.pid)
+    found = process._find_with_psutil(sleeper.pid)
 
     assert found is not None
-    assert found == process._from_psutil(sleeper.pid)
+    assert found == process._find_with_psutil(sleeper.pid)
     assert not found.suspended
-    assert process._from_psutil(2**22 + 1) is None
+    assert process._find_with_psutil(2**22 + 1) is None

@@ -7,7 +7,7 @@ import time
 import pytest
 import time_machine
 
-from echod.daemon.timers import Metronome, Tick
+from echod.daemon.timers import IntervalScheduler, PeriodicTask
 from tests.daemon.watching import wait_until
 
 
@@ -18,14 +18,16 @@ def _nothing() -> None:
 def test_every_tick_comes_again_and_again() -> None:
     calls: list[str] = []
 
-    with Metronome([Tick("a", 0.02, lambda: calls.append("a")), Tick("b", 0.02, lambda: calls.append("b"))]):
+    with IntervalScheduler(
+        [PeriodicTask("a", 0.02, lambda: calls.append("a")), PeriodicTask("b", 0.02, lambda: calls.append("b"))]
+    ):
         wait_until(lambda: calls.count("a") > 2 and calls.count("b") > 2, "three ticks of each")
 
 
 def test_nothing_ticks_after_the_end_and_no_thread_stays() -> None:
     threads = set(threading.enumerate())
     calls: list[int] = []
-    with Metronome([Tick("a", 0.01, lambda: calls.append(1))]):
+    with IntervalScheduler([PeriodicTask("a", 0.01, lambda: calls.append(1))]):
         wait_until(lambda: calls, "a tick")
 
     assert set(threading.enumerate()) <= threads
@@ -38,7 +40,7 @@ def test_an_action_that_fails_stops_neither_itself_nor_the_others(caplog: pytest
         calls.append(1)
         raise ValueError
 
-    with caplog.at_level(logging.CRITICAL, logger="apscheduler"), Metronome([Tick("a", 0.01, failing)]):
+    with caplog.at_level(logging.CRITICAL, logger="apscheduler"), IntervalScheduler([PeriodicTask("a", 0.01, failing)]):
         wait_until(lambda: len(calls) > 2, "further ticks")
 
 
@@ -46,9 +48,13 @@ def test_a_tick_that_waited_behind_another_is_late_and_not_dropped() -> None:
     calls: list[int] = []
     hold = threading.Event()
 
-    with Metronome([Tick("slow", 0.01, hold.wait), Tick("late", 0.01, lambda: calls.append(1))]) as metronome:
-        first = metronome._scheduler.get_job("late").next_run_time.timestamp()
-        wait_until(lambda: metronome._scheduler.get_job("late").next_run_time.timestamp() > first + 1.2, "the wait")
+    with IntervalScheduler(
+        [PeriodicTask("slow", 0.01, hold.wait), PeriodicTask("late", 0.01, lambda: calls.append(1))]
+    ) as interval_scheduler:
+        first = interval_scheduler._scheduler.get_job("late").next_run_time.timestamp()
+        wait_until(
+            lambda: interval_scheduler._scheduler.get_job("late").next_run_time.timestamp() > first + 1.2, "the wait"
+        )
         before = len(calls)
         hold.set()
         wait_until(lambda: len(calls) > before, "the late tick")
@@ -56,8 +62,8 @@ def test_a_tick_that_waited_behind_another_is_late_and_not_dropped() -> None:
 
 def test_all_ticks_missed_in_a_sleep_become_one() -> None:
     calls: list[int] = []
-    with Metronome([Tick("a", 30, lambda: calls.append(1))]) as metronome:
-        scheduler = metronome._scheduler
+    with IntervalScheduler([PeriodicTask("a", 30, lambda: calls.append(1))]) as interval_scheduler:
+        scheduler = interval_scheduler._scheduler
         later = scheduler.get_job("a").next_run_time.timestamp() + 3605
 
         with time_machine.travel(later, tick=False):
@@ -69,13 +75,13 @@ def test_all_ticks_missed_in_a_sleep_become_one() -> None:
 
 def test_after_the_clock_was_set_back_rescheduling_makes_it_tick_again() -> None:
     calls: list[int] = []
-    with Metronome([Tick("a", 30, lambda: calls.append(1))]) as metronome:
-        scheduler = metronome._scheduler
+    with IntervalScheduler([PeriodicTask("a", 30, lambda: calls.append(1))]) as interval_scheduler:
+        scheduler = interval_scheduler._scheduler
         before = scheduler.get_job("a").next_run_time.timestamp()
 
         with time_machine.travel(before - 3630, tick=True):
             stuck = scheduler.get_job("a").next_run_time.timestamp() - time.time()
-            metronome.reschedule_all()
+            interval_scheduler.reschedule_all()
             fresh = scheduler.get_job("a").next_run_time.timestamp() - time.time()
 
     assert stuck > 3600

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.runtime.wake import WakeFile, wake
-from tests.daemon.watching import Watching
+from echod.runtime.wake import WakeFile, write_wake_file
+from tests.daemon.watching import WatcherHarness
 
 
 @pytest.fixture
@@ -16,57 +16,57 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_command_wakes_the_daemon_once(path: Path) -> None:
     file = WakeFile(path)
-    wake(path, "1")
+    write_wake_file(path, "1")
 
-    assert file.woken()
-    assert not file.woken()
+    assert file.was_written()
+    assert not file.was_written()
 
 
 def test_two_writes_at_the_same_instant_of_the_file_system_wake_twice(path: Path) -> None:
     file = WakeFile(path)
-    wake(path, "1")
+    write_wake_file(path, "1")
     os.utime(path, ns=(5, 5))
-    assert file.woken()
+    assert file.was_written()
 
-    wake(path, "2")
+    write_wake_file(path, "2")
     os.utime(path, ns=(5, 5))
 
-    assert file.woken()
+    assert file.was_written()
 
 
 def test_what_was_written_before_the_start_wakes_nobody(path: Path) -> None:
-    wake(path, "1")
+    write_wake_file(path, "1")
 
-    assert not WakeFile(path).woken()
+    assert not WakeFile(path).was_written()
 
 
 def test_a_wake_file_that_vanishes_needs_no_hand(path: Path) -> None:
-    wake(path, "1")
+    write_wake_file(path, "1")
     file = WakeFile(path)
     path.unlink()
-    assert not file.woken()
+    assert not file.was_written()
 
-    wake(path, "2")
+    write_wake_file(path, "2")
 
-    assert file.woken()
+    assert file.was_written()
 
 
 def test_the_wake_file_is_private(path: Path) -> None:
-    wake(path, "1")
+    write_wake_file(path, "1")
 
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_command_makes_the_directory_where_no_daemon_ever_ran(tmp_path: Path) -> None:
-    wake(tmp_path / "run" / "canary" / "wake", "1")
+    write_wake_file(tmp_path / "run" / "canary" / "wake", "1")
 
     assert (tmp_path / "run" / "canary").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_watcher_reports_it(watching: Watching, path: Path) -> None:
-    wake(path, "1")
-    watching.arm(hints=(path.parent,))
+def test_the_watcher_reports_it(harness: WatcherHarness, path: Path) -> None:
+    write_wake_file(path, "1")
+    harness.set_targets(hints=(path.parent,))
 
-    wake(path, "2")
+    write_wake_file(path, "2")
 
-    watching.until(path)
+    harness.until(path)

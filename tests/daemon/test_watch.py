@@ -13,9 +13,17 @@ import pytest
 from watchdog.events import FileModifiedEvent, FileSystemEvent
 from watchdog.observers.api import BaseObserver
 
-from echod.daemon.events import OVERFLOW, TOO_MANY, UNREBUILT, UNRECORDED, Handler, LossTap, Sink
-from echod.daemon.watcher import DIED, Targets, Watcher
-from tests.daemon.watching import Watching, wait_until
+from echod.daemon.events import (
+    BUFFER_FULL,
+    EVENT_NOT_RECORDED,
+    OVERFLOW,
+    WATCHES_NOT_REBUILT,
+    BufferingEventHandler,
+    EventBuffer,
+    OverflowLogHandler,
+)
+from echod.daemon.watcher import DISPATCHER_DIED, Watcher, WatchTargets
+from tests.daemon.watching import WatcherHarness, wait_until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify only exists on Linux")
 
@@ -28,69 +36,69 @@ def _observer(watcher: Watcher) -> BaseObserver:
 # What each way of saving a file gives
 
 
-def test_a_written_file_is_dirty(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_written_file_is_dirty(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
 
     (store / "reviewer" / "MEMORY.md").write_text("x")
 
-    watching.until(store / "reviewer" / "MEMORY.md")
+    harness.until(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_file_replaced_by_a_rename_inside_is_dirty_under_its_own_name(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_file_replaced_by_a_rename_inside_is_dirty_under_its_own_name(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
     stage = store / "reviewer" / ".MEMORY.md.tmp"
     stage.write_text("x")
 
     stage.replace(store / "reviewer" / "MEMORY.md")
 
-    watching.until(store / "reviewer" / "MEMORY.md")
+    harness.until(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_file_replaced_from_outside_is_dirty(watching: Watching, store: Path, tmp_path: Path) -> None:
+def test_a_file_replaced_from_outside_is_dirty(harness: WatcherHarness, store: Path, tmp_path: Path) -> None:
     (store / "reviewer" / "MEMORY.md").write_text("old")
     outside = tmp_path / "outside"
     outside.write_text("new")
-    watching.arm(store)
+    harness.set_targets(store)
 
     outside.replace(store / "reviewer" / "MEMORY.md")
 
-    watching.until(store / "reviewer" / "MEMORY.md")
+    harness.until(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_deleted_file_is_dirty(watching: Watching, store: Path) -> None:
+def test_a_deleted_file_is_dirty(harness: WatcherHarness, store: Path) -> None:
     memory = store / "reviewer" / "MEMORY.md"
     memory.write_text("x")
-    watching.arm(store)
+    harness.set_targets(store)
 
     memory.unlink()
 
-    watching.until(memory)
+    harness.until(memory)
 
 
-def test_a_new_role_written_at_once_is_dirty(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_new_role_written_at_once_is_dirty(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
 
     (store / "planner").mkdir()
     (store / "planner" / "MEMORY.md").write_text("x")
 
-    watching.until(store / "planner" / "MEMORY.md")
+    harness.until(store / "planner" / "MEMORY.md")
 
 
-def test_a_tree_moved_in_is_dirty_down_to_its_files(watching: Watching, store: Path, tmp_path: Path) -> None:
+def test_a_tree_moved_in_is_dirty_down_to_its_files(harness: WatcherHarness, store: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "archive").mkdir(parents=True)
     (tree / "archive" / "a.md").write_text("x")
-    watching.arm(store)
+    harness.set_targets(store)
 
     tree.rename(store / "workers")
 
-    watching.until(store / "workers" / "archive" / "a.md")
+    harness.until(store / "workers" / "archive" / "a.md")
 
 
 def test_a_loop_that_waits_is_woken(store: Path) -> None:
     wake = threading.Event()
-    with Watcher(Sink(wake)) as watcher:
-        watcher.arm(Targets((store,)))
+    with Watcher(EventBuffer(wake)) as watcher:
+        watcher.set_targets(WatchTargets((store,)))
         watcher.drain()
         wake.clear()
 
@@ -103,121 +111,123 @@ def test_a_loop_that_waits_is_woken(store: Path) -> None:
 
 
 @linux
-def test_reading_and_listing_are_not_events(watching: Watching, store: Path) -> None:
+def test_reading_and_listing_are_not_events(harness: WatcherHarness, store: Path) -> None:
     """Else every look of ours at a store would call for the next one."""
     memory = store / "reviewer" / "MEMORY.md"
     memory.write_text("x")
-    watching.arm(store)
+    harness.set_targets(store)
 
     for _ in range(20):
         memory.read_bytes()
         list(store.iterdir())
-    watching.settle(store / "beacon.md")
+    harness.wait_for_pending_events(store / "beacon.md")
 
-    assert watching.paths == {store / "beacon.md"}
+    assert harness.paths == {store / "beacon.md"}
 
 
-def test_stages_and_other_dot_names_are_noise_but_what_they_become_is_not(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_stages_and_other_dot_names_are_noise_but_what_they_become_is_not(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
     stage = store / "reviewer" / ".MEMORY.md.echod-7"
 
     stage.write_text("x")
     (store / ".search-index.db").write_text("x")
-    watching.settle(store / "beacon.md")
-    assert watching.paths == {store / "beacon.md"}
+    harness.wait_for_pending_events(store / "beacon.md")
+    assert harness.paths == {store / "beacon.md"}
 
     stage.rename(store / "reviewer" / "MEMORY.md")
-    watching.until(store / "reviewer" / "MEMORY.md")
+    harness.until(store / "reviewer" / "MEMORY.md")
 
 
-def test_entries_of_a_hint_directory_are_reported_and_deeper_ones_are_not(watching: Watching, tmp_path: Path) -> None:
+def test_entries_of_a_hint_directory_are_reported_and_deeper_ones_are_not(
+    harness: WatcherHarness, tmp_path: Path
+) -> None:
     hint = tmp_path / "tmp"
     (hint / "deep").mkdir(parents=True)
-    watching.arm(hints=(hint,))
+    harness.set_targets(hints=(hint,))
 
     (hint / "deep" / "noise.json").write_text("x")
     (hint / ".rune-strive-1.json").write_text("x")
 
-    watching.until(hint / ".rune-strive-1.json")
-    assert hint / "deep" / "noise.json" not in watching.paths
+    harness.until(hint / ".rune-strive-1.json")
+    assert hint / "deep" / "noise.json" not in harness.paths
 
 
 # Exceptions and losses
 
 
 def test_an_exception_while_an_event_is_recorded_ends_nothing_and_calls_for_a_rescan(
-    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+    harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watching.arm(store)
-    real_add = Sink.add
+    harness.set_targets(store)
+    real_add = EventBuffer.add
 
-    def failing(self: Sink, path: str | bytes) -> None:
+    def failing(self: EventBuffer, path: str | bytes) -> None:
         raise ValueError(path)
 
-    monkeypatch.setattr(Sink, "add", failing)
+    monkeypatch.setattr(EventBuffer, "add", failing)
     (store / "reviewer" / "MEMORY.md").write_text("x")
-    wait_until(lambda: watching.drain() and watching.rescan, "the rescan")
-    monkeypatch.setattr(Sink, "add", real_add)
+    wait_until(lambda: harness.drain() and harness.rescan, "the rescan")
+    monkeypatch.setattr(EventBuffer, "add", real_add)
 
-    assert watching.rescan == [UNRECORDED] * len(watching.rescan)
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    assert harness.rescan == [EVENT_NOT_RECORDED] * len(harness.rescan)
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_raising_handler_would_have_ended_watchdog(watching: Watching, store: Path) -> None:
+def test_a_raising_handler_would_have_ended_watchdog(harness: WatcherHarness, store: Path) -> None:
     """Why `Handler` never raises, and why a dead dispatcher is replaced; if this fails, watchdog has changed."""
-    watching.arm(store)
+    harness.set_targets(store)
     hook = threading.excepthook
     threading.excepthook = lambda _: None
     try:
-        _kill_dispatcher(watching.watcher, store)
+        _kill_dispatcher(harness.watcher, store)
     finally:
         threading.excepthook = hook
 
-    assert all(emitter.is_alive() for emitter in _observer(watching.watcher).emitters)
+    assert all(emitter.is_alive() for emitter in _observer(harness.watcher).emitters)
 
 
-def test_a_dead_dispatcher_is_replaced_when_armed_again(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_dead_dispatcher_is_replaced_when_armed_again(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
     hook = threading.excepthook
     threading.excepthook = lambda _: None
     try:
-        _kill_dispatcher(watching.watcher, store)
+        _kill_dispatcher(harness.watcher, store)
     finally:
         threading.excepthook = hook
 
-    watching.watcher.arm(Targets((store,)))
+    harness.watcher.set_targets(WatchTargets((store,)))
 
-    assert DIED in watching.drain().rescan
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    assert DISPATCHER_DIED in harness.drain().rescan
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
 def _kill_dispatcher(watcher: Watcher, store: Path) -> None:
-    class Raising(Handler):
+    class Raising(BufferingEventHandler):
         def dispatch(self, event: FileSystemEvent) -> None:
             raise ValueError
 
     observer = _observer(watcher)
     watch = next(emitter.watch for emitter in observer.emitters)
-    observer.add_handler_for_watch(Raising(Sink(threading.Event())), watch)
+    observer.add_handler_for_watch(Raising(EventBuffer(threading.Event())), watch)
     (store / "poison.md").write_text("x")
     wait_until(lambda: not observer.is_alive(), "the dispatcher's end")
 
 
-def test_a_restart_gives_a_reason_and_watches_again(watching: Watching, store: Path) -> None:
-    watching.arm(store)
-    before = _observer(watching.watcher)
+def test_a_restart_gives_a_reason_and_watches_again(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
+    before = _observer(harness.watcher)
 
-    watching.watcher.restart("the canary fell silent")
+    harness.watcher.restart("the canary fell silent")
 
-    assert _observer(watching.watcher) is not before
+    assert _observer(harness.watcher) is not before
     assert not before.is_alive()
-    assert watching.drain().rescan == ("the canary fell silent",)
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    assert harness.drain().rescan == ("the canary fell silent",)
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
 @linux
 def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on(
-    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+    harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real queue overflows: watchdog's reader is held up while more happens than the kernel keeps."""
     import watchdog.observers.inotify_c as native
@@ -233,7 +243,7 @@ def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on
         handle(self, event)
 
     monkeypatch.setattr(native.InotifyFD, "handle_event", held_up)
-    watching.arm(store)
+    harness.set_targets(store)
     here, there = store / "a.md", store / "b.md"
     here.write_text("x")
     for _ in range(kept // 4 + 2000):  # two events a rename, two renames a turn, and what the reader holds already
@@ -241,19 +251,19 @@ def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on
         there.rename(here)
     may_read.set()
 
-    wait_until(lambda: watching.drain() and OVERFLOW in watching.rescan, "the rescan")
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    wait_until(lambda: harness.drain() and OVERFLOW in harness.rescan, "the rescan")
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
 @linux
 def test_watches_that_watchdog_could_not_rebuild_after_an_overflow_are_rebuilt_by_us(
-    watching: Watching, store: Path, monkeypatch: pytest.MonkeyPatch
+    harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It only logs that; the watch looks whole and is not."""
     from watchdog.observers.inotify import InotifyWatchGroup
 
-    watching.arm(store)
-    [emitter] = _observer(watching.watcher).emitters
+    harness.set_targets(store)
+    [emitter] = _observer(harness.watcher).emitters
     with monkeypatch.context() as patch:
 
         def full(self: InotifyWatchGroup, path: bytes) -> None:
@@ -262,268 +272,272 @@ def test_watches_that_watchdog_could_not_rebuild_after_an_overflow_are_rebuilt_b
         patch.setattr(InotifyWatchGroup, "_add_all_callbacks", full)
         emitter._inotify.on_queue_overflow()  # type: ignore[attr-defined]
 
-    assert UNREBUILT in watching.drain().rescan
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    assert WATCHES_NOT_REBUILT in harness.drain().rescan
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
 def test_the_sign_of_an_overflow_is_heard_even_where_warnings_are_not_logged(store: Path) -> None:
-    sink = Sink(threading.Event())
+    buffer = EventBuffer(threading.Event())
     logger = logging.getLogger("watchdog.observers.inotify_c")
     root_level = logging.getLogger().level
     logging.getLogger().setLevel(logging.CRITICAL)
     try:
-        with LossTap(sink):
+        with OverflowLogHandler(buffer):
             logger.warning("Inotify queue overflowed; filesystem events were lost")
         logger.warning("after the tap was closed nothing is heard")
     finally:
         logging.getLogger().setLevel(root_level)
 
-    assert sink.drain() == (set(), (OVERFLOW,))
-    assert sink.drain() == (set(), ())
+    assert buffer.drain() == (set(), (OVERFLOW,))
+    assert buffer.drain() == (set(), ())
 
 
 def test_more_paths_than_are_kept_become_a_rescan() -> None:
-    sink = Sink(threading.Event(), kept=3)
-    handler = Handler(sink)
+    buffer = EventBuffer(threading.Event(), max_paths=3)
+    handler = BufferingEventHandler(buffer)
 
     for number in range(10):
         handler.dispatch(FileModifiedEvent(f"/s/{number}"))
 
-    assert sink.drain() == ({"/s/0", "/s/1", "/s/2"}, (TOO_MANY,))
+    assert buffer.drain() == ({"/s/0", "/s/1", "/s/2"}, (BUFFER_FULL,))
 
 
-def test_a_storm_over_one_file_loses_no_file(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_storm_over_one_file_loses_no_file(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
 
     for number in range(2000):
         (store / "reviewer" / f"a{number % 50}-findings.md").write_text(str(number))
-    watching.settle(store / "beacon.md")
+    harness.wait_for_pending_events(store / "beacon.md")
 
-    assert len(watching.paths) == 51 or watching.rescan
+    assert len(harness.paths) == 51 or harness.rescan
 
 
-def test_a_fast_mkdir_p_warns_nobody_and_loses_nothing(watching: Watching, store: Path) -> None:
-    watching.arm(store)
+def test_a_fast_mkdir_p_warns_nobody_and_loses_nothing(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store)
     wanted = {store / f"r{n}" / "a" / "b" / "f.md" for n in range(100)}
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watching.watcher.__enter__()  # installs the filter, as the daemon does
+        harness.watcher.__enter__()  # installs the filter, as the daemon does
         for path in wanted:
             path.parent.mkdir(parents=True)
             path.write_text("x")
-        watching.until(*wanted)
+        harness.until(*wanted)
 
 
 # Roots that come, go and change
 
 
-def test_a_recreated_root_is_watched_again_without_waiting_for_a_reconcile(watching: Watching, store: Path) -> None:
+def test_a_recreated_root_is_watched_again_without_waiting_for_a_reconcile(
+    harness: WatcherHarness, store: Path
+) -> None:
     hint = store.parent
-    watching.arm(store, hints=(hint,))
+    harness.set_targets(store, hints=(hint,))
 
     shutil.rmtree(store)
-    watching.until(store)
+    harness.until(store)
     (store / "reviewer").mkdir(parents=True)
 
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
 def test_a_root_recreated_while_nobody_looked_is_watched_again_at_the_next_reconcile(
-    watching: Watching, store: Path
+    harness: WatcherHarness, store: Path
 ) -> None:
-    watching.arm(store)
-    observer = _observer(watching.watcher)
+    harness.set_targets(store)
+    observer = _observer(harness.watcher)
     shutil.rmtree(store)
     wait_until(lambda: not any(e.is_alive() for e in observer.emitters), "the end of the dead watch")
     (store / "reviewer").mkdir(parents=True)
 
-    watching.watcher.arm(Targets((store,)))
+    harness.watcher.set_targets(WatchTargets((store,)))
 
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_renamed_root_is_noticed_by_its_identity(watching: Watching, store: Path, tmp_path: Path) -> None:
-    watching.arm(store)
+def test_a_renamed_root_is_noticed_by_its_identity(harness: WatcherHarness, store: Path, tmp_path: Path) -> None:
+    harness.set_targets(store)
     store.rename(tmp_path / "elsewhere")
     (store / "reviewer").mkdir(parents=True)
 
-    watching.arm(store)
+    harness.set_targets(store)
     (tmp_path / "elsewhere" / "reviewer" / "MEMORY.md").write_text("no longer ours")
 
-    watching.until_seen(store / "reviewer" / "other.md")
-    assert store / "reviewer" / "MEMORY.md" not in watching.paths
+    harness.until_seen(store / "reviewer" / "other.md")
+    assert store / "reviewer" / "MEMORY.md" not in harness.paths
 
 
 @linux
 @pytest.mark.parametrize("kind", ["root", "hint"])
 def test_a_watch_that_the_kernel_dropped_is_set_again_though_the_directory_is_the_same(
-    watching: Watching, store: Path, kind: str
+    harness: WatcherHarness, store: Path, kind: str
 ) -> None:
     """So it is with a file system that was unmounted and is back: same device and inode, live threads, no watch."""
     import watchdog.observers.inotify_c as native
 
-    targets = Targets((store,)) if kind == "root" else Targets(hints=(store,))
-    watching.watcher.arm(targets)
-    watching.forget()
-    [emitter] = _observer(watching.watcher).emitters
+    targets = WatchTargets((store,)) if kind == "root" else WatchTargets(hints=(store,))
+    harness.watcher.set_targets(targets)
+    harness.clear()
+    [emitter] = _observer(harness.watcher).emitters
     reader = emitter._inotify_fd  # type: ignore[attr-defined]
     for descriptor in list(reader._watch_for_wd):
         native.inotify_rm_watch(reader._inotify_fd, descriptor)
     wait_until(lambda: not reader._watch_for_wd, "the end of the watch")
 
-    watching.watcher.arm(targets)
+    harness.watcher.set_targets(targets)
 
-    watching.until_seen(store / "MEMORY.md")
+    harness.until_seen(store / "MEMORY.md")
 
 
 def test_a_root_behind_a_symlink_is_watched_and_reported_under_its_given_name(
-    watching: Watching, store: Path, tmp_path: Path
+    harness: WatcherHarness, store: Path, tmp_path: Path
 ) -> None:
     link = tmp_path / "link"
     link.symlink_to(store)
-    watching.arm(link)
+    harness.set_targets(link)
 
     (store / "reviewer" / "MEMORY.md").write_text("x")
 
-    watching.until(link / "reviewer" / "MEMORY.md")
+    harness.until(link / "reviewer" / "MEMORY.md")
 
 
 def test_a_symlink_that_points_elsewhere_now_is_followed_at_the_next_reconcile(
-    watching: Watching, store: Path, tmp_path: Path
+    harness: WatcherHarness, store: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
     link = tmp_path / "link"
     link.symlink_to(store)
-    watching.arm(link)
+    harness.set_targets(link)
     link.unlink()
     link.symlink_to(other)
 
-    watching.arm(link)
+    harness.set_targets(link)
     (other / "MEMORY.md").write_text("x")
 
-    watching.until(link / "MEMORY.md")
+    harness.until(link / "MEMORY.md")
 
 
-def test_arming_reports_nothing_as_whoever_arms_looks_at_everything_next(watching: Watching, store: Path) -> None:
-    watching.watcher.arm(Targets((store,), (store.parent,)))
+def test_arming_reports_nothing_as_whoever_arms_looks_at_everything_next(harness: WatcherHarness, store: Path) -> None:
+    harness.watcher.set_targets(WatchTargets((store,), (store.parent,)))
 
-    assert watching.drain().paths == set()
+    assert harness.drain().paths == set()
 
 
-def test_a_root_created_late_is_seen_and_is_dirty_itself(watching: Watching, tmp_path: Path) -> None:
+def test_a_root_created_late_is_seen_and_is_dirty_itself(harness: WatcherHarness, tmp_path: Path) -> None:
     """What was in it before the watch stood has no event, so the root itself calls for a look."""
     root = tmp_path / "project" / ".rune" / "echoes"
-    watching.arm(root)
+    harness.set_targets(root)
 
     (root / "reviewer").mkdir(parents=True)
 
-    watching.until(root)
-    watching.until_seen(root / "reviewer" / "MEMORY.md")
+    harness.until(root)
+    harness.until_seen(root / "reviewer" / "MEMORY.md")
 
 
-def test_marker_directories_that_do_not_exist_yet_are_seen_when_they_appear(watching: Watching, tmp_path: Path) -> None:
+def test_marker_directories_that_do_not_exist_yet_are_seen_when_they_appear(
+    harness: WatcherHarness, tmp_path: Path
+) -> None:
     hint = tmp_path / "project" / "tmp" / ".rune-signals"
     (tmp_path / "project").mkdir()
-    watching.arm(hints=(hint,))
+    harness.set_targets(hints=(hint,))
 
     (tmp_path / "project" / "tmp").mkdir()
     hint.mkdir()
     (hint / ".echo-dirty").write_text("1")
 
-    watching.until(hint)
-    watching.until_seen(hint / ".echo-dirty")
+    harness.until(hint)
+    harness.until_seen(hint / ".echo-dirty")
 
 
-def test_a_missing_directory_below_a_symlink_is_seen_when_it_appears(watching: Watching, tmp_path: Path) -> None:
+def test_a_missing_directory_below_a_symlink_is_seen_when_it_appears(harness: WatcherHarness, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     hint = tmp_path / "link" / "tmp"
-    watching.arm(hints=(hint,))
+    harness.set_targets(hints=(hint,))
 
     (tmp_path / "real" / "tmp").mkdir()
 
-    watching.until_seen(hint / "marker")
+    harness.until_seen(hint / "marker")
 
 
-def test_a_project_that_vanishes_and_returns_is_picked_up_again(watching: Watching, store: Path) -> None:
+def test_a_project_that_vanishes_and_returns_is_picked_up_again(harness: WatcherHarness, store: Path) -> None:
     project = store.parents[1]
-    watching.arm(store, hints=(project / "tmp",))
+    harness.set_targets(store, hints=(project / "tmp",))
     away = project.with_name("away")
 
     project.rename(away)
-    watching.watcher.arm(Targets((store,), (project / "tmp",)))
+    harness.watcher.set_targets(WatchTargets((store,), (project / "tmp",)))
     away.rename(project)
 
-    watching.until(store)
-    watching.until_seen(store / "reviewer" / "MEMORY.md")
+    harness.until(store)
+    harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_arming_the_same_targets_again_changes_nothing(watching: Watching, store: Path) -> None:
-    watching.arm(store, hints=(store.parent,))
-    before = set(_observer(watching.watcher).emitters)
+def test_arming_the_same_targets_again_changes_nothing(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store, hints=(store.parent,))
+    before = set(_observer(harness.watcher).emitters)
 
-    watching.watcher.arm(Targets((store,), (store.parent,)))
+    harness.watcher.set_targets(WatchTargets((store,), (store.parent,)))
 
-    assert set(_observer(watching.watcher).emitters) == before
-    assert not watching.drain().paths
-
-
-def test_a_target_that_is_no_longer_wanted_is_let_go(watching: Watching, store: Path) -> None:
-    watching.arm(store, hints=(store.parent,))
-
-    watching.watcher.arm(Targets((store,)))
-
-    assert len(_observer(watching.watcher).emitters) == 1
+    assert set(_observer(harness.watcher).emitters) == before
+    assert not harness.drain().paths
 
 
-def test_missing_targets_share_one_watch_of_their_ancestor(watching: Watching, tmp_path: Path) -> None:
-    watching.arm(hints=tuple(tmp_path / name / "deeper" for name in "abcdef"))
+def test_a_target_that_is_no_longer_wanted_is_let_go(harness: WatcherHarness, store: Path) -> None:
+    harness.set_targets(store, hints=(store.parent,))
 
-    assert len(_observer(watching.watcher).emitters) == 1
-    assert watching.watcher.unwatched() == ()
+    harness.watcher.set_targets(WatchTargets((store,)))
+
+    assert len(_observer(harness.watcher).emitters) == 1
+
+
+def test_missing_targets_share_one_watch_of_their_ancestor(harness: WatcherHarness, tmp_path: Path) -> None:
+    harness.set_targets(hints=tuple(tmp_path / name / "deeper" for name in "abcdef"))
+
+    assert len(_observer(harness.watcher).emitters) == 1
+    assert harness.watcher.unwatched() == ()
 
 
 @linux
-def test_hints_cost_no_thread_each(watching: Watching, tmp_path: Path) -> None:
+def test_hints_cost_no_thread_each(harness: WatcherHarness, tmp_path: Path) -> None:
     """Four for each of a hundred projects were 400 threads and 12 MB."""
     hints = tuple(tmp_path / f"h{number}" for number in range(50))
     for hint in hints:
         hint.mkdir()
-    watching.arm(hints=hints)
+    harness.set_targets(hints=hints)
 
     assert threading.active_count() < 20
 
     for hint in hints:
         (hint / "marker").write_text("x")
-    watching.until(*(hint / "marker" for hint in hints))
+    harness.until(*(hint / "marker" for hint in hints))
 
 
-def test_a_hint_inside_a_root_and_the_root_both_see_everything(watching: Watching, store: Path) -> None:
+def test_a_hint_inside_a_root_and_the_root_both_see_everything(harness: WatcherHarness, store: Path) -> None:
     """The kernel keeps one mask for a directory, the last one given."""
-    watching.arm(store, hints=(store / "reviewer",))
+    harness.set_targets(store, hints=(store / "reviewer",))
     memory = store / "reviewer" / "MEMORY.md"
     memory.write_text("x")
-    watching.until(memory)
+    harness.until(memory)
 
-    watching.arm(store)
+    harness.set_targets(store)
     memory.with_name("new").mkdir()
     memory.with_name("new").rename(memory.with_name("renamed"))
     (memory.with_name("renamed") / "f.md").write_text("x")
-    watching.until(memory.with_name("renamed") / "f.md")
+    harness.until(memory.with_name("renamed") / "f.md")
 
     memory.unlink()
-    watching.until(memory)
+    harness.until(memory)
 
 
 @pytest.mark.parametrize("change", ["written", "moved in", "moved away", "deleted", "directory made", "directory gone"])
-def test_every_change_of_an_entry_of_a_hint_is_reported(watching: Watching, tmp_path: Path, change: str) -> None:
+def test_every_change_of_an_entry_of_a_hint_is_reported(harness: WatcherHarness, tmp_path: Path, change: str) -> None:
     hint, outside = tmp_path / "tmp", tmp_path / "outside"
     (hint / "lock").mkdir(parents=True)
     (hint / "state.json").write_text("x")
     outside.write_text("x")
-    watching.arm(hints=(hint,))
+    harness.set_targets(hints=(hint,))
 
     match change:
         case "written":
@@ -539,13 +553,13 @@ def test_every_change_of_an_entry_of_a_hint_is_reported(watching: Watching, tmp_
         case _:
             (hint / "lock").rmdir()
 
-    watching.until({"directory made": hint / "new", "directory gone": hint / "lock"}.get(change, hint / "state.json"))
+    harness.until({"directory made": hint / "new", "directory gone": hint / "lock"}.get(change, hint / "state.json"))
 
 
 def test_closing_ends_every_thread_and_descriptor(store: Path) -> None:
     threads = set(threading.enumerate())
-    with Watcher(Sink(threading.Event())) as watcher:
-        watcher.arm(Targets((store,), (store.parent,)))
+    with Watcher(EventBuffer(threading.Event())) as watcher:
+        watcher.set_targets(WatchTargets((store,), (store.parent,)))
 
     assert {thread for thread in threading.enumerate() if thread not in threads} == set()
 
@@ -577,11 +591,11 @@ def test_a_directory_that_may_not_be_read_is_unwatched_with_a_reason(tmp_path: P
 _PRELUDE = """
 import os, sys, threading, time, warnings
 from pathlib import Path
-from echod.daemon.events import OVERFLOW, Sink
-from echod.daemon.watcher import Targets
-from echod.daemon.watcher import PARTIAL, Watcher
+from echod.daemon.events import OVERFLOW, EventBuffer
+from echod.daemon.watcher import WatchTargets
+from echod.daemon.watcher import PARTIALLY_WATCHED, Watcher
 base = Path(sys.argv[1])
-sink = Sink(threading.Event())
+buffer = EventBuffer(threading.Event())
 def until(condition):
     deadline = time.monotonic() + 20
     while not condition():
@@ -595,19 +609,19 @@ _PARTIAL_SCRIPT = (
 root = base / "echoes"
 for n in range(9):
     (root / f"r{n}").mkdir(parents=True)
-with Watcher(sink) as watcher:
-    watcher.arm(Targets((root,)))
-    assert watcher.drain().rescan == (PARTIAL,)
+with Watcher(buffer) as watcher:
+    watcher.set_targets(WatchTargets((root,)))
+    assert watcher.drain().rescan == (PARTIALLY_WATCHED,)
     [(path, reason)] = watcher.unwatched()
     assert path == root and reason.startswith("5 directories below it are not watched"), reason
-    watcher.arm(Targets((root,)))
+    watcher.set_targets(WatchTargets((root,)))
     assert watcher.drain().rescan == (), "said once"
-    watcher.arm(Targets((root,), tuple(root / f"r{n}" for n in range(9))))
+    watcher.set_targets(WatchTargets((root,), tuple(root / f"r{n}" for n in range(9))))
     assert any("max_user_watches" in why for _, why in watcher.unwatched())
     for n in range(6):
         (root / f"r{n}").rmdir()
     def recovered():
-        watcher.arm(Targets((root,)))
+        watcher.set_targets(WatchTargets((root,)))
         return watcher.unwatched() == ()
     until(recovered)
     watcher.drain()
@@ -620,12 +634,12 @@ with Watcher(sink) as watcher:
 _NO_INSTANCE_SCRIPT = (
     _PRELUDE
     + """
-with Watcher(sink) as watcher:
-    watcher.arm(Targets((base,)))
+with Watcher(buffer) as watcher:
+    watcher.set_targets(WatchTargets((base,)))
     [(path, reason)] = watcher.unwatched()
     assert path == base and "max_user_instances" in reason, reason
-    assert watcher.drain().rescan == (PARTIAL,)
-    watcher.arm(Targets((base,)))
+    assert watcher.drain().rescan == (PARTIALLY_WATCHED,)
+    watcher.set_targets(WatchTargets((base,)))
     assert watcher.drain().rescan == (), "said once"
 """
 )
@@ -634,8 +648,8 @@ _UNREADABLE_SCRIPT = (
     _PRELUDE
     + """
 root = base / "echoes"
-with Watcher(sink) as watcher:
-    watcher.arm(Targets((root,)))
+with Watcher(buffer) as watcher:
+    watcher.set_targets(WatchTargets((root,)))
     assert watcher.unwatched() == ((root, "Permission denied"),), watcher.unwatched()
 """
 )

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from echod.daemon.events import Sink
-from echod.daemon.watcher import Dirt, Targets, Watcher
+from echod.daemon.events import EventBuffer
+from echod.daemon.watcher import ChangedPaths, Watcher, WatchTargets
 from tests.support import until
 
 
@@ -16,27 +16,27 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     until(lambda: bool(condition()), what)
 
 
-class Watching:
+class WatcherHarness:
     """A real watcher and everything it has reported so far."""
 
-    def __init__(self, watcher: Watcher, sink: Sink) -> None:
+    def __init__(self, watcher: Watcher, buffer: EventBuffer) -> None:
         self.watcher = watcher
-        self.sink = sink
+        self.buffer = buffer
         self.paths: set[Path] = set()
         self.rescan: list[str] = []
 
-    def arm(self, *roots: Path, hints: tuple[Path, ...] = ()) -> None:
+    def set_targets(self, *roots: Path, hints: tuple[Path, ...] = ()) -> None:
         """Arm, and forget what that made dirty."""
-        self.watcher.arm(Targets(roots, hints))
-        self.forget()
+        self.watcher.set_targets(WatchTargets(roots, hints))
+        self.clear()
 
-    def drain(self) -> Dirt:
-        dirt = self.watcher.drain()
-        self.paths |= dirt.paths
-        self.rescan += dirt.rescan
-        return dirt
+    def drain(self) -> ChangedPaths:
+        changes = self.watcher.drain()
+        self.paths |= changes.paths
+        self.rescan += changes.rescan
+        return changes
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self.drain()
         self.paths.clear()
         self.rescan.clear()
@@ -57,7 +57,7 @@ class Watching:
 
         wait_until(seen, f"a live watch for {path}")
 
-    def settle(self, beacon: Path) -> None:
+    def wait_for_pending_events(self, beacon: Path) -> None:
         """Wait until all earlier events have arrived: those of one observer come in order."""
         beacon.write_text("beacon")
         self.until(beacon)

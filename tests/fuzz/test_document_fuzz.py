@@ -75,7 +75,7 @@ def test_whatever_is_read_is_written_back_and_reads_alone_as_in_its_file(data: b
 
 
 @long_search
-@given(strategies.soups())
+@given(strategies.random_markdown())
 def test_headings_are_where_commonmark_has_them(text: str) -> None:
     ours, theirs = heading_lines_by_both(text)
 
@@ -84,7 +84,7 @@ def test_headings_are_where_commonmark_has_them(text: str) -> None:
 
 @long_search
 @given(
-    st.one_of(strategies.tidy_files(), strategies.broken_files()),
+    st.one_of(strategies.well_formed_files(), strategies.damaged_files()),
     strategies.DATES,
     st.floats(0, 1),
     st.sampled_from(list(Layer)),

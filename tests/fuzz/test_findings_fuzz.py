@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.model import Document
 from tests.memory.loose_findings import files
@@ -62,7 +62,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 def seconds(build: Callable[[int], str], size: int) -> float:
     file = FindingsFile("scout-findings.md", "scout", build(size).encode(), DAY)
     start = time.process_time()
-    consolidate("reviewer", None, [file], DAY)
+    plan_consolidation("reviewer", None, [file], DAY)
     return time.process_time() - start
 
 
@@ -80,11 +80,11 @@ def test_consolidating_takes_time_linear_in_the_size(head: str, piece: str) -> N
 @long_search
 @given(files())
 def test_every_word_reaches_the_memory_unless_it_is_there_already(text: str) -> None:
-    plan = consolidate("reviewer", None, [FindingsFile("scout-findings.md", "scout", text.encode(), DAY)], DAY)
+    plan = plan_consolidation("reviewer", None, [FindingsFile("scout-findings.md", "scout", text.encode(), DAY)], DAY)
 
-    assert isinstance(plan, Consolidation)
+    assert isinstance(plan, ConsolidationPlan)
     wanted = set(re.findall(r"word\d+", text))
-    assert wanted <= set(re.findall(r"word\d+", plan.consumed[0].kept.decode()))
+    assert wanted <= set(re.findall(r"word\d+", plan.consumed[0].redacted_data.decode()))
     if not plan.duplicates:  # of a duplicate the entry that stands already is kept as it is
         assert wanted <= set(re.findall(r"word\d+", (plan.memory or b"").decode()))
 
@@ -93,12 +93,12 @@ def test_every_word_reaches_the_memory_unless_it_is_there_already(text: str) -> 
 @given(st.text(max_size=300), st.text(max_size=200))
 def test_any_findings_go_into_any_memory(memory: str, findings: str) -> None:
     before = parse(memory.encode())
-    plan = consolidate(
+    plan = plan_consolidation(
         "reviewer", memory.encode(), [FindingsFile("scout-findings.md", "scout", findings.encode(), DAY)], DAY
     )
 
-    if isinstance(plan, Consolidation) and isinstance(before, Document) and plan.memory is not None:
+    if isinstance(plan, ConsolidationPlan) and isinstance(before, Document) and plan.memory is not None:
         after = parse(plan.memory)
         assert isinstance(after, Document)
-        gone = [one for one in plan.superseded if one.own_key is None]
+        gone = [one for one in plan.superseded if one.finding_key is None]
         assert len(after.blocks) == len(before.blocks) + len(plan.added) - len(gone)

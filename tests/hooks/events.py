@@ -13,7 +13,9 @@ from typing import Any
 SESSION = "9d8d16c1-5b1f-4a53-9c0e-0c6a4d1f7e22"
 
 
-def teammate(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+def teammate_event(
+    cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
+) -> dict[str, Any]:
     """A member of a team has completed a task; today every team is called after its session."""
     return {
         "session_id": SESSION,
@@ -31,21 +33,25 @@ def teammate(cwd: Path, task: str = "1", subject: str = "Review the session stor
     } | changed
 
 
-def subagent(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+def subagent_event(
+    cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
+) -> dict[str, Any]:
     """A subagent of a session without a team."""
-    event = teammate(cwd, task, subject, agent_type="rune:review:ward-sentinel")
+    event = teammate_event(cwd, task, subject, agent_type="rune:review:ward-sentinel")
     del event["team_name"], event["teammate_name"]
     return event | changed
 
 
-def main_agent(cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any) -> dict[str, Any]:
+def main_agent_event(
+    cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
+) -> dict[str, Any]:
     """The main agent of a session without a team."""
-    event = subagent(cwd, task, subject)
+    event = subagent_event(cwd, task, subject)
     del event["agent_id"], event["agent_type"]
     return event | changed
 
 
-def rune_team(
+def rune_team_event(
     cwd: Path,
     task: str = "1",
     subject: str = "Review the session store",
@@ -53,13 +59,13 @@ def rune_team(
     **changed: Any,
 ) -> dict[str, Any]:
     """A member of a workflow plugin's team, as it was told when teams had names of their own."""
-    event = teammate(cwd, task, subject, team_name=team, teammate_name="ward-sentinel")
+    event = teammate_event(cwd, task, subject, team_name=team, teammate_name="ward-sentinel")
     for name in ("prompt_id", "agent_id", "agent_type"):
         del event[name]
     return event | changed
 
 
-def session_start(cwd: Path, source: str = "startup") -> dict[str, Any]:
+def session_start_event(cwd: Path, source: str = "startup") -> dict[str, Any]:
     """A session begins."""
     return {
         "session_id": SESSION,
@@ -71,7 +77,7 @@ def session_start(cwd: Path, source: str = "startup") -> dict[str, Any]:
     }
 
 
-def start_hook(event: str, environ: Mapping[str, str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
+def start_hook_process(event: str, environ: Mapping[str, str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
     """A hook's process, waiting for its event."""
     return subprocess.Popen(
         [sys.executable, "-m", "echod", "hook", event],
@@ -83,17 +89,17 @@ def start_hook(event: str, environ: Mapping[str, str], cwd: Path | None = None) 
     )
 
 
-def hook(
-    event: str, told: Mapping[str, Any] | bytes, environ: Mapping[str, str], cwd: Path | None = None
+def run_hook(
+    event: str, payload: Mapping[str, Any] | bytes, environ: Mapping[str, str], cwd: Path | None = None
 ) -> tuple[int, bytes, bytes]:
     """Run a hook to its end: its exit code and all that it said."""
-    data = told if isinstance(told, bytes) else json.dumps(told).encode()
-    process = start_hook(event, environ, cwd)
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    process = start_hook_process(event, environ, cwd)
     out, err = process.communicate(data, timeout=60)
     return process.returncode, out, err
 
 
-def bare_environ(state: Path, **more: str) -> dict[str, str]:
+def minimal_environ(state: Path, **more: str) -> dict[str, str]:
     """What a hook needs of the environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE", "XDG_"))}
-    return {**kept, "ECHOD_STATE_DIR": str(state), **more}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE", "XDG_"))}
+    return {**inherited, "ECHOD_STATE_DIR": str(state), **more}

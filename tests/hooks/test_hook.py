@@ -12,67 +12,67 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.events import bare_environ, hook, session_start, start_hook, teammate
+from tests.hooks.events import minimal_environ, run_hook, session_start_event, start_hook_process, teammate_event
 
 SILENT = (0, b"", b"")
 
 
-def spooled(state: Path) -> list[Path]:
+def spooled_files(state: Path) -> list[Path]:
     return sorted(path for path in (state / "spool").iterdir() if not path.name.startswith("."))
 
 
-def counted(state: Path) -> str:
+def dropped_letters(state: Path) -> str:
     file = state / "spool" / ".dropped"
     return file.read_text() if file.exists() else ""
 
 
 def test_an_event_is_spooled_as_it_came(tmp_path: Path) -> None:
-    told = json.dumps(teammate(tmp_path, subject="Prüfe die \u201eSitzung\u201c \U0001f984")).encode()
+    told = json.dumps(teammate_event(tmp_path, subject="Prüfe die \u201eSitzung\u201c \U0001f984")).encode()
 
-    assert hook("task-completed", told, bare_environ(tmp_path / "state")) == SILENT
+    assert run_hook("task-completed", told, minimal_environ(tmp_path / "state")) == SILENT
 
-    (file,) = spooled(tmp_path / "state")
+    (file,) = spooled_files(tmp_path / "state")
     assert file.read_bytes() == told
     assert file.name.endswith(".task-completed.json")
 
 
 def test_what_a_hook_makes_is_private(tmp_path: Path) -> None:
-    hook("stop", {"a": 1}, bare_environ(tmp_path / "state"))
+    run_hook("stop", {"a": 1}, minimal_environ(tmp_path / "state"))
 
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "state", tmp_path / "state/spool")] == [0o700, 0o700]
-    assert spooled(tmp_path / "state")[0].stat().st_mode & 0o777 == 0o600
+    assert spooled_files(tmp_path / "state")[0].stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("event", ["task-completed", "session-start", "session-end", "pre-compact", "stop"])
 def test_every_event_is_spooled_in_silence(tmp_path: Path, event: str) -> None:
-    assert hook(event, session_start(tmp_path), bare_environ(tmp_path / "state"), tmp_path) == SILENT
-    assert len(spooled(tmp_path / "state")) == 1
+    assert run_hook(event, session_start_event(tmp_path), minimal_environ(tmp_path / "state"), tmp_path) == SILENT
+    assert len(spooled_files(tmp_path / "state")) == 1
 
 
 def test_garbage_is_spooled_like_anything_else(tmp_path: Path) -> None:
-    assert hook("stop", b"\xff\x00 no JSON {", bare_environ(tmp_path / "state")) == SILENT
-    assert len(spooled(tmp_path / "state")) == 1
+    assert run_hook("stop", b"\xff\x00 no JSON {", minimal_environ(tmp_path / "state")) == SILENT
+    assert len(spooled_files(tmp_path / "state")) == 1
 
 
 def test_two_megabytes_are_read_dropped_and_counted(tmp_path: Path) -> None:
-    told = json.dumps(teammate(tmp_path, task_description="x" * 2_000_000)).encode()
+    told = json.dumps(teammate_event(tmp_path, task_description="x" * 2_000_000)).encode()
 
-    assert hook("task-completed", told, bare_environ(tmp_path / "state")) == SILENT
-    assert spooled(tmp_path / "state") == []
-    assert counted(tmp_path / "state") == "l"
+    assert run_hook("task-completed", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert spooled_files(tmp_path / "state") == []
+    assert dropped_letters(tmp_path / "state") == "l"
 
 
 def test_an_event_of_just_one_mebibyte_is_spooled(tmp_path: Path) -> None:
     told = b"{}".ljust(1024 * 1024)
 
-    assert hook("stop", told, bare_environ(tmp_path / "state")) == SILENT
-    assert spooled(tmp_path / "state")[0].stat().st_size == 1024 * 1024
+    assert run_hook("stop", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert spooled_files(tmp_path / "state")[0].stat().st_size == 1024 * 1024
 
 
 @pytest.mark.parametrize("told", [b"", b" \n"])
 def test_nothing_is_counted_as_nothing(tmp_path: Path, told: bytes) -> None:
-    assert hook("stop", told, bare_environ(tmp_path / "state")) == SILENT
-    assert counted(tmp_path / "state") == "e"
+    assert run_hook("stop", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert dropped_letters(tmp_path / "state") == "e"
 
 
 @pytest.mark.parametrize("arguments", [["hook"], ["hook", "unheard-of"], ["hook", "--odd"]])
@@ -80,14 +80,14 @@ def test_an_unknown_event_is_counted(tmp_path: Path, arguments: list[str]) -> No
     done = subprocess.run(
         [sys.executable, "-m", "echod", *arguments],
         input=b"{}",
-        env=bare_environ(tmp_path / "state"),
+        env=minimal_environ(tmp_path / "state"),
         capture_output=True,
         timeout=60,
         check=False,
     )
 
     assert (done.returncode, done.stdout, done.stderr) == SILENT
-    assert counted(tmp_path / "state") == "u"
+    assert dropped_letters(tmp_path / "state") == "u"
 
 
 def closed_stdin() -> None:
@@ -110,42 +110,44 @@ def test_trouble_stays_with_the_hook(tmp_path: Path, trouble: Callable[[], None]
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=bare_environ(tmp_path / "state"),
+        env=minimal_environ(tmp_path / "state"),
         preexec_fn=trouble,  # noqa: PLW1509
     )
     out, err = process.communicate(b"{}", timeout=60)
 
     assert (process.returncode, out, err) == SILENT
-    assert spooled(tmp_path / "state") == []
+    assert spooled_files(tmp_path / "state") == []
 
 
 @pytest.mark.parametrize("state", ["relative", "~nobody-of-this-name/state", "/dev/null/state", "/proc/1/nothing"])
 def test_a_state_directory_that_cannot_be_is_no_reason_to_fail(tmp_path: Path, state: str) -> None:
-    assert hook("stop", {}, bare_environ(Path(state)), tmp_path) == SILENT
+    assert run_hook("stop", {}, minimal_environ(Path(state)), tmp_path) == SILENT
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_home_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
-    environ = bare_environ(tmp_path)
+    environ = minimal_environ(tmp_path)
     del environ["ECHOD_STATE_DIR"]
 
-    assert hook("stop", {}, {**environ, "HOME": "/dev/null"}) == SILENT
+    assert run_hook("stop", {}, {**environ, "HOME": "/dev/null"}) == SILENT
 
 
 def test_wrong_settings_are_not_even_read(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("nonsense = [")
-    environ = bare_environ(tmp_path / "state", ECHOD_CONFIG=str(tmp_path / "config.toml"), ECHOD_QUIET_SECONDS="never")
+    environ = minimal_environ(
+        tmp_path / "state", ECHOD_CONFIG=str(tmp_path / "config.toml"), ECHOD_QUIET_SECONDS="never"
+    )
 
-    assert hook("stop", {}, environ) == SILENT
-    assert len(spooled(tmp_path / "state")) == 1
+    assert run_hook("stop", {}, environ) == SILENT
+    assert len(spooled_files(tmp_path / "state")) == 1
 
 
 def test_an_agent_that_never_closes_the_pipe_does_not_hold_its_own_hook(tmp_path: Path) -> None:
-    process = start_hook("stop", bare_environ(tmp_path / "state"))
+    process = start_hook_process("stop", minimal_environ(tmp_path / "state"))
     assert process.stdin is not None
     process.stdin.write(b"{}")
     process.stdin.flush()
 
     assert process.wait(30) == 0
     process.communicate()
-    assert [path.read_bytes() for path in spooled(tmp_path / "state")] == [b"{}"]
+    assert [path.read_bytes() for path in spooled_files(tmp_path / "state")] == [b"{}"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.events import bare_environ
+from tests.hooks.events import minimal_environ
 
 OURS = {
     "echod",
@@ -43,7 +43,7 @@ def test_a_hook_loads_only_these_modules(tmp_path: Path, event: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, event],
         input=b"{}",
-        env=bare_environ(tmp_path),
+        env=minimal_environ(tmp_path),
         capture_output=True,
         cwd=tmp_path,
         timeout=60,

@@ -10,7 +10,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
 from echod.hooks.place import state_directory
-from echod.paths import from_environment
+from echod.paths import paths_from_environment
 
 ENVIRONMENTS = {
     "home": {"HOME": "/home/dev"},
@@ -61,7 +61,7 @@ def test_on_macos_the_place_is_the_platform_s(environ: dict[str, str]) -> None:
 def test_the_daemon_looks_where_the_hook_writes(environ: dict[str, str]) -> None:
     import sys
 
-    assert os.path.normpath(state_directory(environ, sys.platform)) == str(from_environment(environ).state)
+    assert os.path.normpath(state_directory(environ, sys.platform)) == str(paths_from_environment(environ).state)
 
 
 def test_a_relative_state_directory_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.claude import MARKETPLACE, PLUGIN, PLUGIN_ID, connecting_commands
+from echod.cli.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 
 BINARY = os.environ.get("CLAUDE_CODE_BINARY", "")
 pytestmark = pytest.mark.skipif(not BINARY, reason="CLAUDE_CODE_BINARY is not set")
@@ -41,7 +41,7 @@ def claude(environ: dict[str, str], cwd: Path, *arguments: object) -> subprocess
     return subprocess.run(command, env=environ, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("directory", [PLUGIN, MARKETPLACE])
+@pytest.mark.parametrize("directory", [PLUGIN_DIR, MARKETPLACE_DIR])
 def test_claude_code_finds_nothing_wrong(environ: dict[str, str], tmp_path: Path, directory: Path) -> None:
     done = claude(environ, tmp_path, "plugin", "validate", "--strict", directory)
 
@@ -49,7 +49,7 @@ def test_claude_code_finds_nothing_wrong(environ: dict[str, str], tmp_path: Path
 
 
 def test_the_two_commands_connect_and_the_check_sees_it(environ: dict[str, str], tmp_path: Path) -> None:
-    for command in connecting_commands():
+    for command in plugin_install_commands():
         subprocess.run(command, shell=True, env=environ, cwd=tmp_path, check=True, capture_output=True, timeout=60)
 
     listed = json.loads(claude(environ, tmp_path, "plugin", "list", "--json").stdout)
@@ -61,7 +61,7 @@ def test_the_two_commands_connect_and_the_check_sees_it(environ: dict[str, str],
 
 
 def test_a_session_reports_its_start(environ: dict[str, str], tmp_path: Path) -> None:
-    claude(environ, tmp_path, "-p", "hello", "--plugin-dir", PLUGIN)
+    claude(environ, tmp_path, "-p", "hello", "--plugin-dir", PLUGIN_DIR)
 
     (spooled,) = (tmp_path / "state/spool").glob("*.session-start.json")
     assert json.loads(spooled.read_text())["cwd"] == str(tmp_path)

@@ -32,7 +32,7 @@ _METHODS = _AT_START | {"search", "sub", "subn", "finditer", "findall", "split"}
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProductPattern:
     """A compiled pattern of the product, where it stands, and by which methods it is used (none: not known)."""
 
     name: str
@@ -41,32 +41,32 @@ class Rule:
 
     def run(self, text: str) -> None:
         """Look at the text as the product does."""
-        said: Any = text.encode("utf-8", "surrogateescape") if isinstance(self.pattern.pattern, bytes) else text
+        output: Any = text.encode("utf-8", "surrogateescape") if isinstance(self.pattern.pattern, bytes) else text
         if not self.methods or self.methods - _AT_START:
-            for _ in self.pattern.finditer(said):
+            for _ in self.pattern.finditer(output):
                 pass
         if not self.methods or "match" in self.methods:
-            self.pattern.match(said)
+            self.pattern.match(output)
         if not self.methods or "fullmatch" in self.methods:
-            self.pattern.fullmatch(said)
+            self.pattern.fullmatch(output)
 
 
-def rules() -> Iterator[Rule]:
+def product_patterns() -> Iterator[ProductPattern]:
     """Every compiled pattern that stands in a module of the product, alone or in a table."""
-    used = _uses()
+    used = _methods_by_pattern()
     seen = set()
     for found in pkgutil.walk_packages(echod.__path__, "echod."):
         if found.name.endswith("__main__"):
             continue
         module = importlib.import_module(found.name)
         for name, value in vars(module).items():
-            for place, pattern in _inside(value, name, 0):
+            for place, pattern in _find_patterns(value, name, 0):
                 if (pattern.pattern, pattern.flags) not in seen:
                     seen.add((pattern.pattern, pattern.flags))
-                    yield Rule(f"{found.name}.{place}", pattern, frozenset(used.get((found.name, place), ())))
+                    yield ProductPattern(f"{found.name}.{place}", pattern, frozenset(used.get((found.name, place), ())))
 
 
-def texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
+def slow_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
     """Texts of about that many characters."""
     source = pattern.pattern
     tree = _parser.parse(source, pattern.flags & ~re.UNICODE if isinstance(source, bytes) else pattern.flags)
@@ -80,7 +80,7 @@ def texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
             yield before + unit * (length // len(unit)) + "\0"
 
 
-def _uses() -> dict[tuple[str, str], set[str]]:
+def _methods_by_pattern() -> dict[tuple[str, str], set[str]]:
     """By which methods a pattern is used in its own module; one that another module imports is left out."""
     used: dict[tuple[str, str], set[str]] = {}
     imported: set[str] = set()
@@ -94,34 +94,34 @@ def _uses() -> dict[tuple[str, str], set[str]]:
     return {place: methods for place, methods in used.items() if place[1] not in imported}
 
 
-def _inside(value: Any, name: str, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
+def _find_patterns(value: Any, name: str, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
     if isinstance(value, re.Pattern):
         yield name, value
     elif depth == _PICKS + 1:
         return
     elif isinstance(value, tuple | list | set | frozenset):
         for number, part in enumerate(value):
-            yield from _inside(part, f"{name}[{number}]", depth + 1)
+            yield from _find_patterns(part, f"{name}[{number}]", depth + 1)
     elif isinstance(value, dict) and not name.startswith("__"):
         for key, part in value.items():
-            yield from _inside(part, f"{name}[{key!r}]", depth + 1)
+            yield from _find_patterns(part, f"{name}[{key!r}]", depth + 1)
     elif is_dataclass(value) and not isinstance(value, type):
         for part in fields(value):
-            yield from _inside(getattr(value, part.name), f"{name}.{part.name}", depth + 1)
+            yield from _find_patterns(getattr(value, part.name), f"{name}.{part.name}", depth + 1)
 
 
 def _collect(nodes: Iterable[Any], before: str, pick: int, pumps: set[tuple[str, str]]) -> None:
     """What may repeat, each with the shortest text that leads to it."""
     here = before
     for code, value in nodes:
-        for inner in _below(code, value):
+        for inner in _subpatterns(code, value):
             _collect(inner, here, pick, pumps)
         if code in _REPEATS and (value[1] is op.MAXREPEAT or value[1] >= _MANY):
             pumps.add((here, _shortest(value[2], pick)))
         here += _shortest([(code, value)], pick)
 
 
-def _below(code: Any, value: Any) -> list[Any]:
+def _subpatterns(code: Any, value: Any) -> list[Any]:
     if code in _REPEATS:
         return [value[2]]
     if code is op.SUBPATTERN:
@@ -134,10 +134,10 @@ def _below(code: Any, value: Any) -> list[Any]:
 
 
 def _shortest(nodes: Iterable[Any], pick: int) -> str:
-    return "".join(_one(code, value, pick) for code, value in nodes)
+    return "".join(_shortest_of(code, value, pick) for code, value in nodes)
 
 
-def _one(code: Any, value: Any, pick: int) -> str:
+def _shortest_of(code: Any, value: Any, pick: int) -> str:
     if code is op.LITERAL:
         return chr(value)
     if code is op.NOT_LITERAL:
@@ -151,7 +151,9 @@ def _one(code: Any, value: Any, pick: int) -> str:
         return _shortest(value[2], pick) * int(value[0])
     if code is op.BRANCH:
         return _shortest(value[1][pick % len(value[1])], pick)
-    return "".join(_shortest(inner, pick) for inner in _below(code, value) if code not in (op.ASSERT, op.ASSERT_NOT))
+    return "".join(
+        _shortest(inner, pick) for inner in _subpatterns(code, value) if code not in (op.ASSERT, op.ASSERT_NOT)
+    )
 
 
 def _members(items: Iterable[Any]) -> str:

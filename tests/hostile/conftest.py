@@ -14,9 +14,9 @@ import click
 import pytest
 
 from echod.cli.once import run_once
-from echod.cli.shell import Shell
+from echod.cli.shell import CommandContext
 from echod.errors import EchodError
-from tests.support import Home, finding, project
+from tests.support import Home, finding_text, make_project
 
 SECRET_OUTSIDE = "nothing of this may change or be copied\n"
 
@@ -39,30 +39,30 @@ class Target:
 
     def findings(self, agent: str = "ward", text: str = "") -> Path:
         path = self.role / f"{agent}-findings.md"
-        path.write_text(text or finding("Timeouts are missing"))
+        path.write_text(text or finding_text("Timeouts are missing"))
         return path
 
-    def once(self) -> str:
+    def run_once(self) -> str:
         """What `echod run --once` says, run in this process; it must end by itself, and with a sentence if it fails."""
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             try:
                 run_once(_Shell(self.home.environ, self.home.root), [self.root], 0.0)
             except click.exceptions.Exit:
                 pass
             except EchodError as error:
-                said.write(str(error))
-        return " ".join(said.getvalue().split())
+                output.write(str(error))
+        return " ".join(output.getvalue().split())
 
 
-class _Shell(Shell):
+class _Shell(CommandContext):
     """Leaves the logging of the test run as it is."""
 
     def _log_to_file(self) -> None:
         pass
 
 
-def inventory(root: Path) -> dict[str, tuple[int, str]]:
+def snapshot_tree(root: Path) -> dict[str, tuple[int, str]]:
     """Every name below `root`: its type and its content; nothing is followed, and no FIFO is opened."""
     found: dict[str, tuple[int, str]] = {}
     for directory, folders, files in os.walk(root):
@@ -70,12 +70,12 @@ def inventory(root: Path) -> dict[str, tuple[int, str]]:
             path = Path(directory, name)
             status = path.lstat()
             if stat.S_ISLNK(status.st_mode):
-                said = str(path.readlink())
+                content = str(path.readlink())
             elif stat.S_ISREG(status.st_mode):
-                said = _digest(path) if status.st_size < 1 << 20 else f"{status.st_size} bytes"
+                content = _digest(path) if status.st_size < 1 << 20 else f"{status.st_size} bytes"
             else:
-                said = ""
-            found[str(path.relative_to(root))] = (stat.S_IFMT(status.st_mode), said)
+                content = ""
+            found[str(path.relative_to(root))] = (stat.S_IFMT(status.st_mode), content)
     return found
 
 
@@ -90,6 +90,6 @@ def target(tmp_path: Path) -> Target:
     outside = tmp_path / "outside"
     (outside / "reviewer").mkdir(parents=True)
     (outside / "precious.md").write_text(SECRET_OUTSIDE)
-    made = Target(home, project(tmp_path / "project"), outside)
-    made.memory.write_text(finding("Money is in cents", date="2026-11-01"))
+    made = Target(home, make_project(tmp_path / "project"), outside)
+    made.memory.write_text(finding_text("Money is in cents", date="2026-11-01"))
     return made

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.model import SIZE_LIMIT
-from tests.hostile.conftest import Target, inventory
-from tests.support import NO_PRUNING, Home, finding
+from echod.memory.model import MAX_FILE_BYTES
+from tests.hostile.conftest import Target, snapshot_tree
+from tests.support import NO_PRUNING, Home, finding_text
 
 _HUGE = 100 * 1024 * 1024
 
@@ -59,9 +59,9 @@ def test_what_is_no_file_is_no_findings_file(target: Target, kind: str) -> None:
     KINDS[kind](target.role / "ward-findings.md")
     target.findings("seer")
 
-    said = target.once()
+    output = target.run_once()
 
-    assert "1 added" in said
+    assert "1 added" in output
     assert "Timeouts are missing" in target.memory.read_text()
     assert (target.role / "ward-findings.md").exists()
 
@@ -71,12 +71,12 @@ def test_what_is_no_file_is_no_memory(target: Target, kind: str) -> None:
     target.memory.unlink()
     KINDS[kind](target.memory)
     target.findings()
-    before = inventory(target.root)
+    before = snapshot_tree(target.root)
 
-    said = target.once()
+    output = target.run_once()
 
-    assert inventory(target.root) == before
-    assert "MEMORY.md" in said
+    assert snapshot_tree(target.root) == before
+    assert "MEMORY.md" in output
 
 
 @pytest.mark.parametrize("name", ["archive", "tmp"])
@@ -84,29 +84,29 @@ def test_a_fifo_in_the_place_of_a_directory_holds_nothing_up(target: Target, nam
     os.mkfifo(target.root / "tmp" if name == "tmp" else target.role / name)
     target.findings()
 
-    said = target.once()
+    output = target.run_once()
 
-    assert ("1 added" in said) == (name == "tmp")
+    assert ("1 added" in output) == (name == "tmp")
     if name == "archive":
         assert (target.role / "ward-findings.md").exists()
-        assert "not a directory" in said
+        assert "not a directory" in output
 
 
 def test_findings_of_a_hundred_megabytes_are_left_alone(target: Target) -> None:
     sparse(target.role / "ward-findings.md")
-    before = inventory(target.root)
+    before = snapshot_tree(target.root)
 
-    said = target.once()
+    output = target.run_once()
 
-    assert inventory(target.root) == before
-    assert "larger than 10 MiB" in said
+    assert snapshot_tree(target.root) == before
+    assert "larger than 10 MiB" in output
 
 
 def test_huge_findings_do_not_hold_up_others(target: Target) -> None:
     sparse(target.role / "ward-findings.md")
     target.findings("seer")
 
-    assert "1 added" in target.once()
+    assert "1 added" in target.run_once()
 
     assert (target.role / "ward-findings.md").stat().st_size == _HUGE
 
@@ -114,20 +114,20 @@ def test_huge_findings_do_not_hold_up_others(target: Target) -> None:
 def test_a_memory_of_a_hundred_megabytes_is_left_alone(target: Target) -> None:
     sparse(target.memory)
     target.findings()
-    before = inventory(target.root)
+    before = snapshot_tree(target.root)
 
-    said = target.once()
+    output = target.run_once()
 
-    assert inventory(target.root) == before
-    assert "larger than 10 MiB" in said
+    assert snapshot_tree(target.root) == before
+    assert "larger than 10 MiB" in output
 
 
 def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> None:
-    sparse(target.memory, SIZE_LIMIT)
+    sparse(target.memory, MAX_FILE_BYTES)
     target.findings()
     before = target.memory.stat().st_size
 
-    target.once()
+    target.run_once()
 
     assert target.memory.stat().st_size >= before
 
@@ -135,18 +135,20 @@ def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> N
 def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None:
     target = replace(target, home=Home(target.home.root, NO_PRUNING))
     for number in range(505):
-        target.findings(f"agent{number}", finding(f"Lesson of unit{number}", f"unit{number} needs valve{number * 7}."))
+        target.findings(
+            f"agent{number}", finding_text(f"Lesson of unit{number}", f"unit{number} needs valve{number * 7}.")
+        )
 
-    said = target.once()
+    output = target.run_once()
 
-    assert said.count("consolidate reviewer") == 2
+    assert output.count("consolidate reviewer") == 2
     assert not list(target.role.glob("*-findings.md"))
     text = target.memory.read_text()
     assert all(f"needs valve{number * 7}." in text for number in range(505))
 
 
 def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target: Target) -> None:
-    full = b"".join(b"## a%d\n" % number for number in range(1_000_000))[: SIZE_LIMIT - 1] + b"\n"
+    full = b"".join(b"## a%d\n" % number for number in range(1_000_000))[: MAX_FILE_BYTES - 1] + b"\n"
     (target.role / "ward-findings.md").write_bytes(full)
     target.findings("seer")
 
@@ -161,7 +163,7 @@ def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target
 
 def test_twenty_thousand_files_are_looked_at_in_bounded_memory(target: Target) -> None:
     """In report mode, so that the look is measured and not twenty thousand fsyncs."""
-    text = finding("Timeouts are missing")
+    text = finding_text("Timeouts are missing")
     for number in range(20_000):
         (target.role / f"agent{number}-findings.md").write_text(text)
     home = Home(target.home.root, {"ECHOD_MODE": "report"})
@@ -199,6 +201,6 @@ def test_an_unreadable_role_is_not_an_empty_one(target: Target) -> None:
     target.findings()
     target.role.chmod(0)
     try:
-        assert "cannot be listed" in target.once()
+        assert "cannot be listed" in target.run_once()
     finally:
         target.role.chmod(0o700)

@@ -9,8 +9,8 @@ import pytest
 
 from echod.store import layout
 from echod.store.layout import Role, Store
-from tests.hostile.conftest import Target, inventory
-from tests.support import finding
+from tests.hostile.conftest import Target, snapshot_tree
+from tests.support import finding_text
 
 NOT_ROLES = [
     "..evil",
@@ -34,27 +34,27 @@ def test_a_directory_with_an_odd_name_is_no_role(target: Target) -> None:
     store = target.root / ".rune/echoes"
     for name in NOT_ROLES:
         (store / name).mkdir()
-        (store / name / "ward-findings.md").write_text(finding("Timeouts are missing"))
-    before = {name: inventory(store / name) for name in NOT_ROLES}
+        (store / name / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    before = {name: snapshot_tree(store / name) for name in NOT_ROLES}
 
-    roles = {role.name for role in layout.roles_of(Store(target.root.resolve(), store.resolve()))}
-    target.once()
+    roles = {role.name for role in layout.find_roles(Store(target.root.resolve(), store.resolve()))}
+    target.run_once()
 
     assert roles - {"reviewer"} <= leading_dash
     for name in set(NOT_ROLES) - leading_dash:
-        assert inventory(store / name) == before[name]
-    assert not any("\x1b" in line for line in target.home.done("projects"))
+        assert snapshot_tree(store / name) == before[name]
+    assert not any("\x1b" in line for line in target.home.run("projects"))
 
 
 def test_a_findings_file_with_an_odd_name_is_left_where_it_is(target: Target) -> None:
     names = [f"{agent}-findings.md" for agent in NOT_AGENTS] + ["-findings.md"]
     for name in names:
-        (target.role / name).write_text(finding("Timeouts are missing"))
-    before = inventory(target.root)
+        (target.role / name).write_text(finding_text("Timeouts are missing"))
+    before = snapshot_tree(target.root)
 
-    target.once()
+    target.run_once()
 
-    assert inventory(target.root) == before
+    assert snapshot_tree(target.root) == before
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", ".", "", "a/b", "/etc", "a\0b", "x" * 256, "-", "a\\..\\b"])
@@ -64,24 +64,24 @@ def test_only_plain_names_are_role_names(name: str) -> None:
 
 def test_a_name_as_long_as_the_file_system_allows_does_not_stop_the_others(target: Target) -> None:
     longest = "x" * (255 - len("-findings.md"))
-    (target.role / f"{longest}-findings.md").write_text(finding("Never read"))
-    target.findings("a" * 200, finding("Timeouts are missing"))
+    (target.role / f"{longest}-findings.md").write_text(finding_text("Never read"))
+    target.findings("a" * 200, finding_text("Timeouts are missing"))
 
-    said = target.once()
+    output = target.run_once()
 
     assert "Timeouts are missing" in target.memory.read_text()
-    assert "1 added" in said
+    assert "1 added" in output
     assert (target.role / f"{longest}-findings.md").exists()
 
 
 def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
-    from echod.store.errors import Refused, StoreFault
-    from echod.store.role_directory import stand_on
+    from echod.store.errors import RefusedError, StoreError
+    from echod.store.role_directory import open_role_directory
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
     (target.root / "tmp").mkdir()
     for name in ("../../tmp", "..", "reviewer/../../.."):
-        with pytest.raises((StoreFault, Refused)), stand_on(Role(store, name)):
+        with pytest.raises((StoreError, RefusedError)), open_role_directory(Role(store, name)):
             pytest.fail(f"{name} was opened")
 
 
@@ -90,21 +90,24 @@ def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
     ["../x.md", "reviewer/../x.md", "reviewer/../../x.md", "/etc/passwd", "other/x.md", "reviewer/.hidden", "x.md"],
 )
 def test_a_change_outside_of_its_role_is_refused(target: Target, path: str) -> None:
-    from echod.store.errors import Refused
-    from echod.store.role_directory import stand_on
+    from echod.store.errors import RefusedError
+    from echod.store.role_directory import open_role_directory
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
-    before = inventory(target.root.parent)
-    with stand_on(Role(store, "reviewer")) as ground, pytest.raises(Refused, match="does not lie in the role"):
-        ground.place(path)
-    assert inventory(target.root.parent) == before
+    before = snapshot_tree(target.root.parent)
+    with (
+        open_role_directory(Role(store, "reviewer")) as ground,
+        pytest.raises(RefusedError, match="does not lie in the role"),
+    ):
+        ground.resolve(path)
+    assert snapshot_tree(target.root.parent) == before
 
 
 def test_bytes_that_are_no_text_in_a_name_do_no_harm(target: Target) -> None:
     odd = os.fsencode(target.role) + b"/w\xffrd-findings.md"
     with Path(os.fsdecode(odd)).open("w") as file:
-        file.write(finding("Never read"))
+        file.write(finding_text("Never read"))
     target.findings()
 
-    assert "1 added" in target.once()
+    assert "1 added" in target.run_once()
     assert Path(os.fsdecode(odd)).exists()

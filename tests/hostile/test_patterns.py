@@ -8,32 +8,32 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.knowledge.text import in_body, in_evidence
-from echod.memory.notes import note_of
+from echod.memory.knowledge.text import body_references, evidence_references
+from echod.memory.notes import create_note
 from echod.memory.similarity.compare import files_in
-from tests.hostile.bombs import Rule, rules, texts
+from tests.hostile.bombs import ProductPattern, product_patterns, slow_texts
 
 LENGTH = 100_000
 
 BOUNDED = {
     "echod.memory.knowledge.text._BARE_FILE": "tokens of at most 400 characters",
-    "echod.memory.knowledge.text._FOLDER_ALONE": "tokens of at most 400 characters",
+    "echod.memory.knowledge.text._FOLDER_PATH": "tokens of at most 400 characters",
     "echod.memory.similarity.compare._PATH": "runs of at most 400 characters",
     "echod.memory.similarity.compare._LINE_NUMBERS": "paths of at most 400 characters",
-    "echod.memory.notes._LEAD": "looked for once, at the start",
-    "echod.memory.markdown.SETEXT": "looked for once a line, at its start",
-    "echod.memory.markdown.BREAK": "looked for once a line, at its start",
+    "echod.memory.notes._LEADING_MARKS": "looked for once, at the start",
+    "echod.memory.markdown.SETEXT_UNDERLINE": "looked for once a line, at its start",
+    "echod.memory.markdown.THEMATIC_BREAK": "looked for once a line, at its start",
     "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
 """Expressions that see no long text, and why; what bounds it has its own test below or in its room."""
 
-RULES = tuple(rules())
+RULES = tuple(product_patterns())
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.name not in BOUNDED], ids=lambda rule: rule.name)
-def test_an_expression_takes_linear_time(rule: Rule) -> None:
-    for text in texts(rule.pattern, LENGTH):
+def test_an_expression_takes_linear_time(rule: ProductPattern) -> None:
+    for text in slow_texts(rule.pattern, LENGTH):
         rule.run(text)
 
 
@@ -42,7 +42,7 @@ def test_the_expressions_are_found_and_the_bounded_ones_are_among_them() -> None
 
     assert len(names) > 200
     assert BOUNDED.keys() <= names
-    assert {"echod.memory.redact.patterns.SHAPES[0].rest", "echod.cli.paint._COLOURS[0][0]"} <= names
+    assert {"echod.memory.redact.patterns.TOKEN_PATTERNS[0].pattern", "echod.cli.paint._COLOURS[0][0]"} <= names
 
 
 @pytest.mark.parametrize("unit", ["_", "_\\", "a/", "/", ".", "~", ":1", "a.b", "Aa", "`/", "a.py:1,"])
@@ -50,10 +50,10 @@ def test_evidence_of_any_shape_is_read_in_linear_time(unit: str) -> None:
     evidence = unit * (LENGTH // len(unit))
 
     files_in(evidence)
-    in_evidence(evidence)
-    in_body(evidence)
+    evidence_references(evidence)
+    body_references(evidence)
 
 
 @pytest.mark.parametrize("unit", ["#", ">", "# ", "\n", "-\n", ". "])
 def test_a_note_of_any_shape_is_read_in_linear_time(unit: str) -> None:
-    note_of(unit * (LENGTH // len(unit)) + "x", None)
+    create_note(unit * (LENGTH // len(unit)) + "x", None)

@@ -10,7 +10,7 @@ import pytest
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from tests.hostile.conftest import SECRET_OUTSIDE, Target, inventory
+from tests.hostile.conftest import SECRET_OUTSIDE, Target, snapshot_tree
 from tests.hostile.test_files import KINDS, sparse
 
 ROLE = ".rune/echoes/reviewer"
@@ -26,11 +26,11 @@ PLACES = (
 _DEEP = 100_000
 
 
-def _endless(path: Path) -> None:
+def _link_to_zero(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def _huge(path: Path) -> None:
+def _write_huge(path: Path) -> None:
     sparse(path)
 
 
@@ -46,7 +46,7 @@ CONTENTS = {
 }
 
 
-def _holding(data: bytes) -> Callable[[Path], None]:
+def _write_bytes(data: bytes) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_bytes(data)
 
@@ -54,12 +54,12 @@ def _holding(data: bytes) -> Callable[[Path], None]:
 
 
 SHAPES: dict[str, Callable[[Path], None]] = {
-    **KINDS, "endless": _endless, "huge": _huge, **{name: _holding(data) for name, data in CONTENTS.items()},
+    **KINDS, "endless": _link_to_zero, "huge": _write_huge, **{name: _write_bytes(data) for name, data in CONTENTS.items()},
 }  # fmt: skip
 
 
 @pytest.fixture
-def crowded(target: Target) -> Target:
+def full_project(target: Target) -> Target:
     """The project, with a repository that tracks the memory, and findings to fold in."""
     git = target.root / ".git"
     git.mkdir()
@@ -75,28 +75,28 @@ def _fill(target: Target, make: Callable[[Path], None]) -> dict[str, tuple[int, 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         make(path)
-    return _there(target)
+    return _snapshot_places(target)
 
 
-def _there(target: Target) -> dict[str, tuple[int, str]]:
-    return {name: found for name, found in inventory(target.root).items() if name in PLACES}
+def _snapshot_places(target: Target) -> dict[str, tuple[int, str]]:
+    return {name: found for name, found in snapshot_tree(target.root).items() if name in PLACES}
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_whatever_lies_in_every_place_a_run_ends_and_leaves_it(crowded: Target, shape: str) -> None:
-    before = _fill(crowded, SHAPES[shape])
+def test_whatever_lies_in_every_place_a_run_ends_and_leaves_it(full_project: Target, shape: str) -> None:
+    before = _fill(full_project, SHAPES[shape])
 
-    said = crowded.once()
+    output = full_project.run_once()
 
-    assert "a bug" not in said
-    assert _appended_at_most(before, _there(crowded)) == []
-    memory = parse(crowded.memory.read_bytes())
+    assert "a bug" not in output
+    assert _changed_places(before, _snapshot_places(full_project)) == []
+    memory = parse(full_project.memory.read_bytes())
     assert isinstance(memory, Document)
     assert any(block.entry and block.entry.title == "Money is in cents" for block in memory.blocks)
 
 
-def _appended_at_most(before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]]) -> list[str]:
+def _changed_places(before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]]) -> list[str]:
     """Places in which something else lies than before; knowledge and reports of ours may grow where they are files."""
     grows = (f"{ROLE}/knowledge.md", f"{ROLE}/archive/pruned-2026.md", f"{ROLE}/archive/removed-2026.md")
     return [name for name in before if after.get(name) != before[name] and name not in grows]
@@ -104,22 +104,22 @@ def _appended_at_most(before: dict[str, tuple[int, str]], after: dict[str, tuple
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("place", PLACES)
-def test_a_private_file_elsewhere_is_shown_nowhere(crowded: Target, place: str) -> None:
-    path = crowded.root / place
+def test_a_private_file_elsewhere_is_shown_nowhere(full_project: Target, place: str) -> None:
+    path = full_project.root / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    path.symlink_to(crowded.outside / "precious.md")
+    path.symlink_to(full_project.outside / "precious.md")
 
-    said = crowded.once()
+    output = full_project.run_once()
 
     word = SECRET_OUTSIDE.strip()
-    kept = [file for file in _written(crowded) if word.encode() in file.read_bytes()]
-    assert word not in said
+    kept = [file for file in _written_files(full_project) if word.encode() in file.read_bytes()]
+    assert word not in output
     assert kept == []
-    assert (crowded.outside / "precious.md").read_text() == SECRET_OUTSIDE
+    assert (full_project.outside / "precious.md").read_text() == SECRET_OUTSIDE
 
 
-def _written(target: Target) -> Iterator[Path]:
+def _written_files(target: Target) -> Iterator[Path]:
     for root in (target.home.root, target.root):
         for file in root.rglob("*"):
             if file.is_file() and not file.is_symlink():
@@ -128,13 +128,13 @@ def _written(target: Target) -> Iterator[Path]:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("shape", ["fifo", "endless"])
-def test_commands_that_look_at_everything_end(crowded: Target, shape: str) -> None:
-    _fill(crowded, SHAPES[shape])
-    crowded.home.done("add", crowded.root)
+def test_commands_that_look_at_everything_end(full_project: Target, shape: str) -> None:
+    _fill(full_project, SHAPES[shape])
+    full_project.home.run("add", full_project.root)
     limited = (sys.executable, "-c", _LIMITED)
 
     for words in (["status"], ["doctor"], ["scrub", "--dry-run"], ["review"]):
-        result = crowded.home.echod(*words, before=limited, cwd=crowded.root)
+        result = full_project.home.echod(*words, before=limited, cwd=full_project.root)
         assert "a bug" not in result.stderr, result.stderr
         assert result.returncode in (0, 1, 3), result.stderr
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from echod.settings.loader import untrusted_file
+from echod.settings.loader import insecure_file_warnings
 from tests.hostile.conftest import Target
-from tests.support import daemon, finding, until
+from tests.support import finding_text, running_daemon, until
 
 LEARNING = "Quokkas must be fed at noon."
 OLD_LEARNING = "Wombats sleep in the old vault."
 IN_ENVIRONMENT = "platypus-in-the-environment"
 
 
-def private(root: Path) -> list[str]:
+def readable_by_others(root: Path) -> list[str]:
     """Every path below (and at) `root` that others could read."""
     return [
         f"{path} {stat.S_IMODE(path.lstat().st_mode):o}"
@@ -27,7 +27,7 @@ def private(root: Path) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _others_may_read() -> object:
+def _open_umask() -> object:
     before = os.umask(0o002)
     yield
     os.umask(before)
@@ -35,33 +35,33 @@ def _others_may_read() -> object:
 
 def test_state_is_readable_by_nobody_else(target: Target) -> None:
     target.findings()
-    with daemon(target.home):
-        target.home.done("add", target.root)
+    with running_daemon(target.home):
+        target.home.run("add", target.root)
         until(lambda: "Timeouts are missing" in target.memory.read_text(), "the consolidation")
-    target.home.done("run", "--once", target.root)
+    target.home.run("run", "--once", target.root)
 
-    assert not private(target.home.state)
-    assert not private(target.home.root / "run")
+    assert not readable_by_others(target.home.state)
+    assert not readable_by_others(target.home.root / "run")
 
 
 def test_a_full_run_logs_no_memory_and_no_environment(target: Target) -> None:
-    target.memory.write_text(finding("Wombats", OLD_LEARNING))
-    target.findings("ward", finding("Quokkas", LEARNING))
+    target.memory.write_text(finding_text("Wombats", OLD_LEARNING))
+    target.findings("ward", finding_text("Quokkas", LEARNING))
     (target.role / "bad-findings.md").write_bytes(b"\xff\xfe " + LEARNING.encode())
     environ = {"ECHOD_LOG_LEVEL": "debug", "SOME_TOKEN": IN_ENVIRONMENT}
     home = type(target.home)(target.home.root, environ)
-    with daemon(home) as running:
-        home.done("add", target.root)
+    with running_daemon(home) as running:
+        home.run("add", target.root)
         until(lambda: LEARNING in target.memory.read_text(), "the consolidation")
         until(lambda: not list(target.role.glob("*-findings.md")), "the end of the findings")
         home.echod("status")
         running.stop()
-    target.findings("seer", finding("Numbats", "Numbats eat termites only. " + LEARNING))
-    home.done("run", "--once", target.root)
+    target.findings("seer", finding_text("Numbats", "Numbats eat termites only. " + LEARNING))
+    home.run("run", "--once", target.root)
     logged = (home.root / "service.log").read_text()
     logged += "".join(path.read_text() for path in (home.state / "log").glob("*") if path.is_file())
 
-    assert "job_ended" in logged
+    assert "job_finished" in logged
     for text in (LEARNING, OLD_LEARNING, "Quokkas", "Wombats", "Numbats", IN_ENVIRONMENT):
         assert text not in logged
 
@@ -86,10 +86,10 @@ def test_a_settings_file_of_somebody_else_is_said(tmp_path: Path) -> None:
         os.chown(file, 12345, -1)  # root's files are trusted by everybody
     owner = file.stat().st_uid
 
-    (said,) = untrusted_file(file, uid=owner + 1)
+    (output,) = insecure_file_warnings(file, uid=owner + 1)
 
-    assert "belongs to another user" in said
-    assert untrusted_file(file, uid=owner) == ()
+    assert "belongs to another user" in output
+    assert insecure_file_warnings(file, uid=owner) == ()
 
 
 def test_a_settings_file_in_a_place_where_all_may_swap_it_is_said(target: Target) -> None:
@@ -115,6 +115,6 @@ def test_a_settings_file_in_a_place_of_somebody_else_is_said(tmp_path: Path) -> 
     file.write_text("max_attempts = 3\n")
     os.chown(place, 12345, -1)
 
-    (said,) = untrusted_file(file, uid=0)
+    (output,) = insecure_file_warnings(file, uid=0)
 
-    assert "can put another settings.toml there" in said
+    assert "can put another settings.toml there" in output

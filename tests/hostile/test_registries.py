@@ -8,36 +8,40 @@ from pathlib import Path
 import pytest
 
 from echod.errors import EchodError
-from echod.packs.check import take_inventory
-from echod.packs.manifests import STEPS, agree
-from tests.hostile.conftest import SECRET_OUTSIDE, inventory
+from echod.packs.check import check_packs
+from echod.packs.manifests import MANIFEST_CHANGES_FILE, sync_manifests
+from tests.hostile.conftest import SECRET_OUTSIDE, snapshot_tree
 from tests.hostile.test_places import SHAPES
-from tests.packs.conftest import Shelf, shelf, team
+from tests.packs.conftest import PackStore, pack_store, team
 
-__all__ = ["shelf", "team"]
+__all__ = ["pack_store", "team"]
 PLACES = ("team/registry.json", "team/kit/MEMORY.md", "manifests/kit.json", "doc-packs/kit/MEMORY.md", "steps")
 
 
 @pytest.fixture
-def kit(shelf: Shelf) -> Shelf:
+def kit(pack_store: PackStore) -> PackStore:
     """A pack that is installed, in an older version than the registry has."""
-    shelf.team.publish("kit", "1.0.0", "a fact")
-    shelf.put("kit")
-    shelf.team.publish("kit", "1.1.0", "another fact")
-    return shelf
+    pack_store.team.publish("kit", "1.0.0", "a fact")
+    pack_store.install("kit")
+    pack_store.team.publish("kit", "1.1.0", "another fact")
+    return pack_store
 
 
-def place(kit: Shelf, name: str) -> Path:
+def path_of(kit: PackStore, name: str) -> Path:
     if name.startswith("team/"):
         return kit.team.root.parent / name
-    return kit.room.role("kit").path / STEPS if name == "steps" else kit.room.stores[0].root / name
+    return (
+        kit.locations.pack_role("kit").path / MANIFEST_CHANGES_FILE
+        if name == "steps"
+        else kit.locations.stores[0].root / name
+    )
 
 
-def look(kit: Shelf) -> str:
+def inspect_packs(kit: PackStore) -> str:
     """All that is said of the packs, and of what must agree with them."""
     try:
-        found = take_inventory(kit.room, kit.room.installed(), time.time(), 90)
-        return repr((found, agree(kit.engine, kit.room.home)))
+        found = check_packs(kit.locations, kit.locations.read_installed(), time.time(), 90)
+        return repr((found, sync_manifests(kit.engine, kit.locations.claude_home)))
     except EchodError as error:
         return str(error)
 
@@ -45,26 +49,26 @@ def look(kit: Shelf) -> str:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", PLACES)
-def test_a_look_ends_and_leaves_what_lies_there(kit: Shelf, name: str, shape: str) -> None:
-    path = place(kit, name)
+def test_a_look_ends_and_leaves_what_lies_there(kit: PackStore, name: str, shape: str) -> None:
+    path = path_of(kit, name)
     path.unlink()
     SHAPES[shape](path)
-    before = inventory(path.parent)[path.name]
+    before = snapshot_tree(path.parent)[path.name]
 
-    look(kit)
+    inspect_packs(kit)
 
-    assert inventory(path.parent)[path.name] == before or name == "manifests/kit.json"
+    assert snapshot_tree(path.parent)[path.name] == before or name == "manifests/kit.json"
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_private_file_elsewhere_is_neither_shown_nor_written(kit: Shelf, name: str, tmp_path: Path) -> None:
+def test_a_private_file_elsewhere_is_neither_shown_nor_written(kit: PackStore, name: str, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text(SECRET_OUTSIDE)
-    path = place(kit, name)
+    path = path_of(kit, name)
     path.unlink()
     path.symlink_to(precious)
 
-    said = look(kit)
+    output = inspect_packs(kit)
 
-    assert SECRET_OUTSIDE.strip() not in said
+    assert SECRET_OUTSIDE.strip() not in output
     assert precious.read_text() == SECRET_OUTSIDE

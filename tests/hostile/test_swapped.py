@@ -10,16 +10,24 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changes import Append, ChangeSet, Consume, Write
-from echod.store.commit.steps import Step
+from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
+from echod.store.commit.steps import CommitStep
 from echod.store.engine import Engine
-from echod.store.errors import Busy, Refused, StoreFault
+from echod.store.errors import BusyError, RefusedError, StoreError
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleSession
-from tests.hostile.conftest import SECRET_OUTSIDE, Target, inventory
+from tests.hostile.conftest import SECRET_OUTSIDE, Target, snapshot_tree
 
-STEPS = (Step.BEGIN, Step.STAGED, Step.COMPARED, Step.INTENDED, Step.ARCHIVED, Step.EXCHANGED, Step.CLAIMED)
+STEPS = (
+    CommitStep.BEGIN,
+    CommitStep.STAGED,
+    CommitStep.COMPARED,
+    CommitStep.INTENT_WRITTEN,
+    CommitStep.ARCHIVED,
+    CommitStep.EXCHANGED,
+    CommitStep.CLAIMED,
+)
 
 
 def change(session: RoleSession) -> None:
@@ -34,15 +42,15 @@ def change(session: RoleSession) -> None:
             "1 added",
             (Write(role / "MEMORY.md", view.memory.digest, view.memory.text + found.text),),
             (Append(role / "archive/pruned-2026.md", b"kept\n"),),
-            (Consume(role / found.path.name, found.digest or "", role / "archive/findings/w.md", found.text),),
+            (ConsumeFindings(role / found.path.name, found.digest or "", role / "archive/findings/w.md", found.text),),
         ),
     )
 
 
-def swapping(at: Step, swap: Callable[[], None]) -> Callable[[Step], None]:
-    done: list[Step] = []
+def swap_at(at: CommitStep, swap: Callable[[], None]) -> Callable[[CommitStep], None]:
+    done: list[CommitStep] = []
 
-    def trace(step: Step, /) -> None:
+    def trace(step: CommitStep, /) -> None:
         if step is at and not done:
             done.append(step)
             swap()
@@ -50,7 +58,7 @@ def swapping(at: Step, swap: Callable[[], None]) -> Callable[[Step], None]:
     return trace
 
 
-def by_a_link(path: Path, outside: Path) -> Callable[[], None]:
+def replace_with_link(path: Path, outside: Path) -> Callable[[], None]:
     def swap() -> None:
         path.rename(path.with_name(f"{path.name}-was"))
         path.symlink_to(outside)
@@ -60,7 +68,7 @@ def by_a_link(path: Path, outside: Path) -> Callable[[], None]:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("what", ["MEMORY.md", "ward-findings.md", "archive", ".", "..", "../.."])
-def test_nothing_outside_is_touched(target: Target, tmp_path: Path, step: Step, what: str) -> None:
+def test_nothing_outside_is_touched(target: Target, tmp_path: Path, step: CommitStep, what: str) -> None:
     findings = target.findings().read_bytes()
     memory = target.memory.read_bytes()
     (target.role / "archive").mkdir()
@@ -71,14 +79,14 @@ def test_nothing_outside_is_touched(target: Target, tmp_path: Path, step: Step, 
         tmp_path / "journal",
         limits=EngineLimits(),
         clock=time.time,
-        trace=swapping(step, by_a_link(victim, lead_to)),
+        trace=swap_at(step, replace_with_link(victim, lead_to)),
     )
-    before = inventory(target.outside)
+    before = snapshot_tree(target.outside)
 
-    with contextlib.suppress(Busy, Refused, StoreFault), engine.open_role(Role(store, "reviewer")) as session:
+    with contextlib.suppress(BusyError, RefusedError, StoreError), engine.open_role(Role(store, "reviewer")) as session:
         change(session)
 
-    assert inventory(target.outside) == before
+    assert snapshot_tree(target.outside) == before
     assert (target.outside / "precious.md").read_text() == SECRET_OUTSIDE
     everything = [path.read_bytes() for path in target.root.rglob("*") if path.is_file() and not path.is_symlink()]
     assert any(memory in text for text in everything)

@@ -14,56 +14,56 @@ from typing import Any
 import pytest
 
 from echod.hooks import spool as written
-from echod.inbox.inbox import Inbox, Rules
+from echod.inbox.inbox import Inbox, InboxSettings
 from echod.inbox.spool import Spool
 from echod.jobs import observe
-from echod.jobs.base import Outcome
+from echod.jobs.base import JobOutcome
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
-from echod.settings.values import TEAMS
+from echod.settings.values import DEFAULT_TEAMS
 from echod.state.database import Database
-from echod.state.hook_events import Heard, ObservedLog
-from echod.store.changes import Gate, open_gate
+from echod.state.hook_events import EventCount, HookEventLog
+from echod.store.changes import CommitGate, no_gate
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 
 
 @dataclass
-class Office:
+class OpenServices:
     """What one process has open."""
 
-    place: Place
+    workspace: Workspace
     inbox: Inbox
-    observed: ObservedLog
+    event_log: HookEventLog
     engine: Engine
 
-    def sort(self) -> frozenset[str]:
-        return self.inbox.sort(self.place.clock())
+    def refresh(self) -> frozenset[str]:
+        return self.inbox.refresh(self.workspace.clock())
 
-    def observe(self, role: str, *, writes: bool = True, gate: Gate = open_gate) -> Outcome:
-        desk = observe.Desk(self.inbox, self.observed)
-        with self.engine.open_role(Role(self.place.store, role)) as session:
-            return observe.run(1, session, desk, gate, self.place.clock, writes=writes)
+    def observe(self, role: str, *, allow_writes: bool = True, gate: CommitGate = no_gate) -> JobOutcome:
+        context = observe.ObserveContext(self.inbox, self.event_log)
+        with self.engine.open_role(Role(self.workspace.store, role)) as session:
+            return observe.run(1, session, context, gate, self.workspace.clock, allow_writes=allow_writes)
 
     def outcomes(self) -> dict[str, int]:
         """How often what became of completed tasks."""
-        return {heard.outcome: heard.count for heard in self.heard() if heard.event == "task-completed"}
+        return {count.outcome: count.count for count in self.list_counts() if count.event == "task-completed"}
 
-    def heard(self) -> tuple[Heard, ...]:
-        return self.observed.heard()
+    def list_counts(self) -> tuple[EventCount, ...]:
+        return self.event_log.list_counts()
 
 
 @dataclass
-class Place:
+class Workspace:
     """A project on the disk and echod's own files."""
 
     root: Path
     registered: list[Path] = field(default_factory=list)
-    teams: tuple[str, ...] = TEAMS
-    wanted: bool = True
-    registers: bool = False
-    told: int = 0
+    teams: tuple[str, ...] = DEFAULT_TEAMS
+    observations_enabled: bool = True
+    auto_register: bool = False
+    spooled_count: int = 0
 
     @property
     def project(self) -> Path:
@@ -93,14 +93,14 @@ class Place:
         (directory / "MEMORY.md").write_text(f"# {name.title()} Memory\n")
         return directory
 
-    def tell(self, event: Mapping[str, Any] | bytes, kind: str = "task-completed") -> None:
+    def spool_event(self, event: Mapping[str, Any] | bytes, kind: str = "task-completed") -> None:
         """What a hook does."""
         data = event if isinstance(event, bytes) else json.dumps(event).encode()
-        self.told += 1
-        assert written.write(str(self.spool), kind, data, time.time_ns(), os.getpid() + self.told)
+        self.spooled_count += 1
+        assert written.write_event(str(self.spool), kind, data, time.time_ns(), os.getpid() + self.spooled_count)
 
-    def waiting(self) -> int:
-        return len(Spool(self.spool).waiting())
+    def count_waiting(self) -> int:
+        return len(Spool(self.spool).list_events())
 
     def subjects(self, role: str = "orchestrator") -> list[str]:
         """The subjects of the observations in a role's memory."""
@@ -110,25 +110,25 @@ class Place:
         return [entry.title for entry in entries if entry.form is Form.OBSERVATION]
 
     @contextmanager
-    def office(self) -> Iterator[Office]:
-        rules = Rules(
+    def open_services(self) -> Iterator[OpenServices]:
+        rules = InboxSettings(
             teams=self.teams,
             projects=lambda: self.registered,
-            register=self.registered.append if self.registers else None,
-            wanted=lambda _: self.wanted,
+            register=self.registered.append if self.auto_register else None,
+            observations_enabled=lambda _: self.observations_enabled,
             global_store=self.home / ".claude/echoes",
         )
         with Database.open(self.root / "state/echod.db") as database:
-            observed = ObservedLog(database)
+            observed = HookEventLog(database)
             inbox = Inbox(Spool(self.spool), observed, rules)
             engine = Engine(self.root / "state/journal", limits=EngineLimits(), clock=self.clock)
-            yield Office(self, inbox, observed, engine)
+            yield OpenServices(self, inbox, observed, engine)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def workspace(tmp_path: Path) -> Workspace:
     root = tmp_path.resolve()
-    made = Place(root)
+    made = Workspace(root)
     made.registered.append(made.project)
     for name in ("orchestrator", "reviewer", "workers"):
         made.role(name)

@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-from echod.clock import local_day
-from echod.inspection.entry_facts import facts_of, note_entries, pin_what_came_back
-from echod.inspection.secrets import candidates
+from echod.clock import local_date
+from echod.inspection.entry_facts import get_facts, pin_restored, record_entries
+from echod.inspection.secrets import list_scan_candidates
 from echod.jobs import compress, consolidate, prune, scrub
-from echod.jobs.base import Outcome
-from echod.jobs.consolidate import Reading
+from echod.jobs.base import JobOutcome
+from echod.jobs.consolidate import FindingsCache
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Facts, Policy
+from echod.memory.policy import Facts, PolicySettings
 from echod.state.database import Database
-from echod.state.entries import EntryLog
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
-from echod.store.changes import open_gate
-from echod.store.commit.steps import Tracer, untraced
+from echod.store.changes import no_gate
+from echod.store.commit.steps import Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from tests.life.files import TODAY
 
-POLICY = Policy(memory_line_limit=100)
+POLICY = PolicySettings(memory_line_limit=100)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Site:
 
     @property
     def today(self) -> date:
-        return local_day(self.now)
+        return local_date(self.now)
 
     @property
     def document(self) -> Document:
@@ -59,67 +59,67 @@ class Site:
         os.utime(self.role.memory, (self.now - 3600, self.now - 3600))
 
     @contextmanager
-    def entries(self) -> Iterator[EntryLog]:
+    def entries(self) -> Iterator[EntryStore]:
         with Database.open(self.root / "state/echod.db") as database:
-            yield EntryLog(database)
+            yield EntryStore(database)
 
-    def engine(self, trace: Tracer = untraced) -> Engine:
+    def engine(self, trace: Tracer = no_trace) -> Engine:
         return Engine(self.root / "state/journal", limits=EngineLimits(), clock=lambda: self.now, trace=trace)
 
     def prune(
         self,
         *,
-        trace: Tracer = untraced,
-        person: bool = True,
-        writes: bool = True,
+        trace: Tracer = no_trace,
+        release_first: bool = True,
+        allow_writes: bool = True,
         job: int = 1,
-        policy: Policy = POLICY,
-    ) -> Outcome:
+        policy: PolicySettings = POLICY,
+    ) -> JobOutcome:
         with self.entries() as entries:
-            if person:
-                entries.let_go(self.role.store.key, [self.role.name])
+            if release_first:
+                entries.release_first_prune(self.role.store.key, [self.role.name])
             with self.engine(trace).open_role(self.role) as session:
-                return prune.run(job, session, entries, policy, open_gate, lambda: self.now, writes=writes)
+                return prune.run(job, session, entries, policy, no_gate, lambda: self.now, allow_writes=allow_writes)
 
-    def compress(self, *, job: int = 1, policy: Policy = POLICY) -> Outcome:
+    def compress(self, *, job: int = 1, policy: PolicySettings = POLICY) -> JobOutcome:
         with self.entries() as entries, self.engine().open_role(self.role) as session:
-            return compress.run(job, session, entries, policy, open_gate, lambda: self.now, writes=True)
+            return compress.run(job, session, entries, policy, no_gate, lambda: self.now, allow_writes=True)
 
-    def consolidate(self, *, job: int = 1) -> Outcome:
-        terms = consolidate.Terms(quiet_seconds=0, writes=True)
+    def consolidate(self, *, job: int = 1) -> JobOutcome:
+        terms = consolidate.ConsolidateSettings(quiet_seconds=0, allow_writes=True)
         with self.entries() as entries, self.engine().open_role(self.role) as session:
-            return consolidate.run(job, session, entries, terms, Reading(), open_gate, lambda: self.now)
+            return consolidate.run(job, session, entries, terms, FindingsCache(), no_gate, lambda: self.now)
 
     def undo(self, job: int, *, by: int, pinned: bool = True) -> None:
-        undone = self.engine().undo(job, by=by)
+        undone = self.engine().undo(job, by_job=by)
         if pinned:
             with self.entries() as entries:
                 until = self.today + timedelta(days=POLICY.pin_days)
-                pin_what_came_back(entries, self.role.store, JobKind.PRUNE, undone, self.today, until)
+                pin_restored(entries, self.role.store, JobKind.PRUNE, undone, self.today, until)
 
     def scrub(self, job: int) -> None:
         with self.engine().open_role(self.role) as session:
-            scrub.run(job, session, candidates(self.role), confirmed=True, gate=open_gate)
+            scrub.run(job, session, list_scan_candidates(self.role), include_protected=True, gate=no_gate)
 
     def heal(self) -> None:
         """What every job does before it plans."""
         with self.engine().open_role(self.role) as session:
             session.read()
 
-    def look(self) -> None:
+    def record_entries(self) -> None:
         """What the service does when the file changed."""
         with self.entries() as entries:
-            note_entries(entries, self.role, self.document, self.today)
+            record_entries(entries, self.role, self.document, self.today)
 
     def facts(self) -> Facts:
         """What is known of the entries of the file as it is, looked at or not."""
         with self.entries() as entries:
-            return facts_of(self.role, entries, POLICY, self.today, self.document)
+            return get_facts(self.role, entries, POLICY, self.today, self.document)
 
-    def names(self) -> set[str]:
+    def archive_names(self) -> set[str]:
         return {path.name for path in (self.role.path / "archive").glob("*.md")}
 
-    def everywhere(self) -> str:
+    def all_text(self) -> str:
         return "".join(
             path.read_text(errors="replace")
             for path in self.role.path.rglob("*.md")
@@ -127,6 +127,6 @@ class Site:
         )
 
 
-def at_noon(root: Path) -> Site:
+def site_at_noon(root: Path) -> Site:
     """A site whose clock stands at noon, so that no test meets midnight on its way."""
     return Site(root.resolve(), datetime.combine(TODAY, time(12)).astimezone().timestamp())

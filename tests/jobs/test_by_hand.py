@@ -12,29 +12,29 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import forget, prune, remember, reset, restore, set_layer
-from echod.jobs.archives import Kept, archived_entries
-from echod.jobs.base import Blocked, Done, Outcome
+from echod.jobs.archives import ArchivedCopy, list_archived_entries
+from echod.jobs.base import JobBlocked, JobDone, JobOutcome
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.notes import Note
-from echod.memory.policy import Policy, Rule
-from echod.memory.policy.archive import ARCHIVE_LIMIT
+from echod.memory.policy import PolicySettings, Rule
+from echod.memory.policy.archive import MAX_ARCHIVE_BYTES
 from echod.state.database import Database
-from echod.state.entries import EntryLog
-from echod.store.changes import open_gate
+from echod.state.entries import EntryStore
+from echod.store.changes import no_gate
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
-from tests.life.files import HEAD, TODAY, learning, observation
-from tests.support import finding
+from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text
+from tests.support import finding_text
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
 
 
 @dataclass
-class Place:
+class RoleWorkspace:
     """A role, echod's own files, and a clock that can be set."""
 
     root: Path
@@ -53,9 +53,9 @@ class Place:
         return self.now
 
     @contextmanager
-    def entries(self) -> Iterator[EntryLog]:
+    def entries(self) -> Iterator[EntryStore]:
         with Database.open(self.root / "state/echod.db") as database:
-            yield EntryLog(database)
+            yield EntryStore(database)
 
     @property
     def memory(self) -> bytes:
@@ -66,7 +66,7 @@ class Place:
         self.role.memory.write_bytes(data.encode() if isinstance(data, str) else data)
         os.utime(self.role.memory, (self.now, self.now))
 
-    def looks(self) -> bytes:
+    def heal_and_read(self) -> bytes:
         """The memory file after echod looked at it."""
         with self.engine.open_role(self.role) as session:
             session.read()
@@ -77,63 +77,68 @@ class Place:
         assert isinstance(document, Document)
         return [identity for identity in entry_ids(self.role.name, document) if identity]
 
-    def number(self) -> int:
+    def next_job_id(self) -> int:
         self.jobs += 1
         return self.jobs
 
-    def raises(self, entry: str, layer: Layer) -> Outcome:
+    def set_layer(self, entry: str, layer: Layer) -> JobOutcome:
         with self.engine.open_role(self.role) as session:
-            return set_layer.run(self.number(), session, entry, layer, open_gate, self.clock)
+            return set_layer.run(self.next_job_id(), session, entry, layer, no_gate, self.clock)
 
-    def forgets(self, *entries: str) -> Outcome:
+    def forget(self, *entries: str) -> JobOutcome:
         with self.engine.open_role(self.role) as session:
-            return forget.run(self.number(), session, entries, open_gate, self.clock, rule=Rule.FORGOTTEN)
+            return forget.run(self.next_job_id(), session, entries, no_gate, self.clock, rule=Rule.FORGOTTEN)
 
-    def restores(self, kept: Kept) -> Outcome:
+    def restore(self, kept: ArchivedCopy) -> JobOutcome:
         with self.entries() as log, self.engine.open_role(self.role) as session:
-            pins = restore.Pins(log, 30)
-            return restore.run(self.number(), session, kept.entry, pins, open_gate, self.clock)
+            pins = restore.PinContext(log, 30)
+            return restore.run(self.next_job_id(), session, kept.entry, pins, no_gate, self.clock)
 
-    def resets(self) -> Outcome:
+    def reset(self) -> JobOutcome:
         with self.engine.open_role(self.role) as session:
-            return reset.run(self.number(), session, open_gate, self.clock)
+            return reset.run(self.next_job_id(), session, no_gate, self.clock)
 
-    def remembers(self, text: str) -> Outcome:
+    def remember(self, text: str) -> JobOutcome:
         with self.engine.open_role(self.role) as session:
-            return remember.run(self.number(), session, Note(text, text, redacted=False), open_gate, self.clock)
+            return remember.run(self.next_job_id(), session, Note(text, text, redacted=False), no_gate, self.clock)
 
-    def prunes(self, policy: Policy) -> Outcome:
+    def prune(self, policy: PolicySettings) -> JobOutcome:
         with self.entries() as log, self.engine.open_role(self.role) as session:
-            log.let_go(self.role.store.key, [self.role.name])
-            return prune.run(self.number(), session, log, policy, open_gate, self.clock, writes=True)
+            log.release_first_prune(self.role.store.key, [self.role.name])
+            return prune.run(self.next_job_id(), session, log, policy, no_gate, self.clock, allow_writes=True)
 
-    def undoes(self, job: int) -> None:
-        self.engine.undo(job, by=self.number())
+    def undo(self, job: int) -> None:
+        self.engine.undo(job, by_job=self.next_job_id())
 
-    def later(self, days: float) -> None:
+    def advance_days(self, days: float) -> None:
         """So many days later; the service tidied its journal up, and of more than a month jobs did something too."""
         for _ in range(4):
             self.now += days * _DAY / 4
-            self.engine.settle_debts(self.role.store)
-            self.engine.retain()
+            self.engine.merge_late_writes(self.role.store)
+            self.engine.apply_retention()
             for layer in (Layer.NOTES, Layer.ETCHED) if days > 30 else ():
-                self.raises(self.ids()[-1], layer)
+                self.set_layer(self.ids()[-1], layer)
 
-    def kept(self, entry: str) -> Kept:
-        return [kept for kept in archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
+    def find_archived(self, entry: str) -> ArchivedCopy:
+        return [kept for kept in list_archived_entries(self.role) if kept.entry.id == entry and kept.entry.text][-1]
 
-    def reviews(self) -> list[str]:
-        return [review.kind for review in self.engine.notes(self.role.store).reviews]
+    def notice_kinds(self) -> list[str]:
+        return [review.kind for review in self.engine.collect_notices(self.role.store).notices]
 
 
 def memory_text() -> str:
-    return HEAD + learning("money is in cents") + observation("the review") + learning("the cache", "etched")
+    return (
+        MEMORY_HEADER
+        + learning_text("money is in cents")
+        + observation_text("the review")
+        + learning_text("the cache", "etched")
+    )
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def workspace(tmp_path: Path) -> RoleWorkspace:
     # Noon, so that no test meets midnight on its way.
-    made = Place(tmp_path.resolve(), datetime.combine(TODAY, time(12)).astimezone().timestamp())
+    made = RoleWorkspace(tmp_path.resolve(), datetime.combine(TODAY, time(12)).astimezone().timestamp())
     made.write(memory_text())
     os.utime(made.role.memory, (made.now - _HOUR, made.now - _HOUR))
     return made
@@ -143,99 +148,105 @@ class TestRaise:
     @pytest.mark.parametrize("layer", [Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED])
     @pytest.mark.parametrize("entry", [0, 1, 2])
     def test_changes_the_layer_and_nothing_else_and_undo_gives_the_bytes(
-        self, place: Place, entry: int, layer: Layer
+        self, workspace: RoleWorkspace, entry: int, layer: Layer
     ) -> None:
-        before, ids = place.memory, place.ids()
+        before, ids = workspace.memory, workspace.ids()
 
-        done = place.raises(ids[entry], layer)
+        done = workspace.set_layer(ids[entry], layer)
 
-        assert isinstance(done, Done)
-        assert place.ids() == ids
-        document = parse(place.memory)
+        assert isinstance(done, JobDone)
+        assert workspace.ids() == ids
+        document = parse(workspace.memory)
         assert isinstance(document, Document)
         assert [b.entry.layer for b in document.blocks if b.entry][entry] is layer
-        changed = [a for a, b in zip(before.splitlines(), place.memory.splitlines(), strict=True) if a != b]
+        changed = [a for a, b in zip(before.splitlines(), workspace.memory.splitlines(), strict=True) if a != b]
         assert all(b"layer" in line or line.startswith(b"## ") for line in changed)
         assert done.changed == bool(changed)
         if done.changed:
-            place.undoes(place.jobs)
-        assert place.memory == before
+            workspace.undo(workspace.jobs)
+        assert workspace.memory == before
 
-    def test_says_that_an_entry_is_gone(self, place: Place) -> None:
-        gone = place.ids()[0]
-        place.forgets(gone)
+    def test_says_that_an_entry_is_gone(self, workspace: RoleWorkspace) -> None:
+        gone = workspace.ids()[0]
+        workspace.forget(gone)
 
-        assert isinstance(place.raises(gone, Layer.ETCHED), Blocked)
+        assert isinstance(workspace.set_layer(gone, Layer.ETCHED), JobBlocked)
 
 
 class TestForget:
     @pytest.mark.parametrize("entry", [0, 1, 2])
-    def test_takes_one_entry_out_and_every_other_byte_stays(self, place: Place, entry: int) -> None:
-        before, ids = place.memory, place.ids()
+    def test_takes_one_entry_out_and_every_other_byte_stays(self, workspace: RoleWorkspace, entry: int) -> None:
+        before, ids = workspace.memory, workspace.ids()
 
-        assert place.forgets(ids[entry]) == Done(f"{ids[entry]} forgotten", changed=True)
+        assert workspace.forget(ids[entry]) == JobDone(f"{ids[entry]} forgotten", changed=True)
 
-        text = place.kept(ids[entry]).entry.text.encode()
-        assert place.memory == before.replace(text, b"")
-        assert place.kept(ids[entry]).file == f"archive/removed-{TODAY.year}.md"
-        place.undoes(1)
-        assert place.memory == before
+        text = workspace.find_archived(ids[entry]).entry.text.encode()
+        assert workspace.memory == before.replace(text, b"")
+        assert workspace.find_archived(ids[entry]).file == f"archive/removed-{TODAY.year}.md"
+        workspace.undo(1)
+        assert workspace.memory == before
 
-    def test_all_entries_of_a_file_without_a_head(self, place: Place) -> None:
-        place.write(learning("alone"))
-        before = place.memory
+    def test_all_entries_of_a_file_without_a_head(self, workspace: RoleWorkspace) -> None:
+        workspace.write(learning_text("alone"))
+        before = workspace.memory
 
-        place.forgets(*place.ids())
+        workspace.forget(*workspace.ids())
 
-        assert place.memory == b""
-        assert place.looks() == b""
-        place.undoes(1)
-        assert place.memory == before
+        assert workspace.memory == b""
+        assert workspace.heal_and_read() == b""
+        workspace.undo(1)
+        assert workspace.memory == before
 
-    def test_a_secret_does_not_reach_the_archive_and_undo_gives_it_back(self, place: Place) -> None:
+    def test_a_secret_does_not_reach_the_archive_and_undo_gives_it_back(self, workspace: RoleWorkspace) -> None:
         token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
-        place.write(memory_text() + learning("the token").replace("What was", f"The token is {token}. What was"))
-        before, gone = place.memory, place.ids()[-1]
+        workspace.write(
+            memory_text() + learning_text("the token").replace("What was", f"The token is {token}. What was")
+        )
+        before, gone = workspace.memory, workspace.ids()[-1]
 
-        place.forgets(gone)
+        workspace.forget(gone)
 
-        assert place.kept(gone).entry.redacted
-        assert token not in (place.role.path / place.kept(gone).file).read_text()
-        place.undoes(1)
-        assert place.memory == before
+        assert workspace.find_archived(gone).entry.redacted
+        assert token not in (workspace.role.path / workspace.find_archived(gone).file).read_text()
+        workspace.undo(1)
+        assert workspace.memory == before
 
 
 class TestAForgottenEntryStaysForgotten:
     """Whoever writes it back without knowing."""
 
     @pytest.fixture
-    def forgotten(self, place: Place) -> str:
-        place.looks()
-        identity = place.ids()[0]
-        assert isinstance(place.forgets(identity), Done)
+    def forgotten_entry(self, workspace: RoleWorkspace) -> str:
+        workspace.heal_and_read()
+        identity = workspace.ids()[0]
+        assert isinstance(workspace.forget(identity), JobDone)
         return identity
 
     @pytest.mark.parametrize("later", [1.0, 60.0, 5 * _HOUR, 48 * _HOUR, 400 * 24 * _HOUR])
-    @pytest.mark.parametrize("addition", ["", learning("written by the stale one")], ids=["as it was", "and more"])
-    def test_a_stale_copy_of_the_whole_file(self, place: Place, forgotten: str, later: float, addition: str) -> None:
-        without = place.memory
-        place.now += later
+    @pytest.mark.parametrize("addition", ["", learning_text("written by the stale one")], ids=["as it was", "and more"])
+    def test_a_stale_copy_of_the_whole_file(
+        self, workspace: RoleWorkspace, forgotten_entry: str, later: float, addition: str
+    ) -> None:
+        without = workspace.memory
+        workspace.now += later
 
-        place.write(memory_text() + addition)
+        workspace.write(memory_text() + addition)
 
-        assert place.looks() == without + addition.encode()
-        assert forgotten not in place.ids()
-        assert "forgotten" in place.reviews()
+        assert workspace.heal_and_read() == without + addition.encode()
+        assert forgotten_entry not in workspace.ids()
+        assert "forgotten" in workspace.notice_kinds()
 
-    def test_a_stale_copy_in_which_its_metadata_was_touched(self, place: Place, forgotten: str) -> None:
-        place.now += _HOUR
+    def test_a_stale_copy_in_which_its_metadata_was_touched(
+        self, workspace: RoleWorkspace, forgotten_entry: str
+    ) -> None:
+        workspace.now += _HOUR
         changed = memory_text().replace("- **confidence**: 0.8", "- **confidence**: 0.9", 1)
         changed = changed.replace("- **layer**: inscribed", "- **layer**: etched", 1)
 
-        place.write(changed)
+        workspace.write(changed)
 
-        place.looks()
-        assert forgotten not in place.ids()
+        workspace.heal_and_read()
+        assert forgotten_entry not in workspace.ids()
 
     @pytest.mark.parametrize(
         "more",
@@ -243,153 +254,164 @@ class TestAForgottenEntryStaysForgotten:
         ids=["confidence", "evidence", "a line of its own"],
     )
     def test_and_what_it_says_beyond_the_archive_is_kept_there_once(
-        self, place: Place, forgotten: str, more: str
+        self, workspace: RoleWorkspace, forgotten_entry: str, more: str
     ) -> None:
-        without = place.memory
+        without = workspace.memory
         for _ in range(2):
-            place.now += _HOUR
-            place.write(memory_text().replace("- **confidence**: 0.8\n", f"- **confidence**: 0.8\n{more}", 1))
-            assert place.looks() == without
+            workspace.now += _HOUR
+            workspace.write(memory_text().replace("- **confidence**: 0.8\n", f"- **confidence**: 0.8\n{more}", 1))
+            assert workspace.heal_and_read() == without
 
-        assert (place.role.path / f"archive/removed-{TODAY.year}.md").read_text().count(more) == 1
-        assert place.kept(forgotten).entry.text == learning("money is in cents")
+        assert (workspace.role.path / f"archive/removed-{TODAY.year}.md").read_text().count(more) == 1
+        assert workspace.find_archived(forgotten_entry).entry.text == learning_text("money is in cents")
 
-    def test_whichever_archive_tells_of_it(self, place: Place, forgotten: str) -> None:
-        first = place.role.path / f"archive/removed-{TODAY.year}.md"
-        first.write_bytes(first.read_bytes() + b"x" * ARCHIVE_LIMIT)
+    def test_whichever_archive_tells_of_it(self, workspace: RoleWorkspace, forgotten_entry: str) -> None:
+        first = workspace.role.path / f"archive/removed-{TODAY.year}.md"
+        first.write_bytes(first.read_bytes() + b"x" * MAX_ARCHIVE_BYTES)
         full = first.stat().st_size
-        also = place.ids()[0]
-        place.forgets(also)
-        without = place.memory
-        place.now += _HOUR
+        also = workspace.ids()[0]
+        workspace.forget(also)
+        without = workspace.memory
+        workspace.now += _HOUR
 
-        place.write(memory_text().replace("- **confidence**: 0.8\n", "- **confidence**: 0.93\n", 1))
+        workspace.write(memory_text().replace("- **confidence**: 0.8\n", "- **confidence**: 0.93\n", 1))
 
-        assert place.looks() == without
+        assert workspace.heal_and_read() == without
         assert first.stat().st_size == full
         assert first.with_stem(f"{first.stem}-2").read_text().count("- **confidence**: 0.93\n") == 1
-        assert also not in place.ids()
+        assert also not in workspace.ids()
 
-    def test_a_stale_copy_that_undoes_other_work_too(self, place: Place, forgotten: str) -> None:
-        place.now += _HOUR
-        place.write(place.memory + learning("one").encode())
-        place.looks()
-        place.now += _HOUR
-        place.write(place.memory + learning("two").encode())
-        both = place.looks()
-        place.now += _HOUR
+    def test_a_stale_copy_that_undoes_other_work_too(self, workspace: RoleWorkspace, forgotten_entry: str) -> None:
+        workspace.now += _HOUR
+        workspace.write(workspace.memory + learning_text("one").encode())
+        workspace.heal_and_read()
+        workspace.now += _HOUR
+        workspace.write(workspace.memory + learning_text("two").encode())
+        both = workspace.heal_and_read()
+        workspace.now += _HOUR
 
-        place.write(memory_text() + learning("three"))
+        workspace.write(memory_text() + learning_text("three"))
 
-        assert sorted(place.looks().split(b"\n")) == sorted((both + learning("three").encode()).split(b"\n"))
-        assert forgotten not in place.ids()
+        assert sorted(workspace.heal_and_read().split(b"\n")) == sorted(
+            (both + learning_text("three").encode()).split(b"\n")
+        )
+        assert forgotten_entry not in workspace.ids()
 
-    def test_late_bytes_through_a_descriptor_that_was_held(self, place: Place) -> None:
-        place.looks()
-        with place.role.memory.open("r+b") as held:
-            forgotten = place.ids()[0]
+    def test_late_bytes_through_a_descriptor_that_was_held(self, workspace: RoleWorkspace) -> None:
+        workspace.heal_and_read()
+        with workspace.role.memory.open("r+b") as held:
+            forgotten_entry = workspace.ids()[0]
             # A descriptor that is open for writing makes others wait, so that it is opened for reading in between.
-            stale = os.open(place.role.memory, os.O_RDONLY)
+            stale = os.open(workspace.role.memory, os.O_RDONLY)
             held.close()
-            place.forgets(forgotten)
-            without = place.memory
+            workspace.forget(forgotten_entry)
+            without = workspace.memory
             late = os.open(f"/proc/self/fd/{stale}", os.O_WRONLY | os.O_APPEND)
-            os.write(late, learning("late").encode())
+            os.write(late, learning_text("late").encode())
             os.close(late)
             os.close(stale)
 
-        place.engine.settle_debts(place.role.store)
+        workspace.engine.merge_late_writes(workspace.role.store)
 
-        assert forgotten not in place.ids()
-        assert place.memory.replace(learning("late").encode(), b"") == without
+        assert forgotten_entry not in workspace.ids()
+        assert workspace.memory.replace(learning_text("late").encode(), b"") == without
 
-    def test_a_file_that_keeps_coming_back_is_left_to_a_person_in_the_end(self, place: Place, forgotten: str) -> None:
+    def test_a_file_that_keeps_coming_back_is_left_to_a_person_in_the_end(
+        self, workspace: RoleWorkspace, forgotten_entry: str
+    ) -> None:
         for _ in range(3):
-            place.now += 60
-            place.write(memory_text())
-            place.looks()
-            assert forgotten not in place.ids()
-        place.now += 60
-        place.write(memory_text())
+            workspace.now += 60
+            workspace.write(memory_text())
+            workspace.heal_and_read()
+            assert forgotten_entry not in workspace.ids()
+        workspace.now += 60
+        workspace.write(memory_text())
 
-        assert place.looks() == memory_text().encode()
-        assert place.looks() == memory_text().encode()
+        assert workspace.heal_and_read() == memory_text().encode()
+        assert workspace.heal_and_read() == memory_text().encode()
 
-    def test_but_not_once_it_was_brought_back(self, place: Place, forgotten: str) -> None:
-        place.restores(place.kept(forgotten))
-        back = place.memory
-        place.now += _HOUR
-        place.write(back.replace(place.kept(forgotten).entry.text.encode(), b""))
-        place.looks()
-        place.now += _HOUR
+    def test_but_not_once_it_was_brought_back(self, workspace: RoleWorkspace, forgotten_entry: str) -> None:
+        workspace.restore(workspace.find_archived(forgotten_entry))
+        back = workspace.memory
+        workspace.now += _HOUR
+        workspace.write(back.replace(workspace.find_archived(forgotten_entry).entry.text.encode(), b""))
+        workspace.heal_and_read()
+        workspace.now += _HOUR
 
-        place.write(back)
+        workspace.write(back)
 
-        assert place.looks() == back
-        assert forgotten in place.ids()
-
-    @pytest.mark.parametrize("days", [0, 16, 40])
-    def test_nor_once_that_was_undone(self, place: Place, forgotten: str, days: int) -> None:
-        without = place.memory
-        place.undoes(1)
-        place.later(days)
-        place.now += _HOUR
-        place.write(without)
-        place.looks()
-        place.now += _HOUR
-
-        place.write(memory_text())
-
-        assert place.looks() == memory_text().encode()
+        assert workspace.heal_and_read() == back
+        assert forgotten_entry in workspace.ids()
 
     @pytest.mark.parametrize("days", [0, 16, 40])
-    def test_and_it_is_forgotten_again_when_that_undo_is_undone(self, place: Place, forgotten: str, days: int) -> None:
-        without = place.memory
-        place.undoes(1)
-        place.undoes(2)
-        assert place.memory == without
-        place.later(days)
-        place.now += _HOUR
+    def test_nor_once_that_was_undone(self, workspace: RoleWorkspace, forgotten_entry: str, days: int) -> None:
+        without = workspace.memory
+        workspace.undo(1)
+        workspace.advance_days(days)
+        workspace.now += _HOUR
+        workspace.write(without)
+        workspace.heal_and_read()
+        workspace.now += _HOUR
 
-        place.write(memory_text())
+        workspace.write(memory_text())
 
-        assert place.looks() == without
+        assert workspace.heal_and_read() == memory_text().encode()
 
-    def test_and_it_is_forgotten_again_when_bringing_it_back_is_undone(self, place: Place, forgotten: str) -> None:
-        without = place.memory
-        place.restores(place.kept(forgotten))
-        place.undoes(place.jobs)
-        assert place.memory == without
-        place.now += _HOUR
+    @pytest.mark.parametrize("days", [0, 16, 40])
+    def test_and_it_is_forgotten_again_when_that_undo_is_undone(
+        self, workspace: RoleWorkspace, forgotten_entry: str, days: int
+    ) -> None:
+        without = workspace.memory
+        workspace.undo(1)
+        workspace.undo(2)
+        assert workspace.memory == without
+        workspace.advance_days(days)
+        workspace.now += _HOUR
 
-        place.write(memory_text())
+        workspace.write(memory_text())
 
-        assert place.looks() == without
+        assert workspace.heal_and_read() == without
+
+    def test_and_it_is_forgotten_again_when_bringing_it_back_is_undone(
+        self, workspace: RoleWorkspace, forgotten_entry: str
+    ) -> None:
+        without = workspace.memory
+        workspace.restore(workspace.find_archived(forgotten_entry))
+        workspace.undo(workspace.jobs)
+        assert workspace.memory == without
+        workspace.now += _HOUR
+
+        workspace.write(memory_text())
+
+        assert workspace.heal_and_read() == without
 
 
 class TestAnEntryThatStandsIsNotTakenForOneThatCameBack:
     """It says what a forgotten entry said, and somebody touches it."""
 
     @pytest.fixture(params=["a twin of the forgotten one", "the forgetting was undone", "it kept coming back"])
-    def standing(self, place: Place, request: pytest.FixtureRequest) -> str:
-        entry, others = learning("money is in cents"), observation("the review") + learning("the cache", "etched")
+    def existing_entry(self, workspace: RoleWorkspace, request: pytest.FixtureRequest) -> str:
+        entry, others = (
+            learning_text("money is in cents"),
+            observation_text("the review") + learning_text("the cache", "etched"),
+        )
         if request.param.startswith("a twin"):
-            place.write(HEAD + entry + others + entry)
-        place.looks()
-        identity, *_, last = place.ids()
+            workspace.write(MEMORY_HEADER + entry + others + entry)
+        workspace.heal_and_read()
+        identity, *_, last = workspace.ids()
         match request.param:
             case "a twin of the forgotten one":
-                place.forgets(last)
+                workspace.forget(last)
             case "the forgetting was undone":
-                place.forgets(identity)
-                place.undoes(1)
+                workspace.forget(identity)
+                workspace.undo(1)
             case _:
-                place.forgets(identity)
+                workspace.forget(identity)
                 for _ in range(4):
-                    place.now += 60
-                    place.write(memory_text())
-                    place.looks()
-        assert identity in place.ids()
+                    workspace.now += 60
+                    workspace.write(memory_text())
+                    workspace.heal_and_read()
+        assert identity in workspace.ids()
         return identity
 
     @pytest.mark.parametrize("days", [0.1, 3.0, 16.0])
@@ -402,185 +424,189 @@ class TestAnEntryThatStandsIsNotTakenForOneThatCameBack:
         ],
         ids=["confidence", "layer", "evidence"],
     )
-    def test_and_stays(self, place: Place, standing: str, days: float, touch: tuple[str, str]) -> None:
-        place.later(days)
-        touched = place.memory.decode().replace(*touch, 1)
+    def test_and_stays(
+        self, workspace: RoleWorkspace, existing_entry: str, days: float, touch: tuple[str, str]
+    ) -> None:
+        workspace.advance_days(days)
+        touched = workspace.memory.decode().replace(*touch, 1)
 
-        place.write(touched)
+        workspace.write(touched)
 
-        assert place.looks() == touched.encode()
-        assert standing in place.ids()
+        assert workspace.heal_and_read() == touched.encode()
+        assert existing_entry in workspace.ids()
 
-    def test_but_a_second_one_beside_it_came_back(self, place: Place) -> None:
-        entry = learning("money is in cents")
-        place.write(HEAD + entry + learning("the cache") + entry)
-        place.looks()
-        standing, _, twin = place.ids()
-        place.forgets(twin)
-        without = place.memory
-        place.now += _HOUR
+    def test_but_a_second_one_beside_it_came_back(self, workspace: RoleWorkspace) -> None:
+        entry = learning_text("money is in cents")
+        workspace.write(MEMORY_HEADER + entry + learning_text("the cache") + entry)
+        workspace.heal_and_read()
+        existing_entry, _, twin = workspace.ids()
+        workspace.forget(twin)
+        without = workspace.memory
+        workspace.now += _HOUR
 
-        place.write(without.replace(b": 0.8", b": 0.9", 1) + entry.replace(": 0.8", ": 0.7").encode())
+        workspace.write(without.replace(b": 0.8", b": 0.9", 1) + entry.replace(": 0.8", ": 0.7").encode())
 
-        assert place.looks() == without.replace(b": 0.8", b": 0.9", 1)
-        assert standing in place.ids()
+        assert workspace.heal_and_read() == without.replace(b": 0.8", b": 0.9", 1)
+        assert existing_entry in workspace.ids()
 
 
 class TestRestore:
-    def test_brings_the_bytes_back_and_pins_the_entry(self, place: Place) -> None:
-        gone = place.ids()[0]
-        place.forgets(gone)
-        without, kept = place.memory, place.kept(gone)
+    def test_brings_the_bytes_back_and_pins_the_entry(self, workspace: RoleWorkspace) -> None:
+        gone = workspace.ids()[0]
+        workspace.forget(gone)
+        without, kept = workspace.memory, workspace.find_archived(gone)
 
-        assert isinstance(place.restores(kept), Done)
+        assert isinstance(workspace.restore(kept), JobDone)
 
-        assert place.memory.endswith(kept.entry.text.encode())
-        assert sorted(place.ids()) == sorted([gone, *place.ids()[:-1]])
-        with place.entries() as log:
-            facts = log.facts(place.role.store.key, "reviewer", str(place.role.store.project), TODAY, 90)
+        assert workspace.memory.endswith(kept.entry.text.encode())
+        assert sorted(workspace.ids()) == sorted([gone, *workspace.ids()[:-1]])
+        with workspace.entries() as log:
+            facts = log.get_facts(workspace.role.store.key, "reviewer", str(workspace.role.store.project), TODAY, 90)
         assert (facts.pinned[gone] - TODAY).days == 30
-        place.undoes(place.jobs)
-        assert place.memory == without
+        workspace.undo(workspace.jobs)
+        assert workspace.memory == without
 
-    def test_refuses_what_stands_there_already(self, place: Place) -> None:
-        gone = place.ids()[0]
-        place.forgets(gone)
-        kept = place.kept(gone)
-        place.restores(kept)
-        before = place.memory
+    def test_refuses_what_stands_there_already(self, workspace: RoleWorkspace) -> None:
+        gone = workspace.ids()[0]
+        workspace.forget(gone)
+        kept = workspace.find_archived(gone)
+        workspace.restore(kept)
+        before = workspace.memory
 
-        assert isinstance(place.restores(kept), Blocked)
-        assert place.memory == before
+        assert isinstance(workspace.restore(kept), JobBlocked)
+        assert workspace.memory == before
 
-    def test_what_an_undo_took_out_can_be_brought_back(self, place: Place) -> None:
-        place.remembers("sockets leak on fork")
-        noted = place.ids()[-1]
-        place.undoes(place.jobs)
-        assert noted not in place.ids()
-        kept = place.kept(noted)
-        assert (kept.entry.rule, kept.entry.job) == (Rule.UNDONE, place.jobs)
+    def test_what_an_undo_took_out_can_be_brought_back(self, workspace: RoleWorkspace) -> None:
+        workspace.remember("sockets leak on fork")
+        noted = workspace.ids()[-1]
+        workspace.undo(workspace.jobs)
+        assert noted not in workspace.ids()
+        kept = workspace.find_archived(noted)
+        assert (kept.entry.rule, kept.entry.job) == (Rule.UNDONE, workspace.jobs)
 
-        place.restores(kept)
+        workspace.restore(kept)
 
-        assert place.ids()[-1] == noted
+        assert workspace.ids()[-1] == noted
 
-    def test_an_earlier_version_that_an_undo_took_out_is_not_taken_for_the_newest(self, place: Place) -> None:
-        entry = place.ids()[0]
-        place.raises(entry, Layer.NOTES)
+    def test_an_earlier_version_that_an_undo_took_out_is_not_taken_for_the_newest(
+        self, workspace: RoleWorkspace
+    ) -> None:
+        entry = workspace.ids()[0]
+        workspace.set_layer(entry, Layer.NOTES)
 
-        place.undoes(place.jobs)
+        workspace.undo(workspace.jobs)
 
-        assert [kept for kept in archived_entries(place.role) if kept.entry.id == entry] == []
-        assert "**layer**: notes" in (place.role.path / f"archive/removed-{TODAY.year}.md").read_text()
+        assert [kept for kept in list_archived_entries(workspace.role) if kept.entry.id == entry] == []
+        assert "**layer**: notes" in (workspace.role.path / f"archive/removed-{TODAY.year}.md").read_text()
 
-    def test_what_an_older_version_of_the_file_took_out_can_be_brought_back(self, place: Place) -> None:
-        before = place.memory
-        place.remembers("sockets leak on fork")
-        noted = place.ids()[-1]
-        place.now += _HOUR
-        place.write(before)
-        assert place.looks() == before
+    def test_what_an_older_version_of_the_file_took_out_can_be_brought_back(self, workspace: RoleWorkspace) -> None:
+        before = workspace.memory
+        workspace.remember("sockets leak on fork")
+        noted = workspace.ids()[-1]
+        workspace.now += _HOUR
+        workspace.write(before)
+        assert workspace.heal_and_read() == before
 
-        place.restores(place.kept(noted))
+        workspace.restore(workspace.find_archived(noted))
 
-        assert place.ids()[-1] == noted
+        assert workspace.ids()[-1] == noted
 
-    def test_what_prune_took_is_not_pruned_again(self, place: Place) -> None:
-        place.write(HEAD + "".join(learning(f"thing {n}", "traced", age=n) for n in range(40)))
-        policy = Policy(memory_line_limit=100)
-        place.prunes(policy)
-        gone = archived_entries(place.role)[-1]
+    def test_what_prune_took_is_not_pruned_again(self, workspace: RoleWorkspace) -> None:
+        workspace.write(MEMORY_HEADER + "".join(learning_text(f"thing {n}", "traced", age=n) for n in range(40)))
+        policy = PolicySettings(memory_line_limit=100)
+        workspace.prune(policy)
+        gone = list_archived_entries(workspace.role)[-1]
         assert gone.file.startswith("archive/pruned-")
 
-        place.restores(gone)
-        place.prunes(policy)
+        workspace.restore(gone)
+        workspace.prune(policy)
 
-        assert gone.entry.id in place.ids()
+        assert gone.entry.id in workspace.ids()
 
-    def test_a_full_text_takes_the_place_of_its_short_form(self, place: Place) -> None:
-        long = "".join(learning(f"long {n}", age=n, lines=60) for n in range(3))
-        place.write(HEAD + long)
-        place.prunes(Policy(memory_line_limit=100))
-        short, ids = place.memory, place.ids()
-        kept = next(kept for kept in archived_entries(place.role) if kept.entry.rule == Rule.LONG)
+    def test_a_full_text_takes_the_place_of_its_short_form(self, workspace: RoleWorkspace) -> None:
+        long = "".join(learning_text(f"long {n}", age=n, lines=60) for n in range(3))
+        workspace.write(MEMORY_HEADER + long)
+        workspace.prune(PolicySettings(memory_line_limit=100))
+        short, ids = workspace.memory, workspace.ids()
+        kept = next(kept for kept in list_archived_entries(workspace.role) if kept.entry.rule == Rule.LONG)
 
-        place.restores(kept)
+        workspace.restore(kept)
 
-        assert place.ids() == ids
-        assert kept.entry.text.rstrip().encode() in place.memory
+        assert workspace.ids() == ids
+        assert kept.entry.text.rstrip().encode() in workspace.memory
         document = parse(short)
         assert isinstance(document, Document)
-        removed = (place.role.path / f"archive/removed-{TODAY.year}.md").read_text()
+        removed = (workspace.role.path / f"archive/removed-{TODAY.year}.md").read_text()
         assert document.blocks[ids.index(kept.entry.id)].text.rstrip() in removed
-        place.undoes(place.jobs)
-        assert place.memory == short
+        workspace.undo(workspace.jobs)
+        assert workspace.memory == short
 
-    def test_what_compress_took_goes_back_to_the_knowledge_file(self, place: Place) -> None:
-        kept = _archived_knowledge(place)
+    def test_what_compress_took_goes_back_to_the_knowledge_file(self, workspace: RoleWorkspace) -> None:
+        kept = _archived_knowledge(workspace)
 
-        place.restores(kept)
+        workspace.restore(kept)
 
-        assert place.role.knowledge.read_text().endswith(kept.entry.text)
-        assert place.memory == memory_text().encode()
+        assert workspace.role.knowledge.read_text().endswith(kept.entry.text)
+        assert workspace.memory == memory_text().encode()
 
 
-def _archived_knowledge(place: Place) -> Kept:
-    place.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning("known"))
-    place.resets()
-    place.undoes(place.jobs)
-    place.role.knowledge.write_text("# Reviewer Knowledge\n")
-    return next(k for k in archived_entries(place.role) if k.entry.file == "knowledge.md" and k.entry.id)
+def _archived_knowledge(workspace: RoleWorkspace) -> ArchivedCopy:
+    workspace.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning_text("known"))
+    workspace.reset()
+    workspace.undo(workspace.jobs)
+    workspace.role.knowledge.write_text("# Reviewer Knowledge\n")
+    return next(k for k in list_archived_entries(workspace.role) if k.entry.file == "knowledge.md" and k.entry.id)
 
 
 class TestReset:
-    def test_empties_both_files_and_everything_stands_in_the_archive(self, place: Place) -> None:
-        place.write("A head of its own.\n\n" + memory_text() + "## My own section\n\nStays with me.\n")
-        place.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning("known"))
-        (place.role.path / "ward-findings.md").write_text(finding("New"))
-        before, knowledge = place.memory, place.role.knowledge.read_bytes()
+    def test_empties_both_files_and_everything_stands_in_the_archive(self, workspace: RoleWorkspace) -> None:
+        workspace.write("A head of its own.\n\n" + memory_text() + "## My own section\n\nStays with me.\n")
+        workspace.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning_text("known"))
+        (workspace.role.path / "ward-findings.md").write_text(finding_text("New"))
+        before, knowledge = workspace.memory, workspace.role.knowledge.read_bytes()
 
-        done = place.resets()
+        done = workspace.reset()
 
-        assert done == Done("MEMORY.md and knowledge.md emptied, 4 entries archived", changed=True)
-        assert place.memory == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
-        assert place.role.knowledge.read_bytes() == b"<!-- echo-schema: v1 -->\n# Reviewer Knowledge\n"
-        assert (place.role.path / f"archive/MEMORY-{TODAY}.md").read_bytes() == before
-        assert "".join(k.entry.text for k in archived_entries(place.role)) == (before + knowledge).decode()
-        assert (place.role.path / "ward-findings.md").exists()
-        assert place.looks() == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
-        place.undoes(1)
-        assert (place.memory, place.role.knowledge.read_bytes()) == (before, knowledge)
+        assert done == JobDone("MEMORY.md and knowledge.md emptied, 4 entries archived", changed=True)
+        assert workspace.memory == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+        assert workspace.role.knowledge.read_bytes() == b"<!-- echo-schema: v1 -->\n# Reviewer Knowledge\n"
+        assert (workspace.role.path / f"archive/MEMORY-{TODAY}.md").read_bytes() == before
+        assert "".join(k.entry.text for k in list_archived_entries(workspace.role)) == (before + knowledge).decode()
+        assert (workspace.role.path / "ward-findings.md").exists()
+        assert workspace.heal_and_read() == b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
+        workspace.undo(1)
+        assert (workspace.memory, workspace.role.knowledge.read_bytes()) == (before, knowledge)
 
-    def test_a_second_time_does_nothing(self, place: Place) -> None:
-        place.resets()
-        before = {path: path.read_bytes() for path in place.role.path.rglob("*.md")}
+    def test_a_second_time_does_nothing(self, workspace: RoleWorkspace) -> None:
+        workspace.reset()
+        before = {path: path.read_bytes() for path in workspace.role.path.rglob("*.md")}
 
-        assert place.resets() == Done("there was nothing in it", changed=False)
-        assert {path: path.read_bytes() for path in place.role.path.rglob("*.md")} == before
+        assert workspace.reset() == JobDone("there was nothing in it", changed=False)
+        assert {path: path.read_bytes() for path in workspace.role.path.rglob("*.md")} == before
 
-    def test_a_file_that_cannot_be_read_is_left_alone(self, place: Place) -> None:
-        place.write(b"\xff\xfe")
+    def test_a_file_that_cannot_be_read_is_left_alone(self, workspace: RoleWorkspace) -> None:
+        workspace.write(b"\xff\xfe")
 
-        assert isinstance(place.resets(), Blocked)
-        assert place.memory == b"\xff\xfe"
+        assert isinstance(workspace.reset(), JobBlocked)
+        assert workspace.memory == b"\xff\xfe"
 
 
 class TestRemember:
-    def test_begins_the_file_and_undo_takes_it_away(self, place: Place) -> None:
-        place.role.memory.unlink()
+    def test_begins_the_file_and_undo_takes_it_away(self, workspace: RoleWorkspace) -> None:
+        workspace.role.memory.unlink()
 
-        place.remembers("Use uv")
+        workspace.remember("Use uv")
 
-        assert place.memory.decode() == (
+        assert workspace.memory.decode() == (
             "<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
             f"## Notes \u2014 Use uv ({TODAY})\n**Source**: user:remember\n- Use uv\n"
         )
-        place.undoes(1)
-        assert not place.role.memory.exists()
+        workspace.undo(1)
+        assert not workspace.role.memory.exists()
 
-    def test_the_same_again_is_refused_with_its_id(self, place: Place) -> None:
-        place.remembers("Use uv")
+    def test_the_same_again_is_refused_with_its_id(self, workspace: RoleWorkspace) -> None:
+        workspace.remember("Use uv")
 
-        again = place.remembers("use  UV")
+        again = workspace.remember("use  UV")
 
-        assert again == Blocked(f"this is remembered already, as {place.ids()[-1]}")
+        assert again == JobBlocked(f"this is remembered already, as {workspace.ids()[-1]}")

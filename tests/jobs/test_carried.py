@@ -17,20 +17,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echod.memory.identity import entry_ids
-from echod.memory.policy import Policy
+from echod.memory.policy import PolicySettings
 from echod.state.entries import Reference
-from echod.store.commit.steps import Step
-from tests.jobs.site import Site, at_noon
-from tests.life.files import HEAD, TODAY
-from tests.support import in_child
+from echod.store.commit.steps import CommitStep
+from tests.jobs.site import Site, site_at_noon
+from tests.life.files import MEMORY_HEADER, TODAY
+from tests.support import run_in_child
 
 KEY = "g" + "hp_" + "aB3dE5gH7" * 4
-TIGHT = Policy(memory_line_limit=30)
+TIGHT = PolicySettings(memory_line_limit=30)
 HOUR = 3600.0
 _MARK = re.compile(r"Mark (\d+) ")
 
 
-def marked(number: int, title: str, *, layer: str = "inscribed", lines: int = 8) -> str:
+def marked_entry(number: int, title: str, *, layer: str = "inscribed", lines: int = 8) -> str:
     """An entry whose learning says which one it is, whatever becomes of its heading, and however it is condensed."""
     more = "".join(f"  And thing {n} of it.\n" for n in range(lines - 7))
     return (
@@ -41,10 +41,10 @@ def marked(number: int, title: str, *, layer: str = "inscribed", lines: int = 8)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return at_noon(tmp_path)
+    return site_at_noon(tmp_path)
 
 
-def standing(site: Site) -> list[tuple[int, str]]:
+def present_marks(site: Site) -> list[tuple[int, str]]:
     """Marks and ids of the entries that stand in the memory file."""
     pairs = zip(site.document.blocks, entry_ids(site.role.name, site.document), strict=True)
     return [(int(match[1]), i) for block, i in pairs if (match := _MARK.search(block.text)) and i]
@@ -52,10 +52,10 @@ def standing(site: Site) -> list[tuple[int, str]]:
 
 def ids(site: Site) -> dict[int, str]:
     """Mark -> id of the entries that stand in the memory file."""
-    return dict(standing(site))
+    return dict(present_marks(site))
 
 
-def counted(site: Site) -> dict[int, int]:
+def reference_counts(site: Site) -> dict[int, int]:
     """Mark -> references of the entries that stand in the memory file.
 
     An entry whose title was changed can stand there twice, if somebody overwrote the file at that moment: a new title
@@ -63,19 +63,19 @@ def counted(site: Site) -> dict[int, int]:
     """
     histories = site.facts().histories
     found: dict[int, int] = {}
-    for mark, identity in standing(site):
+    for mark, identity in present_marks(site):
         references = histories[identity].references if identity in histories else 0
         found[mark] = max(found.get(mark, 0), references)
     return found
 
 
-def refer(site: Site, counts: dict[int, int]) -> None:
+def add_references(site: Site, counts: dict[int, int]) -> None:
     """So many references to the entries with these marks."""
-    site.look()
+    site.record_entries()
     with site.entries() as entries:
         for mark, count in counts.items():
             named = [Reference(ids(site)[mark], f"session:{mark}-{n}") for n in range(count)]
-            entries.refer(site.role.store.key, named, site.today)
+            entries.add_references(site.role.store.key, named, site.today)
 
 
 def pin(site: Site, mark: int) -> None:
@@ -84,24 +84,29 @@ def pin(site: Site, mark: int) -> None:
 
 
 def test_a_repeat_that_is_pruned_leaves_its_id_and_keeps_what_was_known_of_it(site: Site) -> None:
-    site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=9) + marked(3, "once", lines=9))
-    refer(site, {1: 1, 2: 2, 3: 3})
+    site.write(
+        MEMORY_HEADER
+        + marked_entry(1, "twice", lines=9)
+        + marked_entry(2, "twice", lines=9)
+        + marked_entry(3, "once", lines=9)
+    )
+    add_references(site, {1: 1, 2: 2, 3: 3})
     pin(site, 2)
     site.prune(policy=TIGHT)
 
-    assert counted(site) == {2: 2, 3: 3}
+    assert reference_counts(site) == {2: 2, 3: 3}
     assert site.facts().pinned.keys() & set(ids(site).values()) == {ids(site)[2]}
     site.undo(1, by=2, pinned=False)
-    assert counted(site) == {1: 1, 2: 2, 3: 3}
+    assert reference_counts(site) == {1: 1, 2: 2, 3: 3}
     assert site.facts().pinned.keys() & set(ids(site).values()) == {ids(site)[2]}
 
 
 def test_of_two_that_say_the_same_the_one_that_stays_keeps_its_own(site: Site) -> None:
-    site.write(HEAD + marked(1, "twice", lines=14) + marked(1, "twice", lines=14))
-    site.look()
+    site.write(MEMORY_HEADER + marked_entry(1, "twice", lines=14) + marked_entry(1, "twice", lines=14))
+    site.record_entries()
     first, second = filter(None, entry_ids(site.role.name, site.document))
     with site.entries() as entries:
-        entries.refer(site.role.store.key, [Reference(second, "session:1")], site.today)
+        entries.add_references(site.role.store.key, [Reference(second, "session:1")], site.today)
         entries.pin(site.role.store.key, [second], site.today)
 
     site.prune(policy=TIGHT)
@@ -112,8 +117,13 @@ def test_of_two_that_say_the_same_the_one_that_stays_keeps_its_own(site: Site) -
 
 
 def test_what_an_undo_brings_back_is_pinned_though_another_entry_had_its_id_meanwhile(site: Site) -> None:
-    site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=9) + marked(3, "once", lines=9))
-    refer(site, {2: 2, 3: 3})
+    site.write(
+        MEMORY_HEADER
+        + marked_entry(1, "twice", lines=9)
+        + marked_entry(2, "twice", lines=9)
+        + marked_entry(3, "once", lines=9)
+    )
+    add_references(site, {2: 2, 3: 3})
     site.prune(policy=TIGHT)
     assert ids(site).keys() == {2, 3}
 
@@ -126,8 +136,12 @@ def test_what_an_undo_brings_back_is_pinned_though_another_entry_had_its_id_mean
 @pytest.mark.parametrize("seen", [True, False], ids=["looked at afterwards", "not looked at"])
 @pytest.mark.parametrize("change", ["a secret is taken out of the title", "a person corrects the title", "the date"])
 def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, change: str, *, seen: bool) -> None:
-    site.write(HEAD + marked(1, f"the token {KEY}", layer="traced", lines=20) + marked(2, "other", lines=20))
-    refer(site, {1: 4})
+    site.write(
+        MEMORY_HEADER
+        + marked_entry(1, f"the token {KEY}", layer="traced", lines=20)
+        + marked_entry(2, "other", lines=20)
+    )
+    add_references(site, {1: 4})
     pin(site, 1)
     before = ids(site)[1]
 
@@ -137,52 +151,62 @@ def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, chan
         old, new = (f"[{TODAY}]", "[2026-01-01]") if "date" in change else ("the token", "that token")
         site.role.memory.write_text(site.role.memory.read_text().replace(old, new, 1))
     if seen:
-        site.look()
+        site.record_entries()
 
     assert ids(site)[1] != before
-    assert counted(site)[1] == 4
+    assert reference_counts(site)[1] == 4
     site.prune(policy=TIGHT, job=2)
     assert 1 in ids(site)  # traced entries go first, but not pinned ones
-    assert counted(site)[1] == 4
+    assert reference_counts(site)[1] == 4
 
 
 def test_what_agents_find_again_is_counted_for_the_entry_that_a_person_retitled_meanwhile(site: Site) -> None:
-    site.write(HEAD + marked(1, "teh lock") + marked(2, "other"))
-    refer(site, {1: 2, 2: 1})
+    site.write(MEMORY_HEADER + marked_entry(1, "teh lock") + marked_entry(2, "other"))
+    add_references(site, {1: 2, 2: 1})
     site.role.memory.write_text(site.role.memory.read_text().replace("teh lock", "the lock"))
-    (site.role.path / "ward-findings.md").write_text(marked(1, "the lock"))
+    (site.role.path / "ward-findings.md").write_text(marked_entry(1, "the lock"))
 
     site.consolidate()
 
-    assert counted(site) == {1: 3, 2: 1}
+    assert reference_counts(site) == {1: 3, 2: 1}
 
 
 def test_an_overwrite_by_a_stale_writer_takes_nothing_away_for_good(site: Site) -> None:
-    site.write(HEAD + marked(1, "twice", layer="observations"))
+    site.write(MEMORY_HEADER + marked_entry(1, "twice", layer="observations"))
     site.heal()
     stale = site.role.memory.read_text()
-    site.write(HEAD + marked(2, "twice") + marked(1, "twice", layer="observations") + marked(3, "once"))
-    refer(site, {1: 1, 2: 2, 3: 3})
+    site.write(
+        MEMORY_HEADER
+        + marked_entry(2, "twice")
+        + marked_entry(1, "twice", layer="observations")
+        + marked_entry(3, "once")
+    )
+    add_references(site, {1: 1, 2: 2, 3: 3})
     pin(site, 2)
     site.heal()
     site.now += 1
 
     site.role.memory.write_text(stale)
-    site.look()
-    assert counted(site) == {1: 1}
-    site.write(HEAD + marked(2, "twice") + marked(1, "twice", layer="observations") + marked(3, "once"))
+    site.record_entries()
+    assert reference_counts(site) == {1: 1}
+    site.write(
+        MEMORY_HEADER
+        + marked_entry(2, "twice")
+        + marked_entry(1, "twice", layer="observations")
+        + marked_entry(3, "once")
+    )
 
-    assert counted(site) == {1: 1, 2: 2, 3: 3}
+    assert reference_counts(site) == {1: 1, 2: 2, 3: 3}
     assert ids(site)[2] in site.facts().pinned
 
 
 def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(tmp_path: Path) -> None:
     """The note of what was done comes after the commit; a kill between them must cost nothing."""
 
-    def kill(at: int) -> Callable[[Step], None]:
+    def kill(at: int) -> Callable[[CommitStep], None]:
         left = iter(range(at))
 
-        def trace(_: Step) -> None:
+        def trace(_: CommitStep) -> None:
             if next(left, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -190,16 +214,21 @@ def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(
 
     killed = 0
     for at in range(1000):
-        site = at_noon(tmp_path / str(at))
-        site.write(HEAD + marked(1, "twice", lines=9) + marked(2, "twice", lines=20) + marked(3, "once", lines=20))
-        refer(site, {1: 1, 2: 2, 3: 3})
+        site = site_at_noon(tmp_path / str(at))
+        site.write(
+            MEMORY_HEADER
+            + marked_entry(1, "twice", lines=9)
+            + marked_entry(2, "twice", lines=20)
+            + marked_entry(3, "once", lines=20)
+        )
+        add_references(site, {1: 1, 2: 2, 3: 3})
 
-        code = in_child(partial(site.prune, policy=TIGHT, trace=kill(at)))
+        code = run_in_child(partial(site.prune, policy=TIGHT, trace=kill(at)))
         site.heal()
 
-        assert counted(site) == {mark: mark for mark in ids(site)}
+        assert reference_counts(site) == {mark: mark for mark in ids(site)}
         site.prune(policy=TIGHT, job=2)
-        assert counted(site) == {mark: mark for mark in ids(site)}
+        assert reference_counts(site) == {mark: mark for mark in ids(site)}
         if code == 0:
             break
         killed += 1
@@ -207,14 +236,14 @@ def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(
 
 
 @dataclass
-class Story:
+class History:
     """A memory file through a series of events, and what should be known of its entries."""
 
     site: Site
     counts: dict[int, int] = field(default_factory=dict)
     pruned: list[int] = field(default_factory=list)
     jobs: int = 0
-    past: list[str] = field(default_factory=list)
+    older_texts: list[str] = field(default_factory=list)
 
     def write(self, text: str) -> None:
         """Another program than echod writes the file, just now."""
@@ -228,9 +257,9 @@ class Story:
         there = [block.entry.title for block in self.site.document.blocks if block.entry]
         title = there[pick % len(there)] if there and pick % 2 else f"title {mark} {KEY}"
         text = self.site.role.memory.read_text()
-        self.write(text + marked(mark, title, layer=layer, lines=8 if pick % 4 else 20))
+        self.write(text + marked_entry(mark, title, layer=layer, lines=8 if pick % 4 else 20))
         self.counts[mark] = pick % 3
-        refer(self.site, {mark: pick % 3})
+        add_references(self.site, {mark: pick % 3})
 
     def correct(self, pick: int) -> None:
         """A person corrects the title of an entry."""
@@ -239,7 +268,7 @@ class Story:
             at = pick % len(blocks)
             blocks[at] = re.sub(r"Pattern: .*", f"Pattern: corrected {self.jobs} {pick}", blocks[at])
             self.write(self.site.document.preamble + "".join(blocks))
-            self.site.look()
+            self.site.record_entries()
 
     def remove(self, pick: int) -> None:
         """A person takes an entry out, and the last one to the top."""
@@ -247,7 +276,7 @@ class Story:
         if len(blocks) > 2:
             del blocks[pick % len(blocks)]
             self.write(self.site.document.preamble + "".join([blocks[-1], *blocks[:-1]]))
-            self.site.look()
+            self.site.record_entries()
 
     def prune(self, _: int) -> None:
         self.jobs += 1
@@ -259,7 +288,7 @@ class Story:
         if self.pruned:
             self.jobs += 1
             self.site.undo(self.pruned.pop(), by=self.jobs, pinned=False)
-            self.site.look()
+            self.site.record_entries()
 
     def scrub(self, _: int) -> None:
         self.jobs += 1
@@ -267,32 +296,41 @@ class Story:
 
     def overwrite(self, pick: int) -> None:
         """A stale writer puts back what it read a while ago; somebody looks; the next job puts it right or not."""
-        self.write(self.past[pick % len(self.past)])
-        self.site.look()
+        self.write(self.older_texts[pick % len(self.older_texts)])
+        self.site.record_entries()
         self.site.heal()
 
-    def go_on(self) -> None:
-        self.past.append(self.site.role.memory.read_text())
+    def advance(self) -> None:
+        self.older_texts.append(self.site.role.memory.read_text())
         self.site.now += HOUR
 
 
-EVENTS = (Story.add, Story.add, Story.prune, Story.undo, Story.correct, Story.remove, Story.scrub, Story.overwrite)
+EVENTS = (
+    History.add,
+    History.add,
+    History.prune,
+    History.undo,
+    History.correct,
+    History.remove,
+    History.scrub,
+    History.overwrite,
+)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 59)), min_size=4, max_size=14))
 def test_through_any_series_of_events_references_stay_with_their_entry(
-    events: list[tuple[Callable[[Story, int], None], int]],
+    events: list[tuple[Callable[[History, int], None], int]],
 ) -> None:
     root = Path(tempfile.mkdtemp())
-    story = Story(at_noon(root))
-    story.site.write(HEAD)
-    story.go_on()
+    story = History(site_at_noon(root))
+    story.site.write(MEMORY_HEADER)
+    story.advance()
     try:
         for event, pick in events:
             event(story, pick)
-            told = counted(story.site)
+            told = reference_counts(story.site)
             assert told == {mark: story.counts[mark] for mark in told}, event.__name__
-            story.go_on()
+            story.advance()
     finally:
         shutil.rmtree(root)

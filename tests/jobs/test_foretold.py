@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from echod.app.context import look_out
-from echod.app.services import furnish
-from echod.cli.shell import Shell
-from echod.cli.upkeep import Planned, planned
-from echod.inspection.entry_facts import note_entries
-from echod.jobs.base import Done
+from echod.app.context import open_read_context
+from echod.app.services import open_services
+from echod.cli.shell import CommandContext
+from echod.cli.upkeep import RoleFilePlan, plan_role_file
+from echod.inspection.entry_facts import record_entries
+from echod.jobs.base import JobDone
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, read_archive
 from echod.memory.policy.candidates import is_condensed
 from echod.memory.redact import redact_entry
-from echod.state.entries import EntryLog, Reference
+from echod.state.entries import EntryStore, Reference
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
@@ -57,7 +57,7 @@ def memories(draw: DrawFn) -> Case:
     crowded = st.lists(ENTRIES, min_size=5, max_size=30).map(lambda blocks: "\n".join(["# Memory\n", *blocks]))
     places = st.integers(0, 29)
     return Case(
-        draw(st.one_of(crowded, crowded, crowded, strategies.tidy_files(), strategies.broken_files())),
+        draw(st.one_of(crowded, crowded, crowded, strategies.well_formed_files(), strategies.damaged_files())),
         draw(st.dictionaries(places, st.integers(1, 4), max_size=4)),
         draw(st.frozensets(places, max_size=3)),
         samples.days_ago(draw(st.sampled_from([0, 40, 100, 300]))),
@@ -91,26 +91,26 @@ class Project:
         return Role(Store(root, root / ".rune/echoes"), samples.ROLE)
 
     @property
-    def shell(self) -> Shell:
+    def shell(self) -> CommandContext:
         environ = {"HOME": str(self.root), "ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_KNOWLEDGE_LINE_LIMIT": "100"}
         environ |= {"ECHOD_STATE_DIR": str(self.root / "state"), "ECHOD_RUNTIME_DIR": str(self.root / "run")}
-        return Shell({**environ, "ECHOD_QUIET_SECONDS": "0"}, self.root)
+        return CommandContext({**environ, "ECHOD_QUIET_SECONDS": "0"}, self.root)
 
     def now(self) -> float:
         return datetime.combine(samples.TODAY, time(12)).astimezone().timestamp()
 
-    def found(self, file: Path, case: Case) -> None:
+    def write(self, file: Path, case: Case) -> None:
         """Put the file there, and write down what is known."""
         file.parent.mkdir(parents=True)
         file.write_bytes(case.text.encode())
         os.utime(file, (self.now() - 3600, self.now() - 3600))
-        with furnish(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as house:
+        with open_services(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as services:
             document = parse(file.read_bytes())
             if file == self.role.memory and isinstance(document, Document):
-                self._know(house.entries, document, case)
+                self._record_history(services.entries, document, case)
 
-    def _know(self, entries: EntryLog, document: Document, case: Case) -> None:
-        note_entries(entries, self.role, document, case.first_seen)
+    def _record_history(self, entries: EntryStore, document: Document, case: Case) -> None:
+        record_entries(entries, self.role, document, case.first_seen)
         ids = dict(enumerate(filter(None, entry_ids(self.role.name, document))))
         named = [
             Reference(ids[place], f"session:{number}")
@@ -118,24 +118,26 @@ class Project:
             if place in ids
             for number in range(count)
         ]
-        entries.refer(self.role.store.key, named, samples.days_ago(5))
+        entries.add_references(self.role.store.key, named, samples.days_ago(5))
         entries.pin(self.role.store.key, [ids[place] for place in case.pinned if place in ids], samples.TODAY)
-        entries.mark_alive(str(self.role.store.project), samples.alive(case.alive))
-        entries.let_go(self.role.store.key, [self.role.name])
+        entries.record_activity(str(self.role.store.project), samples.every_day(case.alive))
+        entries.release_first_prune(self.role.store.key, [self.role.name])
 
-    def foretold(self, kind: JobKind) -> Planned:
+    def preview(self, kind: JobKind) -> RoleFilePlan:
         """What `echod prune --dry-run` and `echod compress --dry-run` show."""
-        with look_out(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as lookout:
-            return planned(lookout, kind, self.role, samples.TODAY)
+        with open_read_context(
+            self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now
+        ) as read_context:
+            return plan_role_file(read_context, kind, self.role, samples.TODAY)
 
-    def do(self, kind: JobKind) -> Done:
+    def run(self, kind: JobKind) -> JobDone:
         """Let the worker do it, as the service does."""
         need = Need(kind, self.role.store.key, self.role.name, "a test", "a test", self.now())
-        with furnish(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as house:
-            house.queue.put(need, self.now())
-            finished = house.worker.turn()
+        with open_services(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as services:
+            services.queue.put(need, self.now())
+            finished = services.worker.run_next()
         assert finished is not None
-        assert isinstance(finished.outcome, Done), finished.outcome
+        assert isinstance(finished.outcome, JobDone), finished.outcome
         return finished.outcome
 
     def archived(self) -> list[ArchivedEntry]:
@@ -146,7 +148,7 @@ class Project:
 @contextmanager
 def project(file: str, case: Case) -> Iterator[Project]:
     made = Project(Path(tempfile.mkdtemp()).resolve())
-    made.found(made.role.path / file, case)
+    made.write(made.role.path / file, case)
     try:
         yield made
     finally:
@@ -166,16 +168,16 @@ def test_prune_does_what_its_dry_run_shows(case: Case) -> None:
         memory = here.role.memory
         before = blocks(memory)
 
-        plan = here.foretold(JobKind.PRUNE)
+        plan = here.preview(JobKind.PRUNE)
         assert memory.read_bytes() == case.text.encode()
         if before is None:
-            assert (plan.entries, plan.changes) == ((), False)
+            assert (plan.entries, plan.has_changes) == ((), False)
             return
-        done = here.do(JobKind.PRUNE)
+        done = here.run(JobKind.PRUNE)
 
         ids = entry_ids(here.role.name, Document("", tuple(before)))
         assert [entry.id for entry in plan.entries] == [identity for identity in ids if identity]
-        assert done.changed == plan.changes == any(entry.action != "keep" for entry in plan.entries)
+        assert done.changed == plan.has_changes == any(entry.action != "keep" for entry in plan.entries)
         assert done.summary.startswith(plan.summary)
         action = {entry.id: entry.action for entry in plan.entries}
         staying = [(block, identity) for block, identity in zip(before, ids, strict=True)]
@@ -197,7 +199,7 @@ def test_prune_does_what_its_dry_run_shows(case: Case) -> None:
         knowledge = here.role.knowledge.read_text() if here.role.knowledge.exists() else ""
         told = [b for b, i in zip(before, ids, strict=True) if i and action[i] == "compress"]
         assert [b.entry.evidence for b in told if b.entry and (b.entry.evidence or "") not in knowledge] == []
-        assert not here.foretold(JobKind.PRUNE).changes, "a second run the same day would go on"
+        assert not here.preview(JobKind.PRUNE).has_changes, "a second run the same day would go on"
 
 
 @slow
@@ -207,12 +209,12 @@ def test_compress_does_what_its_dry_run_shows(case: Case) -> None:
         before = blocks(here.role.knowledge)
         assert before is not None
 
-        plan = here.foretold(JobKind.COMPRESS)
+        plan = here.preview(JobKind.COMPRESS)
         assert here.role.knowledge.read_bytes() == case.text.encode()
-        done = here.do(JobKind.COMPRESS)
+        done = here.run(JobKind.COMPRESS)
 
         ids = entry_ids(here.role.name, Document("", tuple(before)))
-        assert done.changed == plan.changes == bool(plan.entries)
+        assert done.changed == plan.has_changes == bool(plan.entries)
         _archive_holds(here, plan, before, ids)
         moved = {entry.id for entry in plan.entries}
         standing = iter([block.text.rstrip() for block in blocks(here.role.knowledge) or []])
@@ -220,10 +222,10 @@ def test_compress_does_what_its_dry_run_shows(case: Case) -> None:
         assert all(text in standing for text in staying), "what stays keeps its words and its order"
         assert plan.file.lines_before == _lines(case.text)
         assert plan.file.lines_after == _lines(here.role.knowledge.read_bytes().decode())
-        assert not here.foretold(JobKind.COMPRESS).changes
+        assert not here.preview(JobKind.COMPRESS).has_changes
 
 
-def _archive_holds(here: Project, plan: Planned, before: list[Block], ids: tuple[str | None, ...]) -> None:
+def _archive_holds(here: Project, plan: RoleFilePlan, before: list[Block], ids: tuple[str | None, ...]) -> None:
     """The archive holds exactly what the plan says leaves or is condensed, word for word, for the reason it says."""
     text = {identity: redact_entry(block.text).text for block, identity in zip(before, ids, strict=True)}
     foretold = [(e.id, e.rule, e.layer, e.score, text[e.id]) for e in plan.entries if e.action != "keep"]

@@ -11,53 +11,53 @@ from pathlib import Path
 
 import pytest
 
-from echod.clock import local_day
-from echod.files import stamp_of
-from echod.inspection.counts import Counted
-from echod.inspection.review_items import HOLD_SECONDS
-from echod.inspection.survey import Survey
-from echod.jobs.base import Blocked, Deferred, Done
+from echod.clock import local_date
+from echod.files import file_version
+from echod.inspection.counts import FileStatsCache
+from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
+from echod.inspection.survey import StoreInspector
+from echod.jobs.base import JobBlocked, JobDeferred, JobDone
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import ARCHIVE_LIMIT, read_archive
-from echod.state.queue import LONGEST_DEFERRAL_SECONDS
+from echod.memory.policy import MAX_ARCHIVE_BYTES, read_archive
+from echod.state.queue import MAX_DEFERRAL_SECONDS
 from echod.store import layout
-from echod.store.commit.steps import Step
+from echod.store.commit.steps import CommitStep
 from echod.store.layout import list_roles
 from echod.store.snapshot import MAX_FILE_BYTES
-from tests.jobs.site import Site, at_noon
-from tests.life.files import HEAD, TODAY, learning, observation, protected
-from tests.support import in_child
+from tests.jobs.site import Site, site_at_noon
+from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text, protected_entries
+from tests.support import run_in_child
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return at_noon(tmp_path)
+    return site_at_noon(tmp_path)
 
 
-def crowd() -> str:
+def mixed_memory() -> str:
     return (
-        HEAD
-        + protected(2)
-        + "".join(learning(f"learning {n}", age=n, lines=20) for n in range(8))
-        + "".join(learning(f"trace {n}", "traced", age=n) for n in range(6))
-        + "".join(observation(f"task {n}", age=n) for n in range(20))
+        MEMORY_HEADER
+        + protected_entries(2)
+        + "".join(learning_text(f"learning {n}", age=n, lines=20) for n in range(8))
+        + "".join(learning_text(f"trace {n}", "traced", age=n) for n in range(6))
+        + "".join(observation_text(f"task {n}", age=n) for n in range(20))
     )
 
 
-def texts(data: bytes) -> list[str]:
+def block_texts(data: bytes) -> list[str]:
     document = parse(data)
     assert isinstance(document, Document)
     return [block.text.rstrip() for block in document.blocks]
 
 
-class _Kill:
+class _KillAtStep:
     """Kills its own process at the step of that number."""
 
     def __init__(self, at: int) -> None:
         self._left = at
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: CommitStep) -> None:
         del step
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -68,18 +68,18 @@ def test_killed_at_any_step_nothing_is_lost_and_the_next_run_ends_it(tmp_path: P
     kills = 0
     for at in range(1000):
         there = Site(tmp_path / str(at), site.now)
-        there.write(crowd())
+        there.write(mixed_memory())
         before = there.role.memory.read_bytes()
 
-        code = in_child(partial(there.prune, trace=_Kill(at)))
+        code = run_in_child(partial(there.prune, trace=_KillAtStep(at)))
 
         assert code in (0, -signal.SIGKILL)
-        left = there.everywhere()
-        assert [text for text in texts(before) if text not in left] == [], f"lost when killed at step {at}"
+        left = there.all_text()
+        assert [text for text in block_texts(before) if text not in left] == [], f"lost when killed at step {at}"
         again = there.prune(job=2)
-        assert isinstance(again, Done)
-        left = there.everywhere()
-        assert [text for text in texts(before) if text not in left] == [], f"lost by the repair after step {at}"
+        assert isinstance(again, JobDone)
+        left = there.all_text()
+        assert [text for text in block_texts(before) if text not in left] == [], f"lost by the repair after step {at}"
         assert there.role.memory.read_text().count("\n") <= 100
         backups = [path for path in there.role.path.glob("archive/MEMORY-*") if path.read_bytes() == before]
         assert len(backups) == 1
@@ -90,8 +90,8 @@ def test_killed_at_any_step_nothing_is_lost_and_the_next_run_ends_it(tmp_path: P
 
 
 def test_the_archive_tells_of_each_entry_and_gives_it_back(site: Site) -> None:
-    site.write(crowd())
-    before = texts(site.role.memory.read_bytes())
+    site.write(mixed_memory())
+    before = block_texts(site.role.memory.read_bytes())
 
     site.prune(job=17)
 
@@ -104,95 +104,97 @@ def test_the_archive_tells_of_each_entry_and_gives_it_back(site: Site) -> None:
 
 
 def test_a_full_archive_is_followed_by_another(site: Site) -> None:
-    site.write(crowd())
+    site.write(mixed_memory())
     full = site.role.path / f"archive/pruned-{TODAY.year}.md"
     full.parent.mkdir()
-    full.write_bytes(b"x" * ARCHIVE_LIMIT)
+    full.write_bytes(b"x" * MAX_ARCHIVE_BYTES)
 
     site.prune()
 
-    assert full.stat().st_size == ARCHIVE_LIMIT
+    assert full.stat().st_size == MAX_ARCHIVE_BYTES
     second = site.role.path / f"archive/pruned-{TODAY.year}-2.md"
     assert read_archive(second.read_bytes()).entries
     assert second.name in site.role.memory.read_text()
 
 
 def test_a_backup_that_is_there_already_is_not_made_again(site: Site) -> None:
-    site.write(crowd())
+    site.write(mixed_memory())
     backup = site.role.path / "archive/MEMORY-2026-01-01.md"
     backup.parent.mkdir()
     backup.write_bytes(site.role.memory.read_bytes())
 
     site.prune()
 
-    assert {name for name in site.names() if name.startswith("MEMORY-")} == {backup.name}
+    assert {name for name in site.archive_names() if name.startswith("MEMORY-")} == {backup.name}
 
 
 def test_a_second_backup_of_a_day_has_a_name_of_its_own(site: Site) -> None:
-    site.write(crowd())
+    site.write(mixed_memory())
     site.prune()
-    site.write(crowd() + observation("one more"))
+    site.write(mixed_memory() + observation_text("one more"))
 
     site.prune(job=2)
 
-    backups = {name for name in site.names() if name.startswith("MEMORY-")}
+    backups = {name for name in site.archive_names() if name.startswith("MEMORY-")}
     assert backups == {f"MEMORY-{TODAY}.md", f"MEMORY-{TODAY}-2.md"}
 
 
 class TestHeld:
     def test_a_first_prune_of_more_than_half_waits_a_day_and_is_done_then(self, site: Site) -> None:
-        site.write(crowd())
+        site.write(mixed_memory())
         before = site.role.memory.read_bytes()
         began = site.now
 
-        first = site.prune(person=False)
+        first = site.prune(release_first=False)
         site.now += 3600
-        second = site.prune(person=False)
+        second = site.prune(release_first=False)
 
-        assert isinstance(first, Deferred)
-        assert isinstance(second, Deferred)
-        assert first.until == second.until == began + HOLD_SECONDS
+        assert isinstance(first, JobDeferred)
+        assert isinstance(second, JobDeferred)
+        assert first.until == second.until == began + FIRST_PRUNE_HOLD_SECONDS
         assert site.role.memory.read_bytes() == before
-        site.now = began + HOLD_SECONDS
-        assert isinstance(site.prune(person=False), Done)
+        site.now = began + FIRST_PRUNE_HOLD_SECONDS
+        assert isinstance(site.prune(release_first=False), JobDone)
         assert site.role.memory.read_bytes() != before
 
     def test_the_queue_lets_it_wait_for_all_of_that_day(self) -> None:
-        assert HOLD_SECONDS <= LONGEST_DEFERRAL_SECONDS
+        assert FIRST_PRUNE_HOLD_SECONDS <= MAX_DEFERRAL_SECONDS
 
     def test_a_clock_that_was_set_back_holds_nothing_for_ever(self, site: Site) -> None:
-        site.write(crowd())
-        site.prune(person=False)
+        site.write(mixed_memory())
+        site.prune(release_first=False)
 
         site.now -= 10 * 86_400
 
-        assert isinstance(site.prune(person=False), Done)
+        assert isinstance(site.prune(release_first=False), JobDone)
 
     def test_less_than_half_goes_at_once_and_so_does_more_afterwards(self, site: Site) -> None:
-        site.write(HEAD + "".join(learning(f"learning {n}") for n in range(13)) + observation("a task"))
-        assert isinstance(site.prune(person=False), Done)
-        site.write(crowd())
+        site.write(
+            MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(13)) + observation_text("a task")
+        )
+        assert isinstance(site.prune(release_first=False), JobDone)
+        site.write(mixed_memory())
 
-        assert isinstance(site.prune(person=False, job=2), Done)
+        assert isinstance(site.prune(release_first=False, job=2), JobDone)
 
     def test_nothing_is_held_that_is_only_reported(self, site: Site) -> None:
-        site.write(crowd())
+        site.write(mixed_memory())
 
-        outcome = site.prune(person=False, writes=False)
+        outcome = site.prune(release_first=False, allow_writes=False)
 
-        assert isinstance(outcome, Done)
+        assert isinstance(outcome, JobDone)
         assert not outcome.changed
-        assert not site.names()
+        assert not site.archive_names()
 
 
 def test_inscribed_entries_go_a_few_a_day_however_often_it_runs(site: Site) -> None:
-    site.write(HEAD + "".join(learning(f"learning {n}", age=n) for n in range(20)))
+    site.write(MEMORY_HEADER + "".join(learning_text(f"learning {n}", age=n) for n in range(20)))
 
     kept = []
     for day in range(3):
         for run in range(3):
             site.prune(job=1 + 3 * day + run)
-        kept.append(len(texts(site.role.memory.read_bytes())))
+        kept.append(len(block_texts(site.role.memory.read_bytes())))
         site.now += 86_400
 
     assert kept == [16, 13, 12]
@@ -203,57 +205,63 @@ def test_an_absent_memory_file_is_nothing_to_prune(site: Site) -> None:
 
     outcome = site.prune()
 
-    assert outcome == Done("nothing to do; 0 -> 0 lines", changed=False)
+    assert outcome == JobDone("nothing to do; 0 -> 0 lines", changed=False)
     assert list(site.role.path.iterdir()) == []
 
 
-def no_text(knowledge: Path) -> None:
+def write_binary(knowledge: Path) -> None:
     knowledge.write_bytes(b"# Reviewer Knowledge\n\xff\xfe")
 
 
-def in_conflict(knowledge: Path) -> None:
+def write_conflict(knowledge: Path) -> None:
     knowledge.write_text("# Reviewer Knowledge\n<<<<<<< ours\none\n=======\ntwo\n>>>>>>> theirs\n")
 
 
-def too_large(knowledge: Path) -> None:
+def write_too_large(knowledge: Path) -> None:
     knowledge.write_bytes(b"x" * (MAX_FILE_BYTES + 1))
 
 
-def a_link(knowledge: Path) -> None:
+def replace_by_link(knowledge: Path) -> None:
     knowledge.with_name("elsewhere.md").write_text("# Elsewhere\n")
     knowledge.symlink_to("elsewhere.md")
 
 
-def a_directory(knowledge: Path) -> None:
+def replace_by_directory(knowledge: Path) -> None:
     knowledge.mkdir()
 
 
-@pytest.mark.parametrize("make", [no_text, in_conflict, too_large, a_link, a_directory], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [write_binary, write_conflict, write_too_large, replace_by_link, replace_by_directory],
+    ids=lambda f: f.__name__,
+)
 class TestAKnowledgeFileThatCannotTakeAnythingUp:
     def test_keeps_nothing_from_the_archive_and_is_told(self, site: Site, make: Callable[[Path], None]) -> None:
-        site.write(crowd())
+        site.write(mixed_memory())
         make(site.role.knowledge)
-        before, knowledge = texts(site.role.memory.read_bytes()), stamp_of(site.role.knowledge.lstat())
+        before, knowledge = block_texts(site.role.memory.read_bytes()), file_version(site.role.knowledge.lstat())
 
         done = site.prune()
 
-        assert isinstance(done, Done)
+        assert isinstance(done, JobDone)
         assert done.changed
         assert f"{layout.KNOWLEDGE} cannot take them up: " in done.summary
         assert site.role.memory.read_text().count("\n") <= 100
-        assert stamp_of(site.role.knowledge.lstat()) == knowledge
-        assert [text for text in before if text not in site.everywhere()] == []
+        assert file_version(site.role.knowledge.lstat()) == knowledge
+        assert [text for text in before if text not in site.all_text()] == []
 
     def test_is_not_waited_for_by_compress_and_named_in_the_status(
         self, site: Site, make: Callable[[Path], None]
     ) -> None:
-        site.write(HEAD)
+        site.write(MEMORY_HEADER)
         make(site.role.knowledge)
 
         outcome = site.compress()
-        (role,) = Survey(Counted()).of(site.role.store, list_roles(site.role.store), 150, None).roles
+        (role,) = (
+            StoreInspector(FileStatsCache()).inspect(site.role.store, list_roles(site.role.store), 150, None).roles
+        )
 
-        assert isinstance(outcome, Blocked)
+        assert isinstance(outcome, JobBlocked)
         assert layout.KNOWLEDGE in outcome.reason
         assert role.problem is not None
         assert layout.KNOWLEDGE in role.problem
@@ -261,17 +269,17 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
 
 
 def test_a_knowledge_file_that_is_being_written_is_waited_for(site: Site) -> None:
-    site.write(crowd())
+    site.write(mixed_memory())
     with site.role.knowledge.open("w") as writer:
         writer.write("# Reviewer Knowledge\n")
         waits = site.prune()
 
-    assert isinstance(waits, Deferred)
+    assert isinstance(waits, JobDeferred)
     assert layout.KNOWLEDGE in waits.reason
-    assert isinstance(site.prune(), Done)
+    assert isinstance(site.prune(), JobDone)
     assert site.role.knowledge.read_text().count("## ") > 3
 
 
 def test_the_local_day_decides(site: Site) -> None:
-    assert local_day(site.now) == TODAY
-    assert local_day(site.now + 86_400) == TODAY + timedelta(days=1)
+    assert local_date(site.now) == TODAY
+    assert local_date(site.now + 86_400) == TODAY + timedelta(days=1)

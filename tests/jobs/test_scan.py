@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.secret_scan import BUDGET_BYTES, CALM_SECONDS, LONGEST_SECONDS, STEP_SECONDS, Exposure
+from echod.daemon.secret_scan import MAX_DELAY_SECONDS, QUIET_SECONDS, STEP_BUDGET_BYTES, STEP_SECONDS, SecretScanTask
 from echod.inspection import secrets
-from echod.inspection.secrets import Scan, candidates
+from echod.inspection.secrets import SecretScanner, list_scan_candidates
 from echod.store.layout import Role, Store
-from tests.support import project
+from tests.support import make_project
 
 SECRET = "password=" + "tr0ub4dor" + "-and-3\n"
 PLENTY = 1 << 20
@@ -19,7 +19,7 @@ PLENTY = 1 << 20
 
 @pytest.fixture
 def role(tmp_path: Path) -> Role:
-    root = project(tmp_path / "p").resolve()
+    root = make_project(tmp_path / "p").resolve()
     role = Role(Store(root, root / ".rune/echoes"), "reviewer")
     (role.path / "archive/findings").mkdir(parents=True)
     role.memory.write_text(SECRET)
@@ -32,57 +32,57 @@ def role(tmp_path: Path) -> Role:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    real = secrets.read
+    real = secrets.read_candidate
 
-    def read(candidate: secrets.Candidate) -> bytes:
+    def read(candidate: secrets.ScanCandidate) -> bytes:
         names.append(candidate.path.name)
         return real(candidate)
 
-    monkeypatch.setattr(secrets, "read", read)
+    monkeypatch.setattr(secrets, "read_candidate", read)
     return names
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(role: Role, reads: list[str]) -> None:
-    look = Scan()
-    assert look.look(role.store, PLENTY)
-    assert look.found(role.store) == 4
+    look = SecretScanner()
+    assert look.scan(role.store, PLENTY)
+    assert look.count(role.store) == 4
     reads.clear()
 
     role.memory.write_text("clean\n")
-    assert look.look(role.store, PLENTY)
+    assert look.scan(role.store, PLENTY)
 
     assert reads == ["MEMORY.md"]
-    assert look.found(role.store) == 3
+    assert look.count(role.store) == 3
 
 
 def test_a_file_that_is_gone_is_forgotten(role: Role) -> None:
-    look = Scan()
-    look.look(role.store, PLENTY)
+    look = SecretScanner()
+    look.scan(role.store, PLENTY)
 
     (role.path / "archive/pruned-2026.md").unlink()
-    look.look(role.store, PLENTY)
+    look.scan(role.store, PLENTY)
 
-    assert look.found(role.store) == 2
+    assert look.count(role.store) == 2
 
 
 def test_a_small_budget_gets_there_in_several_steps(role: Role, reads: list[str]) -> None:
-    look = Scan()
+    look = SecretScanner()
     steps = 1
-    while not look.look(role.store, 1):
+    while not look.scan(role.store, 1):
         steps += 1
 
     assert steps == 4, "one for each file, and one to see that there is no other"
-    assert look.found(role.store) == 4
+    assert look.count(role.store) == 4
     assert len(reads) == 3
 
 
 def test_findings_that_wait_are_left_to_their_consolidation(role: Role) -> None:
     (role.path / "ward-findings.md").write_text(SECRET)
-    look = Scan()
-    look.look(role.store, PLENTY)
+    look = SecretScanner()
+    look.scan(role.store, PLENTY)
 
-    assert look.found(role.store) == 4
-    assert "ward-findings.md" in [candidate.path.name for candidate in candidates(role)]
+    assert look.count(role.store) == 4
+    assert "ward-findings.md" in [candidate.path.name for candidate in list_scan_candidates(role)]
 
 
 def test_links_and_hidden_files_are_not_looked_at(role: Role, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_links_and_hidden_files_are_not_looked_at(role: Role, tmp_path: Path) ->
     (role.path / "quarantine").symlink_to(outside)
     (role.path / ".MEMORY.md.stage").write_text(SECRET)
 
-    names = {candidate.path.name for candidate in candidates(role)}
+    names = {candidate.path.name for candidate in list_scan_candidates(role)}
 
     assert names == {"MEMORY.md", "pruned-2026.md", "2026-11-01-ward.md"}
 
@@ -102,15 +102,15 @@ def test_a_round_that_was_begun_goes_on_where_it_was(
     role: Role, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[Path] = []
-    real = secrets.candidates
+    real = secrets.list_scan_candidates
 
-    def noted(role: Role) -> Iterator[secrets.Candidate]:
+    def noted(role: Role) -> Iterator[secrets.ScanCandidate]:
         listed.append(role.path)
         return real(role)
 
-    monkeypatch.setattr(secrets, "candidates", noted)
-    look = Scan()
-    while not look.look(role.store, 1):
+    monkeypatch.setattr(secrets, "list_scan_candidates", noted)
+    look = SecretScanner()
+    while not look.scan(role.store, 1):
         pass
 
     assert listed == [role.path]
@@ -118,55 +118,55 @@ def test_a_round_that_was_begun_goes_on_where_it_was(
 
 
 def test_the_service_warns_from_the_first_find_until_the_last_is_gone(role: Role) -> None:
-    exposure = Exposure()
-    exposure.mark([role.store], 0.0)
-    assert exposure.step(100.0, 0.0)
-    assert exposure.pause(0.0) is None
+    exposure = SecretScanTask()
+    exposure.mark_changed([role.store], 0.0)
+    assert exposure.run_step(100.0, 0.0)
+    assert exposure.seconds_until_next_step(0.0) is None
     (warning,) = exposure.warnings([role.store])
     assert (warning.code, warning.since) == ("secrets-on-disk", 100.0)
     assert "4 places" in warning.text
     assert f"echod scrub {role.store.project}" in warning.fix
 
-    exposure.mark([role.store], 10.0)
-    assert not exposure.step(200.0, 10.0 + CALM_SECONDS)
+    exposure.mark_changed([role.store], 10.0)
+    assert not exposure.run_step(200.0, 10.0 + QUIET_SECONDS)
     assert exposure.warnings([role.store]) == (warning,)
-    for candidate in candidates(role):
+    for candidate in list_scan_candidates(role):
         candidate.path.write_text("clean\n")
-    exposure.mark([role.store], 20.0)
-    assert exposure.step(300.0, 20.0 + CALM_SECONDS)
+    exposure.mark_changed([role.store], 20.0)
+    assert exposure.run_step(300.0, 20.0 + QUIET_SECONDS)
     assert exposure.warnings([role.store]) == ()
 
 
 def test_a_store_in_a_storm_is_looked_at_again_once_it_is_calm_or_after_a_minute(role: Role, reads: list[str]) -> None:
-    exposure = Exposure()
-    exposure.mark([role.store], 0.0)
-    exposure.step(100.0, 0.0)
+    exposure = SecretScanTask()
+    exposure.mark_changed([role.store], 0.0)
+    exposure.run_step(100.0, 0.0)
     reads.clear()
     role.memory.write_text("clean\n")
 
-    for second in range(1, int(LONGEST_SECONDS)):
-        exposure.mark([role.store], float(second))
-        exposure.step(100.0, float(second))
+    for second in range(1, int(MAX_DELAY_SECONDS)):
+        exposure.mark_changed([role.store], float(second))
+        exposure.run_step(100.0, float(second))
     assert reads == []
-    assert exposure.pause(LONGEST_SECONDS - 1) == 2.0
+    assert exposure.seconds_until_next_step(MAX_DELAY_SECONDS - 1) == 2.0
 
-    exposure.step(100.0, LONGEST_SECONDS + 1)
+    exposure.run_step(100.0, MAX_DELAY_SECONDS + 1)
     assert reads == ["MEMORY.md"]
 
 
 def test_what_changes_behind_a_round_is_seen_by_the_next_one(role: Role, reads: list[str]) -> None:
     """The memory file is looked at first; then it changes, and only then the rest is looked at."""
-    exposure = Exposure()
-    exposure.mark([role.store], 0.0)
-    role.path.joinpath("archive/huge.md").write_text("x" * BUDGET_BYTES)
-    exposure.step(100.0, 0.0)
-    assert exposure.pause(0.0) == STEP_SECONDS
+    exposure = SecretScanTask()
+    exposure.mark_changed([role.store], 0.0)
+    role.path.joinpath("archive/huge.md").write_text("x" * STEP_BUDGET_BYTES)
+    exposure.run_step(100.0, 0.0)
+    assert exposure.seconds_until_next_step(0.0) == STEP_SECONDS
     role.memory.write_text("clean\n")
-    exposure.mark([role.store], 1.0)
-    while exposure.pause(1.0) == STEP_SECONDS:
-        exposure.step(100.0, 1.0)
+    exposure.mark_changed([role.store], 1.0)
+    while exposure.seconds_until_next_step(1.0) == STEP_SECONDS:
+        exposure.run_step(100.0, 1.0)
     reads.clear()
 
-    exposure.step(100.0, 1.0 + CALM_SECONDS)
+    exposure.run_step(100.0, 1.0 + QUIET_SECONDS)
 
     assert reads == ["MEMORY.md"]

@@ -11,142 +11,151 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.policy import Policy
-from echod.projects.maintenance import Care
-from echod.scheduler.maintenance import Upkeep
-from echod.scheduler.needs import Look
+from echod.memory.policy import PolicySettings
+from echod.projects.maintenance import MaintenancePolicy
+from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.needs import NeedsReport
 from echod.state.database import Database
-from echod.state.entries import EntryLog, Reference
+from echod.state.entries import EntryStore, Reference
 from echod.state.job import JobKind
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
-from tests.life.files import HEAD, TODAY, learning, observation, protected
+from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text, protected_entries
 
 NOON = datetime.combine(TODAY, time(12)).astimezone().timestamp()
 DAY = 86_400.0
-CARE = Care(policy=Policy(), prune=True, compress=True, maintain_tracked=False)
-LONG = HEAD + "".join(learning(f"learning {n}", age=n) for n in range(30))
+CARE = MaintenancePolicy(policy=PolicySettings(), prune=True, compress=True, maintain_tracked=False)
+LONG = MEMORY_HEADER + "".join(learning_text(f"learning {n}", age=n) for n in range(30))
 
 
 @dataclass
-class Site:
+class MaintenanceSite:
     role: Role
-    entries: EntryLog
-    upkeep: Upkeep
+    entries: EntryStore
+    finder: MaintenanceNeedFinder
 
     def write(self, text: str, at: float = NOON) -> None:
         self.role.memory.write_text(text)
         os.utime(self.role.memory, (at, at))
 
-    def look(self, now: float = NOON, care: Care = CARE, mode: str = "maintain", *, reported: bool = False) -> Look:
-        return self.upkeep.look(self.role.store, care, mode, now, reported=reported)
+    def find(
+        self,
+        now: float = NOON,
+        maintenance: MaintenancePolicy = CARE,
+        mode: str = "maintain",
+        *,
+        has_pending_observations: bool = False,
+    ) -> NeedsReport:
+        return self.finder.find(
+            self.role.store, maintenance, mode, now, has_pending_observations=has_pending_observations
+        )
 
-    def kinds(self, now: float = NOON, care: Care = CARE) -> list[JobKind]:
-        return [need.kind for need in self.look(now, care).needs]
+    def kinds(self, now: float = NOON, maintenance: MaintenancePolicy = CARE) -> list[JobKind]:
+        return [need.kind for need in self.find(now, maintenance).needs]
 
-    def fresh(self) -> Site:
+    def restarted(self) -> MaintenanceSite:
         """As another process would look."""
-        return replace(self, upkeep=Upkeep(self.entries, self.upkeep._engine))
+        return replace(self, finder=MaintenanceNeedFinder(self.entries, self.finder._engine))
 
-    def alive(self) -> set[int]:
+    def activity_days(self) -> set[int]:
         """How many days ago the project was alive."""
         project = str(self.role.store.project)
-        facts = self.entries.facts(self.role.store.key, self.role.name, project, TODAY, 90)
+        facts = self.entries.get_facts(self.role.store.key, self.role.name, project, TODAY, 90)
         return {(TODAY - day).days for day in facts.alive_days}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path) -> Iterator[MaintenanceSite]:
     project = tmp_path.resolve() / "project"
     role = Role(Store(project, project / ".rune/echoes"), "reviewer")
     role.path.mkdir(parents=True)
     engine = Engine(tmp_path / "journal", limits=EngineLimits(), clock=lambda: NOON)
     with Database.open(tmp_path / "state/echod.db") as database:
-        entries = EntryLog(database)
-        yield Site(role, entries, Upkeep(entries, engine))
+        entries = EntryStore(database)
+        yield MaintenanceSite(role, entries, MaintenanceNeedFinder(entries, engine))
 
 
-def test_a_file_over_its_limit_is_to_be_pruned(site: Site) -> None:
+def test_a_file_over_its_limit_is_to_be_pruned(site: MaintenanceSite) -> None:
     site.write(LONG)
 
-    (need,) = site.look().needs
+    (need,) = site.find().needs
 
     assert (need.kind, need.role, need.due) == (JobKind.PRUNE, "reviewer", NOON)
     assert need.reason.startswith("6 archived")
 
 
-def test_what_cannot_get_shorter_calls_for_nothing(site: Site) -> None:
-    site.write(HEAD + protected(40))
+def test_what_cannot_get_shorter_calls_for_nothing(site: MaintenanceSite) -> None:
+    site.write(MEMORY_HEADER + protected_entries(40))
 
     assert site.kinds() == []
 
 
-def test_the_same_file_is_the_same_input_that_day_and_another_one_the_next(site: Site) -> None:
+def test_the_same_file_is_the_same_input_that_day_and_another_one_the_next(site: MaintenanceSite) -> None:
     site.write(LONG)
 
-    names = [s.look(NOON + later).needs[0].fingerprint for s in (site, site.fresh()) for later in (0, 60, DAY)]
+    names = [s.find(NOON + later).needs[0].fingerprint for s in (site, site.restarted()) for later in (0, 60, DAY)]
 
     assert names[:3] == names[3:]
     assert names[0] == names[1] != names[2]
 
 
-def test_what_was_only_reported_is_another_input(site: Site) -> None:
+def test_what_was_only_reported_is_another_input(site: MaintenanceSite) -> None:
     site.write(LONG)
 
-    assert site.look(mode="report").needs[0].fingerprint != site.look().needs[0].fingerprint
+    assert site.find(mode="report").needs[0].fingerprint != site.find().needs[0].fingerprint
 
 
-def test_an_observation_expires_on_its_day_without_anyone_touching_the_file(site: Site) -> None:
-    site.write(HEAD + observation("a review", age=0) + learning("money is in cents"))
-    site.look()
+def test_an_observation_expires_on_its_day_without_anyone_touching_the_file(site: MaintenanceSite) -> None:
+    site.write(MEMORY_HEADER + observation_text("a review", age=0) + learning_text("money is in cents"))
+    site.find()
     project = str(site.role.store.project)
-    site.entries.mark_alive(project, [TODAY + timedelta(days=n) for n in range(61)])
+    site.entries.record_activity(project, [TODAY + timedelta(days=n) for n in range(61)])
 
     assert site.kinds(NOON + 59 * DAY) == []
     assert site.kinds(NOON + 60 * DAY) == [JobKind.PRUNE]
 
 
-def test_a_project_that_slept_forgets_nothing(site: Site) -> None:
-    site.write(HEAD + observation("a review", age=0))
-    site.look()
+def test_a_project_that_slept_forgets_nothing(site: MaintenanceSite) -> None:
+    site.write(MEMORY_HEADER + observation_text("a review", age=0))
+    site.find()
 
     assert site.kinds(NOON + 300 * DAY) == []
 
 
-def test_an_observation_with_three_references_is_to_be_promoted_once(site: Site) -> None:
-    site.write(HEAD + observation("a review"))
-    site.look()
+def test_an_observation_with_three_references_is_to_be_promoted_once(site: MaintenanceSite) -> None:
+    site.write(MEMORY_HEADER + observation_text("a review"))
+    site.find()
     store = site.role.store.key
-    (entry,) = site.entries.facts(store, "reviewer", "", TODAY, 90).histories
+    (entry,) = site.entries.get_facts(store, "reviewer", "", TODAY, 90).histories
 
     for session in ("one", "two"):
-        site.entries.refer(store, [Reference(entry, session)], TODAY)
+        site.entries.add_references(store, [Reference(entry, session)], TODAY)
     assert site.kinds() == []
-    site.entries.refer(store, [Reference(entry, "three")], TODAY)
+    site.entries.add_references(store, [Reference(entry, "three")], TODAY)
 
     assert site.kinds() == [JobKind.PROMOTE]
-    assert site.look().needs == site.fresh().look().needs
+    assert site.find().needs == site.restarted().find().needs
 
 
 @pytest.mark.parametrize(
-    ("care", "kinds"),
+    ("maintenance", "kinds"),
     [
         (CARE, [JobKind.PRUNE, JobKind.COMPRESS]),
         (replace(CARE, prune=False), [JobKind.COMPRESS]),
         (replace(CARE, compress=False), [JobKind.PRUNE]),
-        (replace(CARE, policy=Policy(memory_line_limit=1000)), [JobKind.COMPRESS]),
+        (replace(CARE, policy=PolicySettings(memory_line_limit=1000)), [JobKind.COMPRESS]),
     ],
     ids=["all", "no prune", "no compress", "more lines"],
 )
-def test_a_project_may_want_less(site: Site, care: Care, kinds: list[JobKind]) -> None:
+def test_a_project_may_want_less(site: MaintenanceSite, maintenance: MaintenancePolicy, kinds: list[JobKind]) -> None:
     site.write(LONG)
-    site.role.knowledge.write_text(HEAD + "".join(learning(f"learning {n}", lines=9) for n in range(60)))
+    site.role.knowledge.write_text(MEMORY_HEADER + "".join(learning_text(f"learning {n}", lines=9) for n in range(60)))
 
-    assert site.kinds(care=care) == kinds
+    assert site.kinds(maintenance=maintenance) == kinds
 
 
-def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(site: Site) -> None:
+def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(site: MaintenanceSite) -> None:
     site.write(LONG)
     project = site.role.store.project
     subprocess.run(["git", "init", "-q", str(project)], check=True)
@@ -155,10 +164,10 @@ def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(sit
     subprocess.run(["git", "-C", str(project), "add", "."], check=True)
 
     assert site.kinds() == []
-    assert site.kinds(care=replace(CARE, maintain_tracked=True)) == [JobKind.PRUNE]
+    assert site.kinds(maintenance=replace(CARE, maintain_tracked=True)) == [JobKind.PRUNE]
 
 
-def test_what_git_may_track_is_left_to_people_too(site: Site) -> None:
+def test_what_git_may_track_is_left_to_people_too(site: MaintenanceSite) -> None:
     site.write(LONG)
     git = site.role.store.project / ".git"
     git.mkdir()
@@ -168,46 +177,46 @@ def test_what_git_may_track_is_left_to_people_too(site: Site) -> None:
 
 
 class TestAlive:
-    def test_on_the_days_on_which_others_wrote(self, site: Site) -> None:
-        site.write(HEAD, NOON - 40 * DAY)
+    def test_on_the_days_on_which_others_wrote(self, site: MaintenanceSite) -> None:
+        site.write(MEMORY_HEADER, NOON - 40 * DAY)
         findings = site.role.path / "ward-findings.md"
         findings.write_text("x")
         os.utime(findings, (NOON - 2 * DAY, NOON - 2 * DAY))
 
-        site.look()
+        site.find()
 
-        assert site.alive() == {40, 2}
+        assert site.activity_days() == {40, 2}
 
-    def test_not_by_what_echod_wrote(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        site.write(HEAD)
+    def test_not_by_what_echod_wrote(self, site: MaintenanceSite, monkeypatch: pytest.MonkeyPatch) -> None:
+        site.write(MEMORY_HEADER)
         own = {site.role.memory: site.role.memory.stat().st_mtime_ns}
-        monkeypatch.setattr(Engine, "own_writes", lambda _self, _store: own)
+        monkeypatch.setattr(Engine, "own_mtimes", lambda _self, _store: own)
 
-        site.look()
+        site.find()
 
-        assert site.alive() == set()
+        assert site.activity_days() == set()
 
-    def test_when_agents_report(self, site: Site) -> None:
-        site.look(reported=True)
+    def test_when_agents_report(self, site: MaintenanceSite) -> None:
+        site.find(has_pending_observations=True)
 
-        assert site.alive() == {0}
+        assert site.activity_days() == {0}
 
-    def test_a_time_in_the_future_is_today(self, site: Site) -> None:
-        site.write(HEAD, NOON + 90 * DAY)
+    def test_a_time_in_the_future_is_today(self, site: MaintenanceSite) -> None:
+        site.write(MEMORY_HEADER, NOON + 90 * DAY)
 
-        site.look()
+        site.find()
 
-        assert site.alive() == {0}
+        assert site.activity_days() == {0}
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00broken", b"a\x00b"], ids=["not text", "zero bytes"])
-def test_what_is_no_memory_calls_for_nothing(site: Site, data: bytes) -> None:
+def test_what_is_no_memory_calls_for_nothing(site: MaintenanceSite, data: bytes) -> None:
     site.role.memory.write_bytes(data)
 
-    assert site.look() == Look((), ())
+    assert site.find() == NeedsReport((), ())
 
 
-def test_a_role_that_is_no_memory_does_not_keep_the_others(site: Site) -> None:
+def test_a_role_that_is_no_memory_does_not_keep_the_others(site: MaintenanceSite) -> None:
     site.write(LONG)
     other = site.role.path.with_name("workers")
     other.mkdir()

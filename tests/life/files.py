@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 TODAY = date.today()  # noqa: DTZ011  the local day, as the product's own
-HEAD = "<!-- echo-schema: v1 -->\n\n# Reviewer Memory\n\n"
+MEMORY_HEADER = "<!-- echo-schema: v1 -->\n\n# Reviewer Memory\n\n"
 
 
-def learning(title: str, layer: str = "inscribed", *, age: int = 1, lines: int = 7) -> str:
+def learning_text(title: str, layer: str = "inscribed", *, age: int = 1, lines: int = 7) -> str:
     """An entry of so many lines, seven at least."""
     day = TODAY - timedelta(days=age)
     more = "".join(f"  It also says thing {number} about {title}.\n" for number in range(lines - 7))
@@ -23,7 +23,7 @@ def learning(title: str, layer: str = "inscribed", *, age: int = 1, lines: int =
     )
 
 
-def observation(task: str, *, age: int = 1) -> str:
+def observation_text(task: str, *, age: int = 1) -> str:
     """An observation of seven lines with its blank one."""
     day = TODAY - timedelta(days=age)
     return (
@@ -36,22 +36,22 @@ def observation(task: str, *, age: int = 1) -> str:
     )
 
 
-def protected(number: int) -> str:
+def protected_entries(number: int) -> str:
     """Etched entries, which only a person removes."""
-    return "".join(learning(f"principle {n}", "etched", age=300) for n in range(number))
+    return "".join(learning_text(f"principle {n}", "etched", age=300) for n in range(number))
 
 
-def grown() -> str:
+def grown_memory() -> str:
     """490 entries on some 3,500 lines: what a few busy months leave where nobody prunes."""
-    blocks = [learning(f"learning {n}", age=n) for n in range(15)]
-    blocks += [learning(f"trace {n}", "traced", age=n % 20) for n in range(25)]
-    blocks += [observation(f"task number {n}", age=n % 50) for n in range(448)]
-    return HEAD + protected(2) + "".join(blocks)
+    blocks = [learning_text(f"learning {n}", age=n) for n in range(15)]
+    blocks += [learning_text(f"trace {n}", "traced", age=n % 20) for n in range(25)]
+    blocks += [observation_text(f"task number {n}", age=n % 50) for n in range(448)]
+    return MEMORY_HEADER + protected_entries(2) + "".join(blocks)
 
 
-def crowded() -> str:
+def crowded_memory() -> str:
     """Some 80 entries on 570 lines: too long, too."""
-    blocks = [learning(f"learning {n}", age=n) for n in range(12)]
-    blocks += [learning(f"trace {n}", "traced", age=n) for n in range(6)]
-    blocks += [observation(f"task number {n}", age=n % 50) for n in range(60)]
-    return HEAD + protected(2) + "".join(blocks)
+    blocks = [learning_text(f"learning {n}", age=n) for n in range(12)]
+    blocks += [learning_text(f"trace {n}", "traced", age=n) for n in range(6)]
+    blocks += [observation_text(f"task number {n}", age=n % 50) for n in range(60)]
+    return MEMORY_HEADER + protected_entries(2) + "".join(blocks)

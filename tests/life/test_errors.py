@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.state.schema import VERSION
-from tests.support import Home, finding, project
+from echod.state.schema import SCHEMA_VERSION
+from tests.support import Home, finding_text, make_project
 
 
 def test_a_directory_without_a_memory_is_refused_with_what_to_do(home: Home, tmp_path: Path) -> None:
@@ -36,9 +36,9 @@ def test_a_path_that_does_not_exist_is_refused(home: Home, tmp_path: Path) -> No
 
 
 def test_any_directory_in_a_project_means_the_project(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
 
-    home.done("add", root / ".rune/echoes/reviewer")
+    home.run("add", root / ".rune/echoes/reviewer")
 
     assert home.json("projects")["projects"] == [
         {"path": str(root), "registered": True, "missing": False, "paused": False}
@@ -60,8 +60,8 @@ def test_a_broken_configuration_ends_every_command_with_78_and_names_the_line(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text("# mine\nquiet_secnds = 3\n")
-    root = project(home.root)
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(home.root)
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
 
     result = home.echod("--config", config, *command)
 
@@ -71,7 +71,7 @@ def test_a_broken_configuration_ends_every_command_with_78_and_names_the_line(
 
 
 def test_an_unknown_variable_is_a_warning_only(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
 
     result = home.echod("run", "--once", root, ECHOD_QUIET_SECNDS="3")
 
@@ -80,9 +80,9 @@ def test_an_unknown_variable_is_a_warning_only(home: Home, tmp_path: Path) -> No
 
 
 def test_status_without_a_daemon_says_so_and_what_to_do(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("add", root)
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("add", root)
 
     result = home.echod("status")
 
@@ -102,13 +102,13 @@ def test_status_creates_nothing(home: Home) -> None:
 
 
 def test_a_directory_without_permission_is_a_sentence_and_the_rest_goes_on(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p", "reviewer", "workers")
+    root = make_project(tmp_path / "p", "reviewer", "workers")
     for role in ("reviewer", "workers"):
-        (root / f".rune/echoes/{role}/ward-findings.md").write_text(finding("Timeouts are missing"))
+        (root / f".rune/echoes/{role}/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     (root / ".rune/echoes/reviewer").chmod(0)
 
-    done = home.echod("run", "--once", root, before=_as_an_ordinary_user())
-    status = home.echod("status", "--json", before=_as_an_ordinary_user())
+    done = home.echod("run", "--once", root, before=_unprivileged())
+    status = home.echod("status", "--json", before=_unprivileged())
 
     (root / ".rune/echoes/reviewer").chmod(0o700)
     assert "permission denied" in done.stdout
@@ -117,7 +117,7 @@ def test_a_directory_without_permission_is_a_sentence_and_the_rest_goes_on(home:
     assert status.returncode == 3
 
 
-def _as_an_ordinary_user() -> tuple[str, ...]:
+def _unprivileged() -> tuple[str, ...]:
     """Root may read everything; without these capabilities it may not."""
     if os.getuid() != 0:
         return ()
@@ -132,7 +132,7 @@ def _as_an_ordinary_user() -> tuple[str, ...]:
 def test_a_symlink_in_a_role_is_refused_and_nothing_is_written_through_it(
     home: Home, tmp_path: Path, name: str, said: str
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     outside = tmp_path / "outside"
     if name == "archive":
         outside.mkdir()
@@ -140,7 +140,7 @@ def test_a_symlink_in_a_role_is_refused_and_nothing_is_written_through_it(
         outside.write_text("# Mine\n")
     (root / f".rune/echoes/reviewer/{name}").symlink_to(outside)
     findings = root / ".rune/echoes/reviewer/ward-findings.md"
-    findings.write_text(finding("Timeouts are missing"))
+    findings.write_text(finding_text("Timeouts are missing"))
 
     result = home.echod("run", "--once", root)
 
@@ -151,12 +151,12 @@ def test_a_symlink_in_a_role_is_refused_and_nothing_is_written_through_it(
 
 
 def test_findings_that_cannot_be_read_go_to_quarantine_with_the_reason(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     (role / "ward-findings.md").write_bytes(b"### bad \xff bytes\n")
-    (role / "seer-findings.md").write_text(finding("Timeouts are missing"))
+    (role / "seer-findings.md").write_text(finding_text("Timeouts are missing"))
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
     kept = sorted(path.name for path in (role / "quarantine").iterdir())
     assert kept[-1] == "REASONS.md"
@@ -164,7 +164,7 @@ def test_findings_that_cannot_be_read_go_to_quarantine_with_the_reason(home: Hom
     assert (role / "quarantine" / kept[0]).read_bytes() == b"### bad \xff bytes\n"
     assert "UTF-8" in (role / "quarantine/REASONS.md").read_text()
     assert "Timeouts are missing" in (role / "MEMORY.md").read_text()
-    home.done("add", root)
+    home.run("add", root)
     assert home.json("status")["stores"][0]["quarantined"] == 1
 
 
@@ -173,7 +173,7 @@ def test_findings_that_cannot_be_read_go_to_quarantine_with_the_reason(home: Hom
 def test_a_state_directory_that_cannot_be_made_is_a_sentence(
     home: Home, tmp_path: Path, command: tuple[str, ...], place: str
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     (tmp_path / "file").write_text("")
     state = str(tmp_path / "file") if place == "a file" else "/proc/echod"
     path = () if command == ("run",) else (root,)
@@ -187,7 +187,7 @@ def test_a_state_directory_that_cannot_be_made_is_a_sentence(
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 101], ids=["empty", "blank", "line-break", "long"])
 def test_a_workflow_needs_a_name_that_can_be_shown(home: Home, tmp_path: Path, name: str) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
 
     result = home.echod("workflow", "begin", name, "--project", root)
 
@@ -196,57 +196,57 @@ def test_a_workflow_needs_a_name_that_can_be_shown(home: Home, tmp_path: Path, n
 
 
 def test_once_tries_again_what_failed_before_and_was_mended(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     archive = root / ".rune/echoes/reviewer/archive"
     archive.write_text("in the way")
-    (archive.parent / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    (archive.parent / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
     assert home.echod("run", "--once", root).returncode == 1
 
     archive.unlink()
 
-    assert "1 added" in home.done("run", "--once", root)
+    assert "1 added" in home.run("run", "--once", root)
 
 
 @dataclass(frozen=True)
-class Case:
+class ErrorCase:
     """Something that goes wrong: how it comes about, what is typed, and what a person is told."""
 
     name: str
     arrange: Callable[[Home, Path], Mapping[str, str] | None]
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     code: int
-    said: tuple[str, ...]
+    expected: tuple[str, ...]
 
 
-def _nothing(home: Home, root: Path) -> None:
+def _no_setup(home: Home, root: Path) -> None:
     del home, root
 
 
-def _registered(home: Home, root: Path) -> None:
-    home.done("add", root)
+def _register_project(home: Home, root: Path) -> None:
+    home.run("add", root)
 
 
-def _many(home: Home, root: Path) -> None:
+def _write_many_entries(home: Home, root: Path) -> None:
     """More entries than there are digits that an id can begin with."""
-    text = "\n".join(finding(f"Learning {number}") for number in range(17))
+    text = "\n".join(finding_text(f"Learning {number}") for number in range(17))
     (root / ".rune/echoes/reviewer/MEMORY.md").write_text(f"# Reviewer Memory\n\n{text}")
 
 
-def _two_stores(home: Home, root: Path) -> None:
-    project(root, store=".claude/echoes")
-    home.done("add", root)
+def _make_two_stores(home: Home, root: Path) -> None:
+    make_project(root, store=".claude/echoes")
+    home.run("add", root)
 
 
-def _newer(home: Home, root: Path) -> None:
-    home.done("run", "--once", root)
+def _newer_database(home: Home, root: Path) -> None:
+    home.run("run", "--once", root)
     with contextlib.closing(sqlite3.connect(home.state / "echod.db")) as link:
         link.execute("PRAGMA user_version = 99")
 
 
-def _older(home: Home, root: Path) -> None:
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("run", "--once", root)
-    home.done("add", root)
+def _older_database(home: Home, root: Path) -> None:
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("run", "--once", root)
+    home.run("add", root)
     with contextlib.closing(sqlite3.connect(home.state / "echod.db", isolation_level=None)) as link:
         # What the newest migration adds is not there yet; that of the one before holds all that is asked here.
         for table in ("pin", "reference", "entry", "alive", "pruned", "answered", "asked", "observed", "heard"):
@@ -254,16 +254,16 @@ def _older(home: Home, root: Path) -> None:
         link.execute("PRAGMA user_version = 1")
 
 
-def _unreadable(below: str) -> Callable[[Home, Path], None]:
+def _make_unreadable(below: str) -> Callable[[Home, Path], None]:
     def arrange(home: Home, root: Path) -> None:
-        home.done("run", "--once", root)
-        home.done("add", root)
+        home.run("run", "--once", root)
+        home.run("add", root)
         (home.state / below).chmod(0)
 
     return arrange
 
 
-def _settings(text: str) -> Callable[[Home, Path], Mapping[str, str]]:
+def _write_settings(text: str) -> Callable[[Home, Path], Mapping[str, str]]:
     def arrange(home: Home, root: Path) -> Mapping[str, str]:
         file = home.root / "config.toml"
         file.write_text(text)
@@ -274,54 +274,70 @@ def _settings(text: str) -> Callable[[Home, Path], Mapping[str, str]]:
 
 NEWER = ("was written by a newer echod (schema 99", "upgrade echod")
 
-TOLD = (
-    Case("no-project", _nothing, ("gate", "{bare}"), 2, ("has no memory", "echod init {bare}")),
-    Case("no-store", _nothing, ("remember", "x", "--project", "{bare}"), 2, ("has no memory", "echod init")),
-    Case("not-running", _registered, ("status",), 3, ("not running", "echod service install, or echod run")),
-    Case("no-service", _nothing, ("service", "restart"), 1, ("echod service install",)),
-    Case("nothing-recorded", _nothing, ("jobs",), 0, ("There are no jobs yet.",)),
-    Case("database-unreadable", _unreadable("echod.db"), ("jobs",), 1, ("cannot be opened", "permissions")),
-    Case("list-unreadable", _unreadable("projects"), ("projects",), 1, ("permission denied", "check its permissions")),
-    Case("no-entry", _nothing, ("explain", "zzz", "{root}"), 2, ("begins with 'zzz'", "echod show")),
-    Case("two-stores", _two_stores, ("status",), 3, ("two memory directories; each is maintained where it is",)),
-    Case("no-job", _nothing, ("jobs", "retry", "4"), 2, ("no job 4", "echod jobs")),
-    Case("typo", _settings("quiet_secnds = 3"), ("status",), 78, (":1: there is no setting", "quiet_seconds?")),
-    Case("typo-in-table", _settings("[polcy]\nx = 3"), ("jobs", "retry", "1"), 78, (":1:", "did you mean [policy]?")),
-    Case("newer-jobs", _newer, ("jobs",), 1, NEWER),
-    Case("newer-status", _newer, ("status",), 3, NEWER),
-    Case("newer-run", _newer, ("run", "--once", "{root}"), 1, NEWER),
-    Case("older-jobs", _older, ("jobs",), 0, ("1 done", "consolidate reviewer")),
-    Case("older-gate", _older, ("gate", "{root}"), 0, ("idle: its memory may be written now",)),
-    Case("older-status", _older, ("status",), 3, ("Last done", "consolidate")),
-    Case("unknown-command", _nothing, ("statsu",), 2, ("No such command 'statsu'", "status")),
-    Case("no-question", _many, ("reset", "{root}"), 2, ("no terminal to ask at", "--yes")),
+ERROR_CASES = (
+    ErrorCase("no-project", _no_setup, ("gate", "{bare}"), 2, ("has no memory", "echod init {bare}")),
+    ErrorCase("no-store", _no_setup, ("remember", "x", "--project", "{bare}"), 2, ("has no memory", "echod init")),
+    ErrorCase("not-running", _register_project, ("status",), 3, ("not running", "echod service install, or echod run")),
+    ErrorCase("no-service", _no_setup, ("service", "restart"), 1, ("echod service install",)),
+    ErrorCase("nothing-recorded", _no_setup, ("jobs",), 0, ("There are no jobs yet.",)),
+    ErrorCase("database-unreadable", _make_unreadable("echod.db"), ("jobs",), 1, ("cannot be opened", "permissions")),
+    ErrorCase(
+        "list-unreadable",
+        _make_unreadable("projects"),
+        ("projects",),
+        1,
+        ("permission denied", "check its permissions"),
+    ),
+    ErrorCase("no-entry", _no_setup, ("explain", "zzz", "{root}"), 2, ("begins with 'zzz'", "echod show")),
+    ErrorCase(
+        "two-stores", _make_two_stores, ("status",), 3, ("two memory directories; each is maintained where it is",)
+    ),
+    ErrorCase("no-job", _no_setup, ("jobs", "retry", "4"), 2, ("no job 4", "echod jobs")),
+    ErrorCase(
+        "typo", _write_settings("quiet_secnds = 3"), ("status",), 78, (":1: there is no setting", "quiet_seconds?")
+    ),
+    ErrorCase(
+        "typo-in-table",
+        _write_settings("[polcy]\nx = 3"),
+        ("jobs", "retry", "1"),
+        78,
+        (":1:", "did you mean [policy]?"),
+    ),
+    ErrorCase("newer-jobs", _newer_database, ("jobs",), 1, NEWER),
+    ErrorCase("newer-status", _newer_database, ("status",), 3, NEWER),
+    ErrorCase("newer-run", _newer_database, ("run", "--once", "{root}"), 1, NEWER),
+    ErrorCase("older-jobs", _older_database, ("jobs",), 0, ("1 done", "consolidate reviewer")),
+    ErrorCase("older-gate", _older_database, ("gate", "{root}"), 0, ("idle: its memory may be written now",)),
+    ErrorCase("older-status", _older_database, ("status",), 3, ("Last done", "consolidate")),
+    ErrorCase("unknown-command", _no_setup, ("statsu",), 2, ("No such command 'statsu'", "status")),
+    ErrorCase("no-question", _write_many_entries, ("reset", "{root}"), 2, ("no terminal to ask at", "--yes")),
 )
 
 
-@pytest.mark.parametrize("case", TOLD, ids=lambda case: case.name)
-def test_what_goes_wrong_is_said_with_what_to_do(home: Home, tmp_path: Path, case: Case) -> None:
-    root = project(tmp_path / "p")
+@pytest.mark.parametrize("case", ERROR_CASES, ids=lambda case: case.name)
+def test_what_goes_wrong_is_said_with_what_to_do(home: Home, tmp_path: Path, case: ErrorCase) -> None:
+    root = make_project(tmp_path / "p")
     (tmp_path / "bare").mkdir()
     names = {"root": root, "bare": tmp_path / "bare"}
     changed = case.arrange(home, root) or {}
 
     result = home.echod(
-        *(word.format(**names) for word in case.words),
-        before=_as_an_ordinary_user(),
+        *(word.format(**names) for word in case.arguments),
+        before=_unprivileged(),
         cwd=None,
         **{"COLUMNS": "80", **changed},
     )
 
     told = " ".join(f"{result.stdout} {result.stderr}".split())
     assert result.returncode == case.code, told
-    assert [words for words in case.said if words.format(**names) not in told] == [], told
+    assert [words for words in case.expected if words.format(**names) not in told] == [], told
     assert "Traceback" not in told
     assert "bug" not in told
 
 
 def test_an_id_that_may_mean_several_entries_is_refused_with_all_of_them(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    _many(home, root)
+    root = make_project(tmp_path / "p")
+    _write_many_entries(home, root)
     begin: dict[str, list[str]] = {}
     for entry in home.json("show", root)["entries"]:
         begin.setdefault(entry["id"][0], []).append(entry["id"])
@@ -334,13 +350,13 @@ def test_an_id_that_may_mean_several_entries_is_refused_with_all_of_them(home: H
 
 
 def test_an_older_database_is_brought_up_to_date_by_whoever_works(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    _older(home, root)
+    root = make_project(tmp_path / "p")
+    _older_database(home, root)
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
     with contextlib.closing(sqlite3.connect(home.state / "echod.db")) as link:
-        assert link.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert link.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 @pytest.fixture
@@ -367,7 +383,7 @@ def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 def test_a_full_disk_is_a_sentence_and_not_a_traceback(
     home: Home, tmp_path: Path, mounted: Callable[..., Path], words: tuple[str, ...], code: int
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     full = mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs")
     with contextlib.suppress(OSError), (full / "fill").open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
@@ -384,11 +400,11 @@ def test_a_full_disk_is_a_sentence_and_not_a_traceback(
 def test_a_full_disk_below_a_memory_leaves_everything_as_it_is(
     home: Home, tmp_path: Path, mounted: Callable[..., Path]
 ) -> None:
-    root = project(mounted("-t", "tmpfs", "-o", "size=128k", "tmpfs") / "p")
+    root = make_project(mounted("-t", "tmpfs", "-o", "size=128k", "tmpfs") / "p")
     role = root / ".rune/echoes/reviewer"
-    memory = f"# Reviewer Memory\n\n{finding('Retries are endless')}"
+    memory = f"# Reviewer Memory\n\n{finding_text('Retries are endless')}"
     (role / "MEMORY.md").write_text(memory)
-    (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    (role / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
     fill = root / "fill"
     with contextlib.suppress(OSError), fill.open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
@@ -399,9 +415,9 @@ def test_a_full_disk_below_a_memory_leaves_everything_as_it_is(
     assert full.returncode == 1
     assert "the disk is full; free some space" in " ".join(full.stdout.split())
     assert (role / "MEMORY.md").read_text() == memory
-    assert (role / "ward-findings.md").read_text() == finding("Timeouts are missing")
+    assert (role / "ward-findings.md").read_text() == finding_text("Timeouts are missing")
     fill.unlink()
-    assert "1 added" in home.done("run", "--once", root)
+    assert "1 added" in home.run("run", "--once", root)
 
 
 @pytest.mark.parametrize(
@@ -412,7 +428,7 @@ def test_a_read_only_home_lets_one_look_and_says_why_no_more(
     home: Home, mounted: Callable[..., Path], words: tuple[str, ...], code: int
 ) -> None:
     place = mounted("-t", "tmpfs", "tmpfs")
-    root = project(place / "p")
+    root = make_project(place / "p")
     subprocess.run(["mount", "-o", "remount,ro", place], check=True)
 
     result = home.echod(

@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from echod.daemon.event_health import PATIENCE_SECONDS as CANARY_SECONDS
-from echod.daemon.event_health import PULSE_SECONDS
-from echod.daemon.loop import BOARD_SECONDS
-from echod.runtime.heartbeat import BEAT_SECONDS, FRESH_SECONDS, STALL_SECONDS
-from echod.runtime.wake import wake
-from tests.support import Daemon, Home, daemon, finding, project, start, until
+from echod.daemon.event_health import CANARY_INTERVAL_SECONDS
+from echod.daemon.event_health import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
+from echod.daemon.loop import STATUS_WRITE_SECONDS
+from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS
+from echod.runtime.wake import write_wake_file
+from tests.support import Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -68,13 +68,13 @@ BaseObserver.dispatch_events = dispatch_events
 
 LOOP_HANGS = """
 import os, threading
-from echod.app.context import Lookout
-sound = Lookout.roster
-def roster(self):
+from echod.app.context import ReadContext
+sound = ReadContext.discover_stores
+def discover_stores(self):
     if (self.paths.state / "hang").exists():
         threading.Event().wait()
     return sound(self)
-Lookout.roster = roster
+ReadContext.discover_stores = discover_stores
 """
 
 OLDER = """
@@ -84,9 +84,9 @@ echod.__version__ = "0.0.9"
 
 
 @contextlib.contextmanager
-def spoilt(home: Home, how: str) -> Iterator[Daemon]:
+def faulty_daemon(home: Home, patch: str) -> Iterator[Daemon]:
     """A service with one thing spoilt; gone afterwards."""
-    code = f"{how}\nimport sys\nfrom echod.cli.entry import main\nsys.argv = ['echod', 'run']\nmain()\n"
+    code = f"{patch}\nimport sys\nfrom echod.cli.entry import main\nsys.argv = ['echod', 'run']\nmain()\n"
     log = home.root / "service.log"
     with log.open("a") as out:
         process = subprocess.Popen(
@@ -102,7 +102,7 @@ def spoilt(home: Home, how: str) -> Iterator[Daemon]:
 
 
 @dataclass(frozen=True)
-class Told:
+class StatusResult:
     """What `echod status` said."""
 
     code: int
@@ -113,35 +113,35 @@ class Told:
         return {warning["code"]: f"{warning['text']} {warning['fix']}" for warning in self.report["warnings"]}
 
 
-def status(home: Home) -> Told:
+def read_status(home: Home) -> StatusResult:
     done = home.echod("status", "--json")
     assert done.stdout, done.stderr
-    return Told(done.returncode, json.loads(done.stdout))
+    return StatusResult(done.returncode, json.loads(done.stdout))
 
 
-def told(home: Home, warning: str) -> Told:
+def wait_for_warning(home: Home, warning: str) -> StatusResult:
     """Wait until `status` has a warning."""
-    last: list[Told] = []
+    latest: list[StatusResult] = []
 
     def there() -> bool:
-        last[:] = [status(home)]
-        return warning in last[0].warnings
+        latest[:] = [read_status(home)]
+        return warning in latest[0].warnings
 
     until(there, f"the warning {warning}", seconds=PATIENCE_SECONDS)
-    return last[0]
+    return latest[0]
 
 
-def leave_finding(root: Path, title: str = "Timeouts are missing") -> None:
-    (root / f".rune/echoes/reviewer/{title.split(maxsplit=1)[0].lower()}-findings.md").write_text(finding(title))
+def write_finding(root: Path, title: str = "Timeouts are missing") -> None:
+    (root / f".rune/echoes/reviewer/{title.split(maxsplit=1)[0].lower()}-findings.md").write_text(finding_text(title))
 
 
-def remembered(root: Path, title: str = "Timeouts are missing") -> bool:
+def is_remembered(root: Path, title: str = "Timeouts are missing") -> bool:
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     return memory.exists() and title in memory.read_text()
 
 
 @dataclass(frozen=True)
-class Sick:
+class FaultyService:
     """A service in which something was spoilt before it started."""
 
     home: Home
@@ -149,39 +149,39 @@ class Sick:
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sick]]:
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, FaultyService]]:
     """The faults that take twenty seconds to be sure of, all at once."""
     with contextlib.ExitStack() as stack:
-        sick: dict[str, Sick] = {}
+        sick: dict[str, FaultyService] = {}
         for how in (WORKER_HANGS, EVENTS_STOP, EVENTS_STOP_ONCE, LOOP_HANGS):
             home = Home(tmp_path_factory.mktemp("home"))
-            root = project(tmp_path_factory.mktemp("p"))
+            root = make_project(tmp_path_factory.mktemp("p"))
             home.state.mkdir(mode=0o700)
             (home.state / "projects").write_text(f"{root}\n")
-            stack.enter_context(spoilt(home, how))
-            sick[how] = Sick(home, root)
-        leave_finding(sick[WORKER_HANGS].root)
-        leave_finding(sick[EVENTS_STOP_ONCE].root)
+            stack.enter_context(faulty_daemon(home, how))
+            sick[how] = FaultyService(home, root)
+        write_finding(sick[WORKER_HANGS].root)
+        write_finding(sick[EVENTS_STOP_ONCE].root)
         (sick[LOOP_HANGS].home.state / "hang").touch()
-        wake(sick[LOOP_HANGS].home.root / "run/canary/wake", "look")
+        write_wake_file(sick[LOOP_HANGS].home.root / "run/canary/wake", "look")
         yield sick
 
 
 @pytest.mark.parametrize(
     "seconds",
     [
-        STALL_SECONDS + BEAT_SECONDS,  # the worker hangs, and the next beat says so
-        PULSE_SECONDS + CANARY_SECONDS + BEAT_SECONDS,  # events stop just after a pulse came back
-        FRESH_SECONDS + BEAT_SECONDS,  # the loop hangs
-        BEAT_SECONDS + BOARD_SECONDS,  # the disk fills
+        WORKER_STALL_SECONDS + HEARTBEAT_SECONDS,  # the worker hangs, and the next beat says so
+        CANARY_INTERVAL_SECONDS + CANARY_SECONDS + HEARTBEAT_SECONDS,  # events stop just after a pulse came back
+        HEARTBEAT_MAX_AGE_SECONDS + HEARTBEAT_SECONDS,  # the loop hangs
+        HEARTBEAT_SECONDS + STATUS_WRITE_SECONDS,  # the disk fills
     ],
 )
 def test_no_fault_takes_longer_than_half_a_minute_to_be_seen(seconds: float) -> None:
     assert seconds <= WITHIN_SECONDS
 
 
-def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, Sick]) -> None:
-    said = told(slow[WORKER_HANGS].home, "daemon-hung")
+def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, FaultyService]) -> None:
+    said = wait_for_warning(slow[WORKER_HANGS].home, "daemon-hung")
 
     assert said.code == 4
     assert said.report["health"] == "down"
@@ -189,43 +189,43 @@ def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, Sick]) -> None
     assert "kill " in said.warnings["daemon-hung"], "there is no service to restart"
 
 
-def test_events_that_do_not_arrive_any_more_are_told(slow: dict[str, Sick]) -> None:
-    said = told(slow[EVENTS_STOP].home, "daemon-hung")
+def test_events_that_do_not_arrive_any_more_are_told(slow: dict[str, FaultyService]) -> None:
+    said = wait_for_warning(slow[EVENTS_STOP].home, "daemon-hung")
 
     assert said.code == 4
     assert "file events do not arrive any more" in said.warnings["daemon-hung"]
 
 
-def test_without_events_findings_are_found_all_the_same(slow: dict[str, Sick]) -> None:
-    leave_finding(slow[EVENTS_STOP].root)
+def test_without_events_findings_are_found_all_the_same(slow: dict[str, FaultyService]) -> None:
+    write_finding(slow[EVENTS_STOP].root)
 
-    until(lambda: remembered(slow[EVENTS_STOP].root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+    until(lambda: is_remembered(slow[EVENTS_STOP].root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
 
 
-def test_a_loop_that_hangs_is_told(slow: dict[str, Sick]) -> None:
-    said = told(slow[LOOP_HANGS].home, "daemon-hung")
+def test_a_loop_that_hangs_is_told(slow: dict[str, FaultyService]) -> None:
+    said = wait_for_warning(slow[LOOP_HANGS].home, "daemon-hung")
 
     assert said.code == 4
     assert "no sign of life" in said.warnings["daemon-hung"]
 
 
-def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[str, Sick]) -> None:
+def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[str, FaultyService]) -> None:
     home, root = slow[EVENTS_STOP_ONCE].home, slow[EVENTS_STOP_ONCE].root
-    until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+    until(lambda: is_remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
     until(lambda: "rescan" in (home.root / "service.log").read_text(), "the dead thread to be noticed")
-    leave_finding(root, "Retries are endless")
+    write_finding(root, "Retries are endless")
 
-    until(lambda: remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)
-    until(lambda: status(home).code == 0, "the service to be well again", seconds=PATIENCE_SECONDS)
+    until(lambda: is_remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)
+    until(lambda: read_status(home).code == 0, "the service to be well again", seconds=PATIENCE_SECONDS)
 
 
 def test_a_job_that_dies_is_told_and_the_service_goes_on(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with spoilt(home, JOB_DIES) as running:
-        leave_finding(root)
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with faulty_daemon(home, JOB_DIES) as running:
+        write_finding(root)
 
-        said = told(home, "job-failing")
+        said = wait_for_warning(home, "job-failing")
 
         assert said.code == 1
         assert "unexpected ZeroDivisionError" in said.warnings["job-failing"]
@@ -234,33 +234,33 @@ def test_a_job_that_dies_is_told_and_the_service_goes_on(home: Home, tmp_path: P
 
 def test_a_job_that_was_given_up_is_told_until_its_cause_is_mended(home: Home, tmp_path: Path) -> None:
     home = Home(home.root, {"ECHOD_MAX_ATTEMPTS": "1"})
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     (tmp_path / "mine.md").write_text("# Mine\n")
     memory.symlink_to(tmp_path / "mine.md")
-    home.done("add", root)
-    with daemon(home):
-        leave_finding(root)
-        said = told(home, "job-given-up")
+    home.run("add", root)
+    with running_daemon(home):
+        write_finding(root)
+        said = wait_for_warning(home, "job-failed")
         assert said.code == 1
-        assert "echod jobs retry" in said.warnings["job-given-up"]
+        assert "echod jobs retry" in said.warnings["job-failed"]
 
         memory.unlink()
 
-        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
-        until(lambda: "job-given-up" not in status(home).warnings, "the warning to go")
+        until(lambda: is_remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: "job-failed" not in read_status(home).warnings, "the warning to go")
 
 
 def test_stopped_by_a_signal_is_told_apart_from_stopped_and_from_running(home: Home) -> None:
-    running = start(home)
+    running = start_daemon(home)
     try:
         running.process.send_signal(signal.SIGSTOP)
-        suspended = status(home)
+        suspended = read_status(home)
         running.process.send_signal(signal.SIGCONT)
-        until(lambda: status(home).code == 0, "the service to go on", seconds=PATIENCE_SECONDS)
+        until(lambda: read_status(home).code == 0, "the service to go on", seconds=PATIENCE_SECONDS)
     finally:
         running.kill()
-    stopped = status(home)
+    stopped = read_status(home)
 
     assert suspended.code == 4
     assert f"kill -CONT {running.process.pid}" in suspended.warnings["daemon-suspended"]
@@ -269,8 +269,8 @@ def test_stopped_by_a_signal_is_told_apart_from_stopped_and_from_running(home: H
 
 
 def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
-    with spoilt(home, OLDER):
-        said = told(home, "daemon-upgraded")
+    with faulty_daemon(home, OLDER):
+        said = wait_for_warning(home, "daemon-upgraded")
 
     assert said.code == 1
     assert "0.0.9" in said.warnings["daemon-upgraded"]
@@ -278,21 +278,21 @@ def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
 
 
 def test_a_locked_database_stops_nothing_and_is_told(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home) as running:
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home) as running:
         other = sqlite3.connect(home.state / "echod.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        leave_finding(root)
+        write_finding(root)
 
-        said = told(home, "database-unavailable")
+        said = wait_for_warning(home, "database-unavailable")
         other.execute("ROLLBACK")
         other.close()
 
         assert said.code == 1
         assert "in use by another process" in said.warnings["database-unavailable"]
-        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
-        until(lambda: status(home).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
+        until(lambda: is_remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: read_status(home).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
         assert running.process.poll() is None
 
 
@@ -314,7 +314,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-def fill(disk: Path) -> Path:
+def fill_disk(disk: Path) -> Path:
     """A file that takes all the room there is."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
@@ -330,43 +330,43 @@ def test_a_full_disk_under_its_own_files_is_told_and_work_goes_on_when_there_is_
     home: Home, tmp_path: Path, small_disk: Path
 ) -> None:
     full = Home(home.root, {"ECHOD_STATE_DIR": str(small_disk / "state")})
-    root = project(tmp_path / "p")
-    full.done("add", root)
-    with daemon(full) as running:
-        filler = fill(small_disk)
-        leave_finding(root)
+    root = make_project(tmp_path / "p")
+    full.run("add", root)
+    with running_daemon(full) as running:
+        filler = fill_disk(small_disk)
+        write_finding(root)
 
-        said = told(full, "disk-full")
+        said = wait_for_warning(full, "disk-full")
         assert said.code == 1
         assert "Free some space" in said.warnings["disk-full"]
         assert running.process.poll() is None
 
         filler.unlink()
 
-        until(lambda: remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
-        until(lambda: status(full).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
+        until(lambda: is_remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+        until(lambda: read_status(full).code == 0, "the warning to go", seconds=PATIENCE_SECONDS)
         assert running.process.poll() is None
 
 
 def test_a_full_disk_under_a_memory_fails_the_job_and_loses_nothing(home: Home, small_disk: Path) -> None:
-    root = project(small_disk / "p")
-    home.done("add", root)
-    with daemon(home):
-        leave_finding(root)
-        until(lambda: remembered(root), "the first finding")
+    root = make_project(small_disk / "p")
+    home.run("add", root)
+    with running_daemon(home):
+        write_finding(root)
+        until(lambda: is_remembered(root), "the first finding")
         memory = root / ".rune/echoes/reviewer/MEMORY.md"
         before = memory.read_bytes()
         stage = root / "stage"
-        stage.write_text(finding("Retries are endless"))
-        filler = fill(small_disk)
+        stage.write_text(finding_text("Retries are endless"))
+        filler = fill_disk(small_disk)
         stage.rename(root / ".rune/echoes/reviewer/retries-findings.md")
 
-        said = told(home, "job-failing")
+        said = wait_for_warning(home, "job-failing")
         assert said.code == 1
         assert memory.read_bytes() == before
 
         filler.unlink()
         job = next(job for job in said.report["waiting"] if job["state"] == "queued")
-        home.done("jobs", "retry", job["job"])
+        home.run("jobs", "retry", job["job"])
 
-        until(lambda: remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)
+        until(lambda: is_remembered(root, "Retries are endless"), "the second finding", seconds=PATIENCE_SECONDS)

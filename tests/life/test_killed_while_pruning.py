@@ -6,16 +6,16 @@ import random
 from pathlib import Path
 
 from echod.memory.policy import read_archive
-from tests.life.files import HEAD, learning, protected
-from tests.life.test_service import ROLES, Storm, findings_left
-from tests.support import Home, finding, project, start, until
+from tests.life.files import MEMORY_HEADER, learning_text, protected_entries
+from tests.life.test_service import ROLES, FindingsStorm, remaining_findings
+from tests.support import Home, finding_text, make_project, start_daemon, until
 
 LIMIT = 100
-EAGER = {"ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_POLICY__DAILY_INSCRIBED_SHARE": "1"}
+EAGER_PRUNING = {"ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_POLICY__DAILY_INSCRIBED_SHARE": "1"}
 """So that everything may go on one day; else there would be nothing left to do after the first prune."""
 
 
-class Role:
+class RoleFiles:
     """A role's memory and archive."""
 
     def __init__(self, root: Path, name: str) -> None:
@@ -39,26 +39,26 @@ class Role:
 
 
 def test_it_loses_nothing_and_keeps_every_file_within_its_limit(home: Home, tmp_path: Path) -> None:
-    home = Home(home.root, EAGER)
-    root = project(tmp_path / "p", *ROLES)
-    roles = [Role(root, name) for name in ROLES]
-    principles = protected(2)
+    home = Home(home.root, EAGER_PRUNING)
+    root = make_project(tmp_path / "p", *ROLES)
+    roles = [RoleFiles(root, name) for name in ROLES]
+    principles = protected_entries(2)
     for role in roles:
-        text = HEAD + principles + "".join(learning(f"learning {n}", age=200 + n) for n in range(11))
+        text = MEMORY_HEADER + principles + "".join(learning_text(f"learning {n}", age=200 + n) for n in range(11))
         (role.path / "MEMORY.md").write_text(text)
-    home.done("add", root)
+    home.run("add", root)
     moments = random.Random(7)
-    running = start(home)
+    running = start_daemon(home)
     try:
         # A first prune of a few lines is not held, and from then on none is.
         until(lambda: all(role.lines() <= LIMIT for role in roles), "the first prune")
-        with Storm([root], 7) as storm:
+        with FindingsStorm([root], 7) as storm:
             for _ in range(4):
                 pruned = sum(len(role.archived()) for role in roles) + moments.randint(1, 30)
                 until(lambda p=pruned: sum(len(r.archived()) for r in roles) >= p, "more to be pruned")  # type: ignore[misc]
                 running.kill()
-                running = start(home)
-        until(lambda: not findings_left(root), "all findings to be folded in")
+                running = start_daemon(home)
+        until(lambda: not remaining_findings(root), "all findings to be folded in")
         until(lambda: all(role.lines() <= LIMIT for role in roles), "files within their limit")
         until(lambda: home.json("status")["queue"]["queued"] == 0, "the queue to be empty")
     finally:
@@ -71,6 +71,6 @@ def test_it_loses_nothing_and_keeps_every_file_within_its_limit(home: Home, tmp_
     told += [f"Pattern: learning {n}\n" for n in range(11)]
     assert [title for title in told if title not in everywhere] == []
     assert [title for title in told if any(memory.count(title) > 1 for memory, _ in kept)] == []
-    assert all(memory.startswith(HEAD + principles) for memory, _ in kept)
+    assert all(memory.startswith(MEMORY_HEADER + principles) for memory, _ in kept)
     assert len(storm.acknowledged) > 30
-    assert finding("Storm 0").splitlines()[-1] in everywhere
+    assert finding_text("Storm 0").splitlines()[-1] in everywhere

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.life.files import HEAD, learning, observation
-from tests.support import Home, daemon, finding, project, until
+from tests.life.files import MEMORY_HEADER, learning_text, observation_text
+from tests.support import Home, finding_text, make_project, running_daemon, until
 
 MEMORY_LIMIT, KNOWLEDGE_LIMIT = 150, 300
-WISHES = {
+PROJECT_SETTINGS = {
     "no prune": "echoes:\n  prune: false\n",
     "no compress, no consolidate": "echoes:\n  compress: false\n  consolidate: false\n",
 }
 
 
 @dataclass(frozen=True)
-class Place:
+class OversizedProject:
     """A project whose files are all too long, and in which findings wait."""
 
     root: Path
@@ -52,79 +52,86 @@ class Place:
         return self.pruned, self.compressed, self.consolidated
 
 
-def place(root: Path, wishes: str = "", *, tracked: bool = False) -> Place:
-    here = Place(project(root))
+def make_oversized_project(root: Path, settings: str = "", *, tracked: bool = False) -> OversizedProject:
+    oversized = OversizedProject(make_project(root))
     # Less than half of the memory goes, so that the service does not hold it for a day.
-    memory = HEAD + "".join(learning(f"learning {n}") for n in range(12))
-    (here.role / "MEMORY.md").write_text(memory + "".join(observation(f"task {n}") for n in range(12)))
-    knowledge = "".join(learning(f"point {n}", lines=9) for n in range(60))
-    (here.role / "knowledge.md").write_text(f"# Reviewer Knowledge\n\n{knowledge}")
-    (here.role / "ward-findings.md").write_text(finding("What was found"))
-    (root / ".rune/talisman.yml").write_text(wishes)
+    memory = MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(12))
+    (oversized.role / "MEMORY.md").write_text(memory + "".join(observation_text(f"task {n}") for n in range(12)))
+    knowledge = "".join(learning_text(f"point {n}", lines=9) for n in range(60))
+    (oversized.role / "knowledge.md").write_text(f"# Reviewer Knowledge\n\n{knowledge}")
+    (oversized.role / "ward-findings.md").write_text(finding_text("What was found"))
+    (root / ".rune/talisman.yml").write_text(settings)
     if tracked:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
         subprocess.run(["git", "-C", str(root), "add", "."], check=True)
-    return here
+    return oversized
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, Place]:
-    made = {name: place(tmp_path / f"p{number}", wishes) for number, (name, wishes) in enumerate(WISHES.items())}
-    return {**made, "tracked by git": place(tmp_path / "tracked", tracked=True)}
+def places(tmp_path: Path) -> dict[str, OversizedProject]:
+    made = {
+        name: make_oversized_project(tmp_path / f"p{number}", wishes)
+        for number, (name, wishes) in enumerate(PROJECT_SETTINGS.items())
+    }
+    return {**made, "tracked by git": make_oversized_project(tmp_path / "tracked", tracked=True)}
 
 
-UNASKED = {
+DONE_AUTOMATICALLY = {
     "no prune": (False, True, True),
     "no compress, no consolidate": (True, False, False),
     "tracked by git": (False, False, True),
 }
 """What is done where nobody asks: pruned, compressed, consolidated."""
 
-ASKED = {**UNASKED, "tracked by git": (True, True, True)}
+DONE_ON_REQUEST = {**DONE_AUTOMATICALLY, "tracked by git": (True, True, True)}
 """And where a person asks for each of them."""
 
 
-def by_the_service(home: Home, places: dict[str, Place]) -> None:
+def run_service(home: Home, places: dict[str, OversizedProject]) -> None:
     for here in places.values():
-        home.done("add", here.root)
-    with daemon(home):
-        _until_all_did(places, UNASKED)
-        until(lambda: _queued(home) == 0, "the queue to be empty")
+        home.run("add", here.root)
+    with running_daemon(home):
+        _wait_until_all_done(places, DONE_AUTOMATICALLY)
+        until(lambda: _queued_count(home) == 0, "the queue to be empty")
 
 
-def by_once(home: Home, places: dict[str, Place]) -> None:
-    home.done("run", "--once", *(here.root for here in places.values()))
+def run_once(home: Home, places: dict[str, OversizedProject]) -> None:
+    home.run("run", "--once", *(here.root for here in places.values()))
 
 
-def by_once_that_is_handed_over(home: Home, places: dict[str, Place]) -> None:
-    with daemon(home):
-        by_once(home, places)
-        _until_all_did(places, UNASKED)
+def run_once_handed_over(home: Home, places: dict[str, OversizedProject]) -> None:
+    with running_daemon(home):
+        run_once(home, places)
+        _wait_until_all_done(places, DONE_AUTOMATICALLY)
 
 
-def by_commands(home: Home, places: dict[str, Place]) -> None:
+def run_commands(home: Home, places: dict[str, OversizedProject]) -> None:
     for here in places.values():
-        home.done("add", here.root)
+        home.run("add", here.root)
     for command in COMMANDS:
-        home.done(*command)  # from outside all projects: it means each of them
+        home.run(*command)  # from outside all projects: it means each of them
 
 
 COMMANDS = (("consolidate",), ("prune", "--yes"), ("compress", "--yes"))
-WAYS: dict[str, Callable[[Home, dict[str, Place]], None]] = {
-    "the service": by_the_service,
-    "run --once": by_once,
-    "run --once, handed over": by_once_that_is_handed_over,
-    "commands": by_commands,
+RUNNERS: dict[str, Callable[[Home, dict[str, OversizedProject]], None]] = {
+    "the service": run_service,
+    "run --once": run_once,
+    "run --once, handed over": run_once_handed_over,
+    "commands": run_commands,
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_project_gets_what_it_wants_and_nothing_else(home: Home, places: dict[str, Place], way: str) -> None:
+@pytest.mark.parametrize("way", RUNNERS)
+def test_a_project_gets_what_it_wants_and_nothing_else(
+    home: Home, places: dict[str, OversizedProject], way: str
+) -> None:
     before = places["no compress, no consolidate"].role.joinpath("knowledge.md").read_bytes()
 
-    WAYS[way](home, places)
+    RUNNERS[way](home, places)
 
-    assert {name: here.done for name, here in places.items()} == (ASKED if way == "commands" else UNASKED)
+    assert {name: here.done for name, here in places.items()} == (
+        DONE_ON_REQUEST if way == "commands" else DONE_AUTOMATICALLY
+    )
     assert places["no compress, no consolidate"].role.joinpath("knowledge.md").read_bytes().startswith(before)
 
 
@@ -133,7 +140,7 @@ def test_where_the_mode_is_report_nothing_is_written_and_all_of_it_is_told(
     home: Home, tmp_path: Path, way: str
 ) -> None:
     home = Home(home.root, {"ECHOD_MODE": "report"})
-    here = place(tmp_path / "p")
+    here = make_oversized_project(tmp_path / "p")
     before = here.tree()
 
     if way == "commands":
@@ -141,36 +148,38 @@ def test_where_the_mode_is_report_nothing_is_written_and_all_of_it_is_told(
             refused = home.echod(*command, here.root)
             assert refused.returncode == 1
             assert "report" in refused.stderr
-        assert "archived" in home.done("prune", here.root, "--dry-run")
+        assert "archived" in home.run("prune", here.root, "--dry-run")
     else:
-        home.done("add", here.root)
-        _in_report_mode(home, here, way)
-        assert _reported(home) == ["compress", "consolidate", "prune"]
+        home.run("add", here.root)
+        _run_in_report_mode(home, here, way)
+        assert _reported_kinds(home) == ["compress", "consolidate", "prune"]
 
     assert here.tree() == before
 
 
-def _in_report_mode(home: Home, here: Place, way: str) -> None:
+def _run_in_report_mode(home: Home, here: OversizedProject, way: str) -> None:
     if way == "run --once":
-        home.done("run", "--once", here.root)
+        home.run("run", "--once", here.root)
         return
-    with daemon(home):
-        until(lambda: len(_reported(home)) == 3, "all three jobs to have reported")
+    with running_daemon(home):
+        until(lambda: len(_reported_kinds(home)) == 3, "all three jobs to have reported")
 
 
-def _reported(home: Home) -> list[str]:
+def _reported_kinds(home: Home) -> list[str]:
     jobs: Iterable[dict[str, str]] = home.json("jobs")["jobs"]
     return sorted({job["kind"] for job in jobs if "report only" in (job["result"] or "")})
 
 
-def _until_all_did(places: dict[str, Place], wanted: dict[str, tuple[bool, bool, bool]]) -> None:
+def _wait_until_all_done(places: dict[str, OversizedProject], expected: dict[str, tuple[bool, bool, bool]]) -> None:
     def all_did() -> bool:
         return all(
-            did or not wish for name, here in places.items() for did, wish in zip(here.done, wanted[name], strict=True)
+            did or not wish
+            for name, here in places.items()
+            for did, wish in zip(here.done, expected[name], strict=True)
         )
 
     until(all_did, "every project to have what it wants")
 
 
-def _queued(home: Home) -> int:
+def _queued_count(home: Home) -> int:
     return int(home.json("status")["queue"]["queued"])

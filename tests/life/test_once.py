@@ -10,7 +10,7 @@ import pytest
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from tests.support import NO_PRUNING, Home, corpus, finding, project
+from tests.support import NO_PRUNING, Home, corpus, finding_text, make_project
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -37,16 +37,16 @@ FIXTURES = [
 
 @pytest.mark.parametrize("place", [*REAL, *FIXTURES])
 def test_findings_are_appended_and_every_other_byte_stays(home: Home, tmp_path: Path, place: str) -> None:
-    root = project(tmp_path / "p", "reviewer")
+    root = make_project(tmp_path / "p", "reviewer")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     memory.write_bytes(corpus(place, "MEMORY.md").read_bytes())
     os.utime(memory, (1_700_000_000, 1_700_000_000))
     before = memory.read_bytes()
-    first, second = finding("Timeouts are missing"), finding("Money is in cents")
+    first, second = finding_text("Timeouts are missing"), finding_text("Money is in cents")
     (memory.parent / "ward-findings.md").write_text(first)
     (memory.parent / "seer-findings.md").write_text(second)
 
-    Home(home.root, NO_PRUNING).done("run", "--once", root)
+    Home(home.root, NO_PRUNING).run("run", "--once", root)
 
     after = memory.read_bytes()
     assert after.startswith(before)
@@ -60,34 +60,34 @@ def test_findings_are_appended_and_every_other_byte_stays(home: Home, tmp_path: 
 
 
 def test_a_second_run_writes_nothing(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p", "reviewer", "workers")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("run", "--once", root)
+    root = make_project(tmp_path / "p", "reviewer", "workers")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("run", "--once", root)
     before = tree(root)
 
-    said = home.done("run", "--once", root)
+    said = home.run("run", "--once", root)
 
     assert tree(root) == before
     assert "Nothing is left to do" in said
 
 
 def test_the_same_finding_again_adds_nothing(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     for agent in ("ward", "seer"):
-        (role / f"{agent}-findings.md").write_text(finding("Timeouts are missing"))
-        home.done("run", "--once", root)
+        (role / f"{agent}-findings.md").write_text(finding_text("Timeouts are missing"))
+        home.run("run", "--once", root)
 
     assert (role / "MEMORY.md").read_text().count("Timeouts are missing") == 2  # once in the title, once in the text
 
 
 def test_what_the_agents_wrote_is_kept(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
-    text = finding("Timeouts are missing")
+    text = finding_text("Timeouts are missing")
     (role / "ward-findings.md").write_text(text)
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
     (kept,) = (role / "archive/findings").iterdir()
     assert kept.name.endswith("-ward.md")
@@ -95,13 +95,13 @@ def test_what_the_agents_wrote_is_kept(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_secret_does_not_reach_memory_or_archive(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     password = "tr0ub4dor" + "-and-3"
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(
-        finding("Staging", f"Staging runs on postgres://shop:{password}@db.staging/shop.")
+        finding_text("Staging", f"Staging runs on postgres://shop:{password}@db.staging/shop.")
     )
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
     texts = [path.read_text() for path in root.rglob("*.md")]
     assert texts
@@ -110,14 +110,14 @@ def test_a_secret_does_not_reach_memory_or_archive(home: Home, tmp_path: Path) -
 
 
 def test_a_running_workflow_holds_everything_back(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     (root / "tmp").mkdir()
     (root / "tmp/.rune-review-abc.json").write_text(f'{{"status": "active", "owner_pid": "{os.getpid()}"}}')
     findings = root / ".rune/echoes/reviewer/ward-findings.md"
-    findings.write_text(finding("Timeouts are missing"))
+    findings.write_text(finding_text("Timeouts are missing"))
     before = tree(root)
 
-    said = home.done("run", "--once", root)
+    said = home.run("run", "--once", root)
 
     assert tree(root) == before
     assert "waits" in said
@@ -125,9 +125,9 @@ def test_a_running_workflow_holds_everything_back(home: Home, tmp_path: Path) ->
 
 
 def test_findings_that_are_young_wait_for_the_next_run(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     findings = root / ".rune/echoes/reviewer/ward-findings.md"
-    findings.write_text(finding("Timeouts are missing"))
+    findings.write_text(finding_text("Timeouts are missing"))
 
     result = home.echod("run", "--once", root, ECHOD_QUIET_SECONDS="600")
 
@@ -137,30 +137,30 @@ def test_findings_that_are_young_wait_for_the_next_run(home: Home, tmp_path: Pat
 
 
 def test_report_mode_says_what_it_would_do_and_writes_nothing(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     before = tree(root)
 
     said = home.echod("run", "--once", root, ECHOD_MODE="report").stdout
 
     assert tree(root) == before
     assert "would do: 1 added" in said
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
     assert (root / ".rune/echoes/reviewer/MEMORY.md").exists()
 
 
 def test_a_paused_project_is_left_alone_until_it_is_resumed(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("pause", root)
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("pause", root)
     before = tree(root)
 
-    said = home.done("run", "--once", root)
+    said = home.run("run", "--once", root)
     assert tree(root) == before
     assert "paused" in said
 
-    home.done("resume", root)
-    home.done("run", "--once", root)
+    home.run("resume", root)
+    home.run("run", "--once", root)
     assert (root / ".rune/echoes/reviewer/MEMORY.md").exists()
 
 
@@ -176,10 +176,10 @@ def test_a_paused_project_is_left_alone_until_it_is_resumed(home: Home, tmp_path
 def test_a_memory_file_that_cannot_be_read_is_never_written_over(
     home: Home, tmp_path: Path, data: bytes, word: str
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     memory.write_bytes(data)
-    (memory.parent / "ward-findings.md").write_text(finding("Timeouts are missing"))
+    (memory.parent / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
     before = tree(root)
 
     result = home.echod("run", "--once", root)
@@ -187,4 +187,4 @@ def test_a_memory_file_that_cannot_be_read_is_never_written_over(
     assert result.returncode == 1
     assert word in result.stdout
     assert tree(root) == before
-    assert word in home.done("run", "--once", root)  # not tried again, but not forgotten either
+    assert word in home.run("run", "--once", root)  # not tried again, but not forgotten either

@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Home, finding, project
+from tests.support import Home, finding_text, make_project
 
 
 @pytest.mark.parametrize("loss", ["deleted", "damaged"])
 def test_undo_takes_back_the_job_that_had_the_number_before_the_database_was_lost(
     home: Home, tmp_path: Path, loss: str
 ) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
-    (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("run", "--once", root)
+    (role / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("run", "--once", root)
     for file in home.state.glob("echod.db*"):
         file.unlink() if loss == "deleted" else file.write_bytes(b"no database" * 1000)
-    (role / "seer-findings.md").write_text(finding("Money is in cents"))
-    home.done("run", "--once", root)
+    (role / "seer-findings.md").write_text(finding_text("Money is in cents"))
+    home.run("run", "--once", root)
 
     numbers = [job["job"] for job in home.json("log", root)["jobs"]]
     assert len(set(numbers)) == 2
 
-    home.done("undo", min(numbers), root, "--yes")
+    home.run("undo", min(numbers), root, "--yes")
 
     text = (role / "MEMORY.md").read_text()
     assert "Timeouts are missing" not in text

@@ -10,27 +10,27 @@ from pathlib import Path
 import pytest
 
 from echod.store.layout import MEMORY
-from tests.support import Home, daemon, finding, project, until
+from tests.support import Home, finding_text, make_project, running_daemon, until
 
 COPY = ".MEMORY.md.echod-*"
 
 
-def maintained(home: Home, root: Path) -> Path:
+def make_maintained_project(home: Home, root: Path) -> Path:
     """A project in which findings were folded in, registered; its role."""
-    project(root)
+    make_project(root)
     role = root / ".rune/echoes/reviewer"
     (role / MEMORY).write_text("# Reviewer Memory\n")
-    (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("add", root)
-    assert "1 added" in home.done("run", "--once", root)
+    (role / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("add", root)
+    assert "1 added" in home.run("run", "--once", root)
     return role
 
 
-def contents(root: Path) -> dict[str, bytes]:
+def file_contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def reported(home: Home, directory: Path, name: str) -> None:
+def spool_event(home: Home, directory: Path, name: str) -> None:
     """Leave an event in the spool as a hook does."""
     spool = home.state / "spool"
     text = json.dumps({"cwd": str(directory), "hook_event_name": "TaskCompleted"})
@@ -38,14 +38,14 @@ def reported(home: Home, directory: Path, name: str) -> None:
 
 
 def test_what_was_queued_is_not_done_any_more(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
-    home.done("add", root)
-    home.done("pause", root)
-    home.done("run", "--once", root)
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    home.run("add", root)
+    home.run("pause", root)
+    home.run("run", "--once", root)
     assert home.json("jobs")["jobs"][0]["state"] == "deferred"
 
-    said = home.done("remove", root / ".rune/echoes")
+    said = home.run("remove", root / ".rune/echoes")
 
     assert "not maintained any more" in " ".join(said.split())
     assert home.json("projects")["projects"] == []
@@ -55,8 +55,8 @@ def test_what_was_queued_is_not_done_any_more(home: Home, tmp_path: Path) -> Non
 
 
 def test_a_project_of_the_settings_is_said_to_stay(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "src" / "p")
-    home.done("add", root)
+    root = make_project(tmp_path / "src" / "p")
+    home.run("add", root)
 
     result = home.echod("remove", root, ECHOD_PROJECTS=json.dumps([str(tmp_path / "src/*")]))
 
@@ -65,11 +65,11 @@ def test_a_project_of_the_settings_is_said_to_stay(home: Home, tmp_path: Path) -
 
 def test_a_purge_says_what_goes_and_asks(home: Home, tmp_path: Path) -> None:
     root = tmp_path / "p"
-    maintained(home, root)
-    reported(home, root / "sub", "stop")
-    before, rows = contents(tmp_path / "p"), home.json("jobs")
+    make_maintained_project(home, root)
+    spool_event(home, root / "sub", "stop")
+    before, rows = file_contents(tmp_path / "p"), home.json("jobs")
 
-    plan = home.done("remove", root, "--purge", "--dry-run")
+    plan = home.run("remove", root, "--purge", "--dry-run")
     refused = home.echod("remove", root, "--purge")
 
     assert "1 change can be neither listed nor undone" in plan
@@ -77,24 +77,24 @@ def test_a_purge_says_what_goes_and_asks(home: Home, tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
     assert home.json("jobs") == rows
-    assert contents(root) == before
+    assert file_contents(root) == before
     assert len(home.json("projects")["projects"]) == 1
 
 
 def test_a_purge_leaves_the_memory_and_nothing_of_the_project_with_echod(home: Home, tmp_path: Path) -> None:
     root, other = tmp_path / "p", tmp_path / "other"
-    role = maintained(home, root)
-    maintained(home, other)
-    reported(home, root, "stop")
+    role = make_maintained_project(home, root)
+    make_maintained_project(home, other)
+    spool_event(home, root, "stop")
     memory = (role / MEMORY).read_bytes()
     assert list(role.glob(COPY)), "the replaced file is still followed"
 
-    home.done("remove", root, "--purge", "--yes")
+    home.run("remove", root, "--purge", "--yes")
 
     assert (role / MEMORY).read_bytes() == memory
     assert [path.name for path in role.rglob(".*")] == []
     mine = str(root).encode()
-    left = [name for name, data in contents(home.state).items() if mine in data and not name.startswith("log/")]
+    left = [name for name, data in file_contents(home.state).items() if mine in data and not name.startswith("log/")]
     assert [name for name in left if not name.startswith("echod.db")] == []
     assert {job["store"] for job in home.json("jobs")["jobs"]} == {str(other / ".rune/echoes")}
     assert {job["store"] for job in home.json("log")["jobs"]} == {str(other / ".rune/echoes")}
@@ -106,7 +106,7 @@ def test_a_purge_leaves_the_memory_and_nothing_of_the_project_with_echod(home: H
 
 def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(home: Home, tmp_path: Path) -> None:
     root = tmp_path / "p"
-    role = maintained(home, root)
+    role = make_maintained_project(home, root)
     (replaced,) = role.glob(COPY)
 
     with replaced.open("ab"):
@@ -116,27 +116,27 @@ def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(hom
     assert "still open in another program" in refused.stderr
     assert len(home.json("projects")["projects"]) == 1
     assert len(home.json("log")["jobs"]) == 1
-    assert "forgotten" in home.done("remove", root, "--purge", "--yes")
+    assert "forgotten" in home.run("remove", root, "--purge", "--yes")
 
 
 def test_a_running_service_begins_anew_with_a_project_that_was_purged(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
-    home.done("add", root)
-    with daemon(home):
+    home.run("add", root)
+    with running_daemon(home):
         for _ in range(2):
             (role / MEMORY).write_text("# Reviewer Memory\n")
-            (role / "ward-findings.md").write_text(finding("Timeouts are missing"))
-            home.done("add", root)
+            (role / "ward-findings.md").write_text(finding_text("Timeouts are missing"))
+            home.run("add", root)
             until(lambda: "Timeouts are missing" in (role / MEMORY).read_text(), "the finding to be folded in")
             until(lambda: len(home.json("log")["jobs"]) == 1, "the change to be listed")
-            home.done("remove", root, "--purge", "--yes")
+            home.run("remove", root, "--purge", "--yes")
             assert home.json("log")["jobs"] == []
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "gone"])
 def test_a_project_that_was_never_known_is_refused(home: Home, tmp_path: Path, there: bool) -> None:
-    root = project(tmp_path / "p") if there else tmp_path / "p"
+    root = make_project(tmp_path / "p") if there else tmp_path / "p"
 
     result = home.echod("remove", root)
 

@@ -10,34 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Home, finding, project, until
+from tests.support import Home, finding_text, make_project, until
 
 PASSWORD = "tr0ub4dor" + "-and-3"
 LINE = f"Staging runs on postgres://shop:{PASSWORD}@db.staging/shop."
 CLEAN = LINE.replace(PASSWORD, "[REDACTED:connection-string]")
 
 
-def etched(title: str, text: str) -> str:
+def etched_entry(title: str, text: str) -> str:
     return f"## Etched \u2014 {title} (2026-11-01)\n\n**Source**: `test`\n\n{text}\n\n"
 
 
 @pytest.fixture
 def role(tmp_path: Path) -> Path:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     (role / "archive/findings").mkdir(parents=True)
     (role / "MEMORY.md").write_text(
-        f"# Reviewer\n\n{LINE}\n\n" + finding("Staging", LINE) + "\n" + etched("Forever", LINE) + finding("Money")
+        f"# Reviewer\n\n{LINE}\n\n"
+        + finding_text("Staging", LINE)
+        + "\n"
+        + etched_entry("Forever", LINE)
+        + finding_text("Money")
     )
     (role / "knowledge.md").write_text(f"# Knowledge\n\n## Hosts\n\n- {LINE}\n")
-    (role / "ward-findings.md").write_text(finding("Waiting", LINE))
-    (role / "archive/MEMORY-20261101-120000.md").write_text(finding("Backup", LINE))
-    (role / "archive/pruned-2026.md").write_text("# Pruned\n\n" + finding("Old", LINE) + "\r\n\r\nEnd\r\n")
+    (role / "ward-findings.md").write_text(finding_text("Waiting", LINE))
+    (role / "archive/MEMORY-20261101-120000.md").write_text(finding_text("Backup", LINE))
+    (role / "archive/pruned-2026.md").write_text("# Pruned\n\n" + finding_text("Old", LINE) + "\r\n\r\nEnd\r\n")
     (role / "archive/findings/2026-11-01-ward.md").write_text(LINE + "\n")
     return role
 
 
-def texts(role: Path) -> dict[str, str]:
+def file_texts(role: Path) -> dict[str, str]:
     return {
         str(path.relative_to(role)): path.read_bytes().decode()
         for path in role.rglob("*")
@@ -45,17 +49,17 @@ def texts(role: Path) -> dict[str, str]:
     }
 
 
-def root_of(role: Path) -> Path:
+def project_root_of(role: Path) -> Path:
     return role.parents[2]
 
 
 def test_a_dry_run_names_every_place_and_changes_nothing(home: Home, role: Path) -> None:
-    before = texts(role)
+    before = file_texts(role)
 
-    result = home.echod("scrub", root_of(role), "--dry-run")
+    result = home.echod("scrub", project_root_of(role), "--dry-run")
 
     assert result.returncode == 1
-    assert texts(role) == before
+    assert file_texts(role) == before
     assert PASSWORD not in result.stdout + result.stderr
     for name in before:
         assert name in result.stdout
@@ -64,23 +68,23 @@ def test_a_dry_run_names_every_place_and_changes_nothing(home: Home, role: Path)
 
 
 def test_secrets_go_and_every_other_byte_stays(home: Home, role: Path) -> None:
-    before = texts(role)
+    before = file_texts(role)
 
-    result = home.echod("scrub", root_of(role), "--yes")
+    result = home.echod("scrub", project_root_of(role), "--yes")
 
     assert result.returncode == 0, result.stdout + result.stderr
-    assert texts(role) == {name: text.replace(LINE, CLEAN) for name, text in before.items()}
+    assert file_texts(role) == {name: text.replace(LINE, CLEAN) for name, text in before.items()}
     assert "8 secrets taken out, 0 left" in result.stdout
     assert PASSWORD not in result.stdout
-    assert "No secret was found" in home.done("scrub", root_of(role))
+    assert "No secret was found" in home.run("scrub", project_root_of(role))
 
 
 def test_etched_entries_wait_for_a_word(home: Home, role: Path) -> None:
-    result = home.echod("scrub", root_of(role))
+    result = home.echod("scrub", project_root_of(role))
 
     assert result.returncode == 1
     assert "7 secrets taken out, 1 left" in result.stdout
-    assert etched("Forever", LINE) in (role / "MEMORY.md").read_text()
+    assert etched_entry("Forever", LINE) in (role / "MEMORY.md").read_text()
     assert "--yes" in result.stdout
 
 
@@ -88,7 +92,7 @@ def test_etched_entries_wait_for_a_word(home: Home, role: Path) -> None:
 def test_on_a_terminal_the_person_is_asked(home: Home, role: Path, answer: bytes, left: int) -> None:
     master, slave = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "echod", "scrub", str(root_of(role))],
+        [sys.executable, "-m", "echod", "scrub", str(project_root_of(role))],
         env=home.environ,
         stdin=slave,
         stdout=slave,
@@ -112,48 +116,48 @@ def test_on_a_terminal_the_person_is_asked(home: Home, role: Path, answer: bytes
 
 
 def test_json_says_the_same(home: Home, role: Path) -> None:
-    report = home.json("scrub", root_of(role), "--yes")
+    report = home.json("scrub", project_root_of(role), "--yes")
 
-    assert (report["schema"], report["stripped"], report["left"]) == (1, 8, 0)
+    assert (report["schema"], report["stripped"], report["remaining"]) == (1, 8, 0)
     (memory,) = [file for file in report["files"] if file["path"].endswith("reviewer/MEMORY.md")]
     assert memory["tracked"] is False
-    assert [(place["entry"], place["kind"], place["confirm"]) for place in memory["places"]] == [
+    assert [(place["entry"], place["kind"], place["confirm"]) for place in memory["secrets"]] == [
         (None, "connection-string", False),
         ("Staging", "connection-string", False),
         ("Forever", "connection-string", True),
     ]
     lines = (role / "MEMORY.md").read_text().splitlines()
-    assert all("[REDACTED:" in lines[place["line"] - 1] for place in memory["places"])
+    assert all("[REDACTED:" in lines[place["line"] - 1] for place in memory["secrets"])
     assert PASSWORD not in str(report)
 
 
 def test_a_running_workflow_is_not_disturbed_unless_forced(home: Home, role: Path) -> None:
-    root = root_of(role)
+    root = project_root_of(role)
     (root / "tmp").mkdir()
     (root / "tmp/.rune-review-abc.json").write_text(f'{{"status": "active", "owner_pid": "{os.getpid()}"}}')
-    before = texts(role)
+    before = file_texts(role)
 
     refused = home.echod("scrub", root)
     assert refused.returncode == 1
     assert "--force" in refused.stderr
-    assert texts(role) == before
+    assert file_texts(role) == before
 
     assert home.echod("scrub", root, "--yes", "--force").returncode == 0
-    assert PASSWORD not in str(texts(role))
+    assert PASSWORD not in str(file_texts(role))
 
 
 def test_report_mode_takes_nothing_out(home: Home, role: Path) -> None:
-    before = texts(role)
+    before = file_texts(role)
 
-    result = home.echod("scrub", root_of(role), "--yes", ECHOD_MODE="report")
+    result = home.echod("scrub", project_root_of(role), "--yes", ECHOD_MODE="report")
 
     assert result.returncode == 1
-    assert texts(role) == before
+    assert file_texts(role) == before
     assert "report" in result.stdout
 
 
 def test_files_that_git_tracks_are_named(home: Home, role: Path) -> None:
-    root = root_of(role)
+    root = project_root_of(role)
     for command in (["init", "-q"], ["add", ".rune/echoes/reviewer/knowledge.md"]):
         subprocess.run(["git", *command], cwd=root, check=True, env=home.environ)
 
@@ -169,7 +173,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left(home: Home, role: Path) ->
     odd.write_bytes(b"\xff\xfe " + LINE.encode())
     before = odd.read_bytes()
 
-    result = home.echod("scrub", root_of(role), "--yes")
+    result = home.echod("scrub", project_root_of(role), "--yes")
 
     assert result.returncode == 1
     assert odd.read_bytes() == before
@@ -178,16 +182,16 @@ def test_a_file_that_cannot_be_read_is_named_and_left(home: Home, role: Path) ->
 
 
 def test_a_title_with_a_secret_or_with_control_characters_is_not_shown(home: Home, role: Path) -> None:
-    (role / "MEMORY.md").write_text(finding(f"password={PASSWORD} \x1b[31m", LINE))
+    (role / "MEMORY.md").write_text(finding_text(f"password={PASSWORD} \x1b[31m", LINE))
 
-    result = home.echod("scrub", root_of(role), "--dry-run")
+    result = home.echod("scrub", project_root_of(role), "--dry-run")
 
     assert PASSWORD not in result.stdout
     assert "\x1b" not in result.stdout
 
 
 def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
-    home.echod("scrub", root_of(role), "--yes")
+    home.echod("scrub", project_root_of(role), "--yes")
 
     (row,) = home.json("jobs")["jobs"]
 
@@ -195,32 +199,32 @@ def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
 
 
 def test_undo_brings_the_exact_memory_back(home: Home, role: Path) -> None:
-    before = texts(role)
-    home.echod("scrub", root_of(role), "--yes")
+    before = file_texts(role)
+    home.echod("scrub", project_root_of(role), "--yes")
 
-    home.done("undo", "--last", root_of(role), "--yes")
+    home.run("undo", "--last", project_root_of(role), "--yes")
 
-    after = texts(role)
+    after = file_texts(role)
     for name in ("MEMORY.md", "knowledge.md", "ward-findings.md"):
         assert after[name] == before[name]
     assert all(PASSWORD not in text for name, text in after.items() if name.startswith("archive/"))
 
 
 def test_the_service_reports_what_stands_on_the_disk(home: Home, role: Path) -> None:
-    from tests.support import daemon
+    from tests.support import running_daemon
 
     (role / "ward-findings.md").unlink()
-    before = texts(role)
+    before = file_texts(role)
 
     def warned() -> list[str]:
         return [w["text"] for w in home.json("status")["warnings"] if w["code"] == "secrets-on-disk"]
 
-    with daemon(home):
-        home.done("add", root_of(role))
+    with running_daemon(home):
+        home.run("add", project_root_of(role))
         until(lambda: bool(warned()), "the warning")
         (said,) = warned()
         assert "7 places" in said
         assert PASSWORD not in said
-        assert texts(role) == before
-        home.echod("scrub", root_of(role), "--yes")
+        assert file_texts(role) == before
+        home.echod("scrub", project_root_of(role), "--yes")
         until(lambda: not warned(), "the end of the warning")

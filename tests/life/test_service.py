@@ -16,16 +16,16 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support import NO_PRUNING, Daemon, Home, daemon, finding, project, start, until
+from tests.support import NO_PRUNING, Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until
 
 ROLES = ("reviewer", "workers")
 
 
-def findings_left(*roots: Path) -> list[Path]:
+def remaining_findings(*roots: Path) -> list[Path]:
     return [path for root in roots for path in root.glob(".rune/echoes/*/*-findings.md")]
 
 
-def titles(root: Path) -> Counter[str]:
+def count_titles(root: Path) -> Counter[str]:
     """How often each entry stands in the memory files of a project."""
     found: Counter[str] = Counter()
     for memory in root.glob(".rune/echoes/*/MEMORY.md"):
@@ -33,21 +33,24 @@ def titles(root: Path) -> Counter[str]:
     return found
 
 
-def warnings(home: Home) -> dict[str, dict[str, Any]]:
+def warnings_by_code(home: Home) -> dict[str, dict[str, Any]]:
     """The warnings of the status, by their code."""
     return {warning["code"]: warning for warning in home.json("status")["warnings"]}
 
 
 def test_findings_of_two_projects_are_consolidated_while_the_service_runs(home: Home, tmp_path: Path) -> None:
-    one, other = project(tmp_path / "one", *ROLES), project(tmp_path / "other", *ROLES, store=".claude/echoes")
-    home.done("add", one)
-    with daemon(home):
-        home.done("add", other)
+    one, other = (
+        make_project(tmp_path / "one", *ROLES),
+        make_project(tmp_path / "other", *ROLES, store=".claude/echoes"),
+    )
+    home.run("add", one)
+    with running_daemon(home):
+        home.run("add", other)
         for number in range(5):
-            (one / f".rune/echoes/reviewer/a{number}-findings.md").write_text(finding(f"One {number}"))
-            (other / f".claude/echoes/workers/b{number}-findings.md").write_text(finding(f"Other {number}"))
+            (one / f".rune/echoes/reviewer/a{number}-findings.md").write_text(finding_text(f"One {number}"))
+            (other / f".claude/echoes/workers/b{number}-findings.md").write_text(finding_text(f"Other {number}"))
 
-        until(lambda: titles(one).total() == 5, "the first project's findings in its memory")
+        until(lambda: count_titles(one).total() == 5, "the first project's findings in its memory")
         until(
             lambda: (
                 (other / ".claude/echoes/workers/MEMORY.md").exists()
@@ -55,17 +58,17 @@ def test_findings_of_two_projects_are_consolidated_while_the_service_runs(home: 
             ),
             "the second project's findings in its memory",
         )
-        assert set(titles(one).values()) == {1}
-        until(lambda: not findings_left(one, other), "no findings file to be left")
+        assert set(count_titles(one).values()) == {1}
+        until(lambda: not remaining_findings(one, other), "no findings file to be left")
 
 
 def test_a_store_that_appears_later_is_seen(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home):
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home):
         late = root / ".claude/echoes/planner"
         late.mkdir(parents=True)
-        (late / "ward-findings.md").write_text(finding("Seen late"))
+        (late / "ward-findings.md").write_text(finding_text("Seen late"))
 
         until((late / "MEMORY.md").exists, "the late store's memory")
 
@@ -73,29 +76,29 @@ def test_a_store_that_appears_later_is_seen(home: Home, tmp_path: Path) -> None:
 def test_a_project_that_vanishes_is_reported_kept_and_picked_up_again(home: Home, tmp_path: Path) -> None:
     # A renamed directory gives no event; the periodic look sees it.
     home = Home(home.root, {"ECHOD_RECONCILE_MINUTES": "0.03"})
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home):
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home):
         root.rename(tmp_path / "unmounted")
-        until(lambda: "project-missing" in warnings(home), "the project to be reported as missing")
+        until(lambda: "project-missing" in warnings_by_code(home), "the project to be reported as missing")
         assert home.json("projects")["projects"][0]["missing"]
 
-        (tmp_path / "unmounted/.rune/echoes/reviewer/ward-findings.md").write_text(finding("Back again"))
+        (tmp_path / "unmounted/.rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Back again"))
         (tmp_path / "unmounted").rename(root)
 
-        until(lambda: titles(root).total() == 1, "the findings of the project that came back")
-        until(lambda: "project-missing" not in warnings(home), "the warning to be gone")
+        until(lambda: count_titles(root).total() == 1, "the findings of the project that came back")
+        until(lambda: "project-missing" not in warnings_by_code(home), "the warning to be gone")
 
 
 def test_while_a_workflow_runs_nothing_is_written_and_its_end_lets_it_go_on(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     (root / "tmp").mkdir()
     marker = root / "tmp/.rune-review-abc.json"
     state = {"status": "active", "owner_pid": str(os.getpid())}
     marker.write_text(json.dumps(state))
-    home.done("add", root)
-    with daemon(home):
-        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    home.run("add", root)
+    with running_daemon(home):
+        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
         until(lambda: home.json("status")["queue"]["deferred"] == 1, "the job to be deferred")
         report = home.json("status")
         assert report["stores"][0]["gate"]["state"] == "active"
@@ -104,11 +107,11 @@ def test_while_a_workflow_runs_nothing_is_written_and_its_end_lets_it_go_on(home
 
         marker.write_text(json.dumps({**state, "status": "completed"}))
 
-        until(lambda: titles(root).total() == 1, "the memory to be written after the workflow", seconds=10)
+        until(lambda: count_titles(root).total() == 1, "the memory to be written after the workflow", seconds=10)
 
 
 def test_a_second_service_is_a_friendly_message_and_no_error(home: Home) -> None:
-    with daemon(home) as first:
+    with running_daemon(home) as first:
         second = home.echod("run")
 
     assert second.returncode == 0
@@ -116,7 +119,7 @@ def test_a_second_service_is_a_friendly_message_and_no_error(home: Home) -> None
 
 
 def test_it_stops_when_told_and_leaves_no_sign_of_life(home: Home) -> None:
-    running = start(home)
+    running = start_daemon(home)
 
     began = time.monotonic()
     assert running.stop() == 0
@@ -130,14 +133,14 @@ def test_settings_are_read_again_at_sighup_and_wrong_ones_change_nothing(home: H
     config = tmp_path / "config.toml"
     config.write_text("")
     named = Home(home.root, {"ECHOD_CONFIG": str(config)})
-    root = project(tmp_path / "p")
-    named.done("add", root)
-    with daemon(named) as running:
+    root = make_project(tmp_path / "p")
+    named.run("add", root)
+    with running_daemon(named) as running:
         config.write_text("quiet_secnds = 3")
         running.process.send_signal(1)
         until(lambda: "settings_not_reloaded" in running.log.read_text(), "the wrong settings to be refused")
-        until(lambda: "settings-not-reloaded" in warnings(named), "the status to say so")
-        said = warnings(named)["settings-not-reloaded"]
+        until(lambda: "settings-not-reloaded" in warnings_by_code(named), "the status to say so")
+        said = warnings_by_code(named)["settings-not-reloaded"]
         assert "quiet_secnds" in said["text"]
         assert str(running.process.pid) in said["fix"]
         assert named.json("status")["health"] == "degraded"
@@ -145,16 +148,16 @@ def test_settings_are_read_again_at_sighup_and_wrong_ones_change_nothing(home: H
         config.write_text('mode = "report"')
         running.process.send_signal(1)
         until(lambda: "settings_reloaded" in running.log.read_text(), "the settings to be read again")
-        until(lambda: "settings-not-reloaded" not in warnings(named), "the warning to go")
+        until(lambda: "settings-not-reloaded" not in warnings_by_code(named), "the warning to go")
 
-        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
 
-        until(lambda: "would do: 1 added" in named.done("jobs"), "the report instead of the deed")
+        until(lambda: "would do: 1 added" in named.run("jobs"), "the report instead of the deed")
         assert not (root / ".rune/echoes/reviewer/MEMORY.md").exists()
 
 
 def test_losing_the_database_stops_the_service_with_a_clear_last_line(home: Home) -> None:
-    with daemon(home) as running:
+    with running_daemon(home) as running:
         for file in home.state.glob("echod.db*"):
             file.unlink()
 
@@ -163,7 +166,7 @@ def test_losing_the_database_stops_the_service_with_a_clear_last_line(home: Home
 
 
 def test_losing_the_lock_stops_the_service(home: Home) -> None:
-    with daemon(home) as running:
+    with running_daemon(home) as running:
         (home.state / "daemon.lock").unlink()
         (home.state / "daemon.lock").touch()
 
@@ -172,30 +175,30 @@ def test_losing_the_lock_stops_the_service(home: Home) -> None:
 
 
 def test_once_hands_the_work_to_a_running_service(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    with daemon(home):
-        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Timeouts are missing"))
+    root = make_project(tmp_path / "p")
+    with running_daemon(home):
+        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
 
-        said = home.done("run", "--once", root)
+        said = home.run("run", "--once", root)
 
     assert "The service does the work." in said
     assert "1 added" in said
-    assert titles(root).total() == 1
+    assert count_titles(root).total() == 1
 
 
 def test_no_memory_text_reaches_the_log(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home) as running:
-        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding("Xylophone", "Zanzibar is warm."))
-        until(lambda: titles(root).total() == 1, "the memory to be written")
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home) as running:
+        (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Xylophone", "Zanzibar is warm."))
+        until(lambda: count_titles(root).total() == 1, "the memory to be written")
         running.stop()
 
     assert "Xylophone" not in running.log.read_text()
     assert "Zanzibar" not in running.log.read_text()
 
 
-class Storm:
+class FindingsStorm:
     """Agents that leave findings without pause; each file is written aside and renamed, as careful agents do."""
 
     def __init__(self, roots: list[Path], seed: int) -> None:
@@ -203,7 +206,7 @@ class Storm:
         self.random = random.Random(seed)
         self.acknowledged: list[tuple[Path, str]] = []
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._blow)
+        self._thread = threading.Thread(target=self._write_findings)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -213,14 +216,14 @@ class Storm:
         self._stop.set()
         self._thread.join()
 
-    def _blow(self) -> None:
+    def _write_findings(self) -> None:
         number = 0
         while not self._stop.is_set():
             root, role = self.random.choice(self.roots), self.random.choice(ROLES)
             title = f"Storm {number}"
             target = root / f".rune/echoes/{role}/agent{number % 7}-findings.md"
             stage = target.with_name(f".{target.name}.{number}")
-            stage.write_text(finding(title))
+            stage.write_text(finding_text(title))
             try:
                 os.link(stage, target)  # never over a findings file that is still there
             except FileExistsError:
@@ -238,20 +241,20 @@ def test_killed_during_a_storm_of_findings_it_loses_and_duplicates_nothing(
     home: Home, tmp_path: Path, seed: int
 ) -> None:
     home = Home(home.root, NO_PRUNING)
-    roots = [project(tmp_path / name, *ROLES) for name in ("one", "other")]
+    roots = [make_project(tmp_path / name, *ROLES) for name in ("one", "other")]
     for root in roots:
-        home.done("add", root)
+        home.run("add", root)
     moments = random.Random(seed)
     running: Daemon | None = None
     try:
-        with Storm(roots, seed) as storm:
+        with FindingsStorm(roots, seed) as storm:
             for _ in range(6):
-                running = start(home)
+                running = start_daemon(home)
                 enough = len(storm.acknowledged) + moments.randint(5, 60)
                 until(lambda enough=enough: len(storm.acknowledged) >= enough, "the storm to go on")  # type: ignore[misc]
                 running.kill()
-        running = start(home)
-        until(lambda: not findings_left(*roots), "all findings to be consolidated")
+        running = start_daemon(home)
+        until(lambda: not remaining_findings(*roots), "all findings to be consolidated")
         until(lambda: home.json("status")["queue"]["queued"] == 0, "the queue to be empty")
     finally:
         if running is not None and running.process.poll() is None:
@@ -259,23 +262,23 @@ def test_killed_during_a_storm_of_findings_it_loses_and_duplicates_nothing(
 
     for root in roots:
         expected = {title for where, title in storm.acknowledged if where == root}
-        found = titles(root)
+        found = count_titles(root)
         assert expected - set(found) == set()
         assert {title: times for title, times in found.items() if times > 1} == {}
     assert len(storm.acknowledged) > 30
 
 
 def test_a_job_in_flight_is_finished_before_the_service_ends(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    running = start(home)
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    running = start_daemon(home)
     for number in range(40):
-        (root / f".rune/echoes/reviewer/a{number}-findings.md").write_text(finding(f"Many {number}"))
+        (root / f".rune/echoes/reviewer/a{number}-findings.md").write_text(finding_text(f"Many {number}"))
 
     assert running.stop() == 0
 
-    left = {path.read_text() for path in findings_left(root)}
-    assert titles(root).total() + len(left) == 40
+    left = {path.read_text() for path in remaining_findings(root)}
+    assert count_titles(root).total() + len(left) == 40
     assert not list(root.glob(".rune/echoes/reviewer/.MEMORY.md.echod-*"))[1:]  # at most the displaced one
 
 

@@ -17,21 +17,21 @@ from echod.paths import Paths
 from echod.state.database import Database
 from echod.state.job import JobKind, JobState, Need, ProcessIdentity
 from echod.state.queue import JobQueue
-from tests.support import Home, daemon, finding, project, start, until
+from tests.support import Home, finding_text, make_project, running_daemon, start_daemon, until
 
 
-def warnings(home: Home, code: str) -> list[dict[str, Any]]:
+def warnings_with_code(home: Home, code: str) -> list[dict[str, Any]]:
     return [warning for warning in home.json("status")["warnings"] if warning["code"] == code]
 
 
 @pytest.mark.parametrize("everything", [True, False], ids=["everything", "one-project"])
 def test_a_pause_is_told_though_nothing_is_due(home: Home, tmp_path: Path, everything: bool) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
     before = time.time()
-    home.done("pause", *(() if everything else (root,)))
+    home.run("pause", *(() if everything else (root,)))
 
-    (said,) = warnings(home, "paused")
+    (said,) = warnings_with_code(home, "paused")
     assert said["text"].startswith("Everything is paused" if everything else f"{root} is paused")
     assert said["fix"].endswith("echod resume" if everything else f"echod resume {root}")
     assert said["severity"] == "notice"
@@ -41,26 +41,26 @@ def test_a_pause_is_told_though_nothing_is_due(home: Home, tmp_path: Path, every
 
 
 def test_a_running_service_tells_a_pause_and_its_end_at_once(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    with daemon(home):
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    with running_daemon(home):
         until(lambda: home.echod("status").returncode == 0, "the service to be well")
-        home.done("pause", root)
-        until(lambda: len(warnings(home, "paused")) == 1, "the status to tell the pause")
+        home.run("pause", root)
+        until(lambda: len(warnings_with_code(home, "paused")) == 1, "the status to tell the pause")
         assert home.echod("status").returncode == 0
 
-        home.done("resume", root)
+        home.run("resume", root)
 
-        until(lambda: not warnings(home, "paused"), "the status to forget the pause")
+        until(lambda: not warnings_with_code(home, "paused"), "the status to forget the pause")
 
 
 def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    assert "may be written now" in home.done("gate", root)
-    home.done("pause")
-    home.done("pause", root)
+    root = make_project(tmp_path / "p")
+    assert "may be written now" in home.run("gate", root)
+    home.run("pause")
+    home.run("pause", root)
 
-    said = " ".join(home.done("gate", root).split())
+    said = " ".join(home.run("gate", root).split())
     assert "may be written" not in said
     assert "paused: Everything is paused; let it go on with: echod resume" in said
     assert f"echod resume {root}" in said
@@ -70,22 +70,22 @@ def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tm
 
 
 def test_a_list_of_pauses_that_cannot_be_read_is_not_taken_for_empty(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
     (home.state / "paused").mkdir()
 
-    (said,) = warnings(home, "pauses-unreadable")
+    (said,) = warnings_with_code(home, "pauses-unreadable")
 
     assert str(home.state / "paused") in said["text"]
     assert home.json("status")["stores"][0]["paused"] is None
 
 
 def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> None:
-    running = start(home)
+    running = start_daemon(home)
     running.kill()
     beat = (home.root / "run/heartbeat.json").stat().st_mtime
 
-    (said,) = warnings(home, "daemon-stopped")
+    (said,) = warnings_with_code(home, "daemon-stopped")
 
     assert said["since"] == pytest.approx(beat, abs=1)
     assert said["since"] <= beat
@@ -96,11 +96,11 @@ def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> 
 
 def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Home) -> None:
     before = time.time()
-    running = start(home)
+    running = start_daemon(home)
     running.stop()
     after = time.time()
 
-    (said,) = warnings(home, "daemon-stopped")
+    (said,) = warnings_with_code(home, "daemon-stopped")
 
     assert before - 1 <= said["since"] <= after
     assert said["text"] == "The daemon is not running."
@@ -108,9 +108,9 @@ def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Ho
 
 
 def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100))
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    claim_job(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100))
 
     report = home.json("status")
 
@@ -118,13 +118,13 @@ def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Pa
     assert report["waiting"][0]["state"] == "queued"
     assert "interrupted" in report["waiting"][0]["reason"]
     assert [job["state"] for job in home.json("jobs")["jobs"]] == ["interrupted"]
-    assert " interrupted " in home.done("jobs")
+    assert " interrupted " in home.run("jobs")
 
 
 def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time()))
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    claim_job(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time()))
 
     report = home.json("status")
 
@@ -134,9 +134,9 @@ def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_p
 
 
 def test_a_persons_command_that_was_interrupted_is_not_waited_for(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    home.done("add", root)
-    claimed(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100), JobKind.SCRUB)
+    root = make_project(tmp_path / "p")
+    home.run("add", root)
+    claim_job(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100), JobKind.SCRUB)
 
     report = home.json("status")
 
@@ -144,7 +144,7 @@ def test_a_persons_command_that_was_interrupted_is_not_waited_for(home: Home, tm
     assert report["waiting"] == []
 
 
-def claimed(home: Home, root: Path, worker: ProcessIdentity, kind: JobKind = JobKind.CONSOLIDATE) -> None:
+def claim_job(home: Home, root: Path, worker: ProcessIdentity, kind: JobKind = JobKind.CONSOLIDATE) -> None:
     """Leave a job as a process that claimed it and went on or died leaves it."""
     paths = Paths(home.state, home.root / "run", home.root / "config.toml")
     with Database.open(paths.database) as database:
@@ -165,28 +165,28 @@ def as_a_user() -> tuple[str, ...]:
     return before
 
 
-def waits(root: Path) -> None:
+def write_old_findings(root: Path) -> None:
     """Leave findings that are long finished."""
     findings = root / ".rune/echoes/reviewer/agent-findings.md"
-    findings.write_text(finding("Fresh"))
+    findings.write_text(finding_text("Fresh"))
     os.utime(findings, (time.time() - 3600, time.time() - 3600))
 
 
-def given_back(home: Home, root: Path) -> Path:
+def undo_consolidation(home: Home, root: Path) -> Path:
     """Findings were folded in, and that was undone; the project's store."""
-    waits(root)
-    home.done("add", root)
-    home.done("run", "--once", root)
-    home.done("undo", "1", "--yes")
-    assert warnings(home, "findings-given-back")
+    write_old_findings(root)
+    home.run("add", root)
+    home.run("run", "--once", root)
+    home.run("undo", "1", "--yes")
+    assert warnings_with_code(home, "findings-restored")
     return root / ".rune/echoes"
 
 
 def test_a_store_that_cannot_be_read_keeps_nothing_else_from_being_told_though_findings_wait_in_it(
     home: Home, tmp_path: Path, as_a_user: tuple[str, ...]
 ) -> None:
-    store = given_back(home, project(tmp_path / "p"))
-    home.done("add", project(tmp_path / "q"))
+    store = undo_consolidation(home, make_project(tmp_path / "p"))
+    home.run("add", make_project(tmp_path / "q"))
     store.chmod(0)
     try:
         report = json.loads(home.echod("status", "--json", before=as_a_user).stdout)
@@ -199,21 +199,21 @@ def test_a_store_that_cannot_be_read_keeps_nothing_else_from_being_told_though_f
 
 
 def test_a_damaged_record_of_an_undo_keeps_nothing_else_from_being_told_and_done(home: Home, tmp_path: Path) -> None:
-    given_back(home, project(tmp_path / "p"))
-    other = project(tmp_path / "q")
-    home.done("add", other)
+    undo_consolidation(home, make_project(tmp_path / "p"))
+    other = make_project(tmp_path / "q")
+    home.run("add", other)
     max((home.state / "journal").rglob("records/*.json")).write_bytes(b"{")
 
     assert len(home.json("status")["stores"]) == 2
-    with daemon(home):
-        waits(other)
+    with running_daemon(home):
+        write_old_findings(other)
         memory = other / ".rune/echoes/reviewer/MEMORY.md"
         until(lambda: memory.exists() and "Fresh" in memory.read_text(), "the other project's findings to be folded in")
         assert len(home.json("status")["stores"]) == 2
 
 
 def test_adding_a_store_that_cannot_be_listed_says_so(home: Home, tmp_path: Path, as_a_user: tuple[str, ...]) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     (root / ".rune/echoes").chmod(0o300)
     try:
         result = home.echod("add", root, before=as_a_user)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Home, daemon, finding, project, until
+from tests.support import Home, finding_text, make_project, running_daemon, until
 
-TIMEOUTS = finding("Timeouts are missing")
-CENTS = finding("Money is in cents")
-EARLIER = "# Reviewer Memory\n\n" + finding("Names are plural")
+TIMEOUTS = finding_text("Timeouts are missing")
+CENTS = finding_text("Money is in cents")
+EARLIER = "# Reviewer Memory\n\n" + finding_text("Names are plural")
 
 
-def files(root: Path) -> dict[str, bytes]:
+def visible_files(root: Path) -> dict[str, bytes]:
     """What agents see of the memory: everything but archives and hidden files."""
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -26,120 +26,120 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
-def role_of(root: Path) -> Path:
+def role_directory(root: Path) -> Path:
     return root / ".rune/echoes/reviewer"
 
 
 @pytest.fixture
 def root(home: Home, tmp_path: Path) -> Path:
     """A project with a memory, and findings that were folded in by job 1."""
-    made = project(tmp_path / "p")
-    (role_of(made) / "MEMORY.md").write_text(EARLIER)
-    (role_of(made) / "ward-findings.md").write_text(TIMEOUTS)
-    home.done("run", "--once", made)
+    made = make_project(tmp_path / "p")
+    (role_directory(made) / "MEMORY.md").write_text(EARLIER)
+    (role_directory(made) / "ward-findings.md").write_text(TIMEOUTS)
+    home.run("run", "--once", made)
     return made
 
 
 def test_undo_gives_back_the_very_bytes(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (role_of(root) / "MEMORY.md").write_bytes(EARLIER.replace("\n", "\r\n").encode())
-    (role_of(root) / "ward-findings.md").write_text(TIMEOUTS)
-    before = files(root)
-    home.done("run", "--once", root)
-    assert files(root) != before
+    root = make_project(tmp_path / "p")
+    (role_directory(root) / "MEMORY.md").write_bytes(EARLIER.replace("\n", "\r\n").encode())
+    (role_directory(root) / "ward-findings.md").write_text(TIMEOUTS)
+    before = visible_files(root)
+    home.run("run", "--once", root)
+    assert visible_files(root) != before
 
-    said = home.done("undo", 1, "--yes")
+    said = home.run("undo", 1, "--yes")
 
-    assert files(root) == before
+    assert visible_files(root) == before
     assert "ward-findings.md" in said
     assert "Timeouts are missing" in said
 
 
 def test_undo_of_the_first_consolidation_takes_the_memory_away_again(home: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    (role_of(root) / "ward-findings.md").write_text(TIMEOUTS)
-    before = files(root)
-    home.done("run", "--once", root)
+    root = make_project(tmp_path / "p")
+    (role_directory(root) / "ward-findings.md").write_text(TIMEOUTS)
+    before = visible_files(root)
+    home.run("run", "--once", root)
 
-    home.done("undo", 1, "--yes")
-    home.done("run", "--once", root)
+    home.run("undo", 1, "--yes")
+    home.run("run", "--once", root)
 
-    assert files(root) == before
+    assert visible_files(root) == before
 
 
 def test_what_was_undone_is_not_done_again_and_waits_for_a_person(home: Home, root: Path) -> None:
-    home.done("undo", 1, "--yes")
-    before = files(root)
+    home.run("undo", 1, "--yes")
+    before = visible_files(root)
 
     for _ in range(2):
-        said = home.done("run", "--once", root)
+        said = home.run("run", "--once", root)
 
-        assert files(root) == before
+        assert visible_files(root) == before
         assert "for you reviewer" in said
         assert "ward-findings.md" in said
         assert "Nothing is left" not in said
-    home.done("add", root)
-    (waiting,) = [w for w in home.json("status")["warnings"] if w["code"] == "findings-given-back"]
+    home.run("add", root)
+    (waiting,) = [w for w in home.json("status")["warnings"] if w["code"] == "findings-restored"]
     assert waiting["fix"].endswith("echod undo 2")
     (item,) = home.json("review", root)["items"]
     assert (item["kind"], item["role"]) == ("undone", "reviewer")
 
 
 def test_findings_that_changed_since_are_folded_in(home: Home, root: Path) -> None:
-    home.done("undo", 1, "--yes")
-    with (role_of(root) / "ward-findings.md").open("a") as file:
+    home.run("undo", 1, "--yes")
+    with (role_directory(root) / "ward-findings.md").open("a") as file:
         file.write("\n" + CENTS)
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
-    memory = (role_of(root) / "MEMORY.md").read_text()
+    memory = (role_directory(root) / "MEMORY.md").read_text()
     assert "Timeouts are missing" in memory
     assert "Money is in cents" in memory
-    assert not (role_of(root) / "ward-findings.md").exists()
+    assert not (role_directory(root) / "ward-findings.md").exists()
 
 
 def test_other_findings_are_folded_in_and_the_given_back_ones_stay(home: Home, root: Path) -> None:
-    home.done("undo", 1, "--yes")
-    (role_of(root) / "seer-findings.md").write_text(CENTS)
+    home.run("undo", 1, "--yes")
+    (role_directory(root) / "seer-findings.md").write_text(CENTS)
 
-    home.done("run", "--once", root)
+    home.run("run", "--once", root)
 
-    memory = (role_of(root) / "MEMORY.md").read_text()
+    memory = (role_directory(root) / "MEMORY.md").read_text()
     assert "Money is in cents" in memory
     assert "Timeouts are missing" not in memory
-    assert [path.name for path in role_of(root).glob("*-findings.md")] == ["ward-findings.md"]
+    assert [path.name for path in role_directory(root).glob("*-findings.md")] == ["ward-findings.md"]
 
 
 def test_an_undo_is_undone_by_its_number(home: Home, root: Path) -> None:
-    after = files(root)
-    home.done("undo", 1, "--yes")
+    after = visible_files(root)
+    home.run("undo", 1, "--yes")
 
-    home.done("undo", 2, "--yes")
+    home.run("undo", 2, "--yes")
 
-    assert files(root) == after
-    assert "Nothing is left to do" in home.done("run", "--once", root)
+    assert visible_files(root) == after
+    assert "Nothing is left to do" in home.run("run", "--once", root)
     assert home.json("review", root)["items"] == []
 
 
 def test_what_others_wrote_since_stays(home: Home, root: Path) -> None:
-    with (role_of(root) / "MEMORY.md").open("a") as file:
+    with (role_directory(root) / "MEMORY.md").open("a") as file:
         file.write("\n" + CENTS)
 
-    said = home.done("undo", "--last", root, "--yes")
+    said = home.run("undo", "--last", root, "--yes")
 
-    memory = (role_of(root) / "MEMORY.md").read_text()
+    memory = (role_directory(root) / "MEMORY.md").read_text()
     assert "Money is in cents" in memory
     assert "Names are plural" in memory
     assert "Timeouts are missing" not in memory
     assert "others wrote stays" in said
-    assert "Timeouts are missing" in (next((role_of(root) / "archive/findings").iterdir())).read_text()
+    assert "Timeouts are missing" in (next((role_directory(root) / "archive/findings").iterdir())).read_text()
 
 
 def test_dry_run_says_what_would_come_back_and_changes_nothing(home: Home, root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     jobs = home.json("jobs")
 
-    said = home.done("undo", 1, "--dry-run")
+    said = home.run("undo", 1, "--dry-run")
 
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert home.json("jobs") == jobs
@@ -149,18 +149,18 @@ def test_dry_run_says_what_would_come_back_and_changes_nothing(home: Home, root:
 
 
 def test_without_a_terminal_a_question_is_a_refusal(home: Home, root: Path) -> None:
-    before = files(root)
+    before = visible_files(root)
 
     result = home.echod("undo", 1)
 
     assert result.returncode == 2
     assert "--yes" in result.stderr
-    assert files(root) == before
+    assert visible_files(root) == before
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
 def test_at_a_terminal_the_person_is_asked(home: Home, root: Path, answer: str, code: int) -> None:
-    before = files(root)
+    before = visible_files(root)
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "echod", "undo", "1"],
@@ -176,36 +176,36 @@ def test_at_a_terminal_the_person_is_asked(home: Home, root: Path, answer: str, 
         assert process.wait(30) == code
     os.close(ours)
 
-    assert (files(root) == before) == (code != 0)
+    assert (visible_files(root) == before) == (code != 0)
 
 
 def test_last_is_the_newest_job_that_stands_and_no_undo(home: Home, root: Path) -> None:
-    first = files(root)
-    (role_of(root) / "seer-findings.md").write_text(CENTS)
-    second = files(root)
-    home.done("run", "--once", root)
-    assert files(root) not in (first, second)
+    first = visible_files(root)
+    (role_directory(root) / "seer-findings.md").write_text(CENTS)
+    second = visible_files(root)
+    home.run("run", "--once", root)
+    assert visible_files(root) not in (first, second)
 
-    home.done("undo", "--last", root, "--yes")
-    assert files(root) == second
-    home.done("undo", "--last", root, "--yes")
+    home.run("undo", "--last", root, "--yes")
+    assert visible_files(root) == second
+    home.run("undo", "--last", root, "--yes")
 
-    assert (role_of(root) / "MEMORY.md").read_text() == EARLIER
+    assert (role_directory(root) / "MEMORY.md").read_text() == EARLIER
     result = home.echod("undo", "--last", root, "--yes")
     assert result.returncode == 2
     assert "echod log" in result.stderr
 
 
 def test_last_keeps_to_the_named_project(home: Home, root: Path, tmp_path: Path) -> None:
-    other = project(tmp_path / "q")
-    (role_of(other) / "seer-findings.md").write_text(CENTS)
-    home.done("run", "--once", other)
-    there = files(other)
+    other = make_project(tmp_path / "q")
+    (role_directory(other) / "seer-findings.md").write_text(CENTS)
+    home.run("run", "--once", other)
+    there = visible_files(other)
 
-    home.done("undo", "--last", root, "--yes")
+    home.run("undo", "--last", root, "--yes")
 
-    assert files(other) == there
-    assert (role_of(root) / "MEMORY.md").read_text() == EARLIER
+    assert visible_files(other) == there
+    assert (role_directory(root) / "MEMORY.md").read_text() == EARLIER
 
 
 def test_an_unknown_job_is_refused_in_a_sentence(home: Home, root: Path) -> None:
@@ -219,7 +219,7 @@ def test_an_unknown_job_is_refused_in_a_sentence(home: Home, root: Path) -> None
 def test_a_job_of_another_project_is_not_undone_where_a_project_is_named(
     home: Home, root: Path, tmp_path: Path
 ) -> None:
-    other = project(tmp_path / "q")
+    other = make_project(tmp_path / "q")
 
     result = home.echod("undo", 1, other, "--yes")
 
@@ -228,7 +228,7 @@ def test_a_job_of_another_project_is_not_undone_where_a_project_is_named(
 
 
 def test_the_same_job_is_undone_once(home: Home, root: Path) -> None:
-    home.done("undo", 1, "--yes")
+    home.run("undo", 1, "--yes")
 
     result = home.echod("undo", 1, "--yes")
 
@@ -237,74 +237,76 @@ def test_the_same_job_is_undone_once(home: Home, root: Path) -> None:
 
 
 def test_a_running_workflow_holds_undo_unless_forced(home: Home, root: Path) -> None:
-    home.done("workflow", "begin", "refactoring", "--project", root)
-    before = files(root)
+    home.run("workflow", "begin", "refactoring", "--project", root)
+    before = visible_files(root)
 
     result = home.echod("undo", 1, "--yes")
 
     assert result.returncode == 1
     assert "refactoring" in result.stderr.replace("\n", " ")
     assert "--force" in result.stderr
-    assert files(root) == before
+    assert visible_files(root) == before
     assert len(home.json("jobs")["jobs"]) == 1
-    home.done("undo", 1, "--yes", "--force")
-    assert (role_of(root) / "MEMORY.md").read_text() == EARLIER
+    home.run("undo", 1, "--yes", "--force")
+    assert (role_directory(root) / "MEMORY.md").read_text() == EARLIER
 
 
 def test_that_something_was_just_written_does_not_hold_undo(home: Home, root: Path) -> None:
-    (role_of(root) / "MEMORY.md").touch()
+    (role_directory(root) / "MEMORY.md").touch()
 
     result = home.echod("undo", 1, "--yes", ECHOD_QUIET_SECONDS="600")
 
     assert result.returncode == 0, result.stderr
-    assert (role_of(root) / "MEMORY.md").read_text() == EARLIER
+    assert (role_directory(root) / "MEMORY.md").read_text() == EARLIER
 
 
 def test_in_report_mode_nothing_is_undone(home: Home, root: Path) -> None:
-    before = files(root)
+    before = visible_files(root)
 
     result = home.echod("undo", 1, "--yes", ECHOD_MODE="report")
 
     assert result.returncode == 1
     assert "report" in result.stderr
-    assert files(root) == before
+    assert visible_files(root) == before
 
 
 def test_a_memory_that_cannot_be_read_is_not_undone(home: Home, root: Path) -> None:
-    memory = role_of(root) / "MEMORY.md"
+    memory = role_directory(root) / "MEMORY.md"
     memory.write_bytes(memory.read_bytes() + b"\xff\n")
-    before = files(root)
+    before = visible_files(root)
 
     result = home.echod("undo", 1, "--yes")
 
     assert result.returncode == 1
     assert "cannot be read as memory" in " ".join(result.stderr.split())
-    assert files(root) == before
+    assert visible_files(root) == before
 
 
 def test_a_running_service_goes_on_and_does_not_repeat_what_was_undone(home: Home, root: Path) -> None:
-    home.done("add", root)
-    with daemon(home) as running:
-        (role_of(root) / "seer-findings.md").write_text(CENTS)
-        until(lambda: "Money is in cents" in (role_of(root) / "MEMORY.md").read_text(), "the second consolidation")
+    home.run("add", root)
+    with running_daemon(home) as running:
+        (role_directory(root) / "seer-findings.md").write_text(CENTS)
+        until(
+            lambda: "Money is in cents" in (role_directory(root) / "MEMORY.md").read_text(), "the second consolidation"
+        )
         until(lambda: home.json("jobs")["jobs"][0]["state"] == "done", "its end")
 
-        home.done("undo", 1, "--yes")
+        home.run("undo", 1, "--yes")
 
         def told() -> bool:
-            return "findings-given-back" in {warning["code"] for warning in home.json("status")["warnings"]}
+            return "findings-restored" in {warning["code"] for warning in home.json("status")["warnings"]}
 
         until(told, "the service to say what waits")
         until(lambda: home.json("status")["queue"]["queued"] == 0, "the queue to be empty")
-        memory = (role_of(root) / "MEMORY.md").read_text()
+        memory = (role_directory(root) / "MEMORY.md").read_text()
         assert "Timeouts are missing" not in memory
         assert "Money is in cents" in memory
-        assert (role_of(root) / "ward-findings.md").read_text() == TIMEOUTS
+        assert (role_directory(root) / "ward-findings.md").read_text() == TIMEOUTS
         assert running.stop() == 0
 
 
 def test_the_log_tells_what_was_done_and_undone(home: Home, root: Path) -> None:
-    home.done("undo", 1, "--yes")
+    home.run("undo", 1, "--yes")
 
     told = home.json("log", root)
 
@@ -316,7 +318,7 @@ def test_the_log_tells_what_was_done_and_undone(home: Home, root: Path) -> None:
     assert all(row["store"] == str(root / ".rune/echoes") and row["role"] == "reviewer" for row in told["jobs"])
     assert told["jobs"][1]["summary"] == "1 added"
     assert [row["job"] for row in home.json("log", root, "--limit", 1)["jobs"]] == [2]
-    assert "undone by job 2" in home.done("log", root)
+    assert "undone by job 2" in home.run("log", root)
     jobs = home.json("jobs")["jobs"]
     assert [(job["job"], job["kind"], job["state"]) for job in jobs] == [
         (2, "undo", "done"),
@@ -325,7 +327,7 @@ def test_the_log_tells_what_was_done_and_undone(home: Home, root: Path) -> None:
 
 
 def test_the_log_of_one_project_is_not_that_of_another(home: Home, root: Path, tmp_path: Path) -> None:
-    other = project(tmp_path / "q")
+    other = make_project(tmp_path / "q")
 
     assert home.json("log", other)["jobs"] == []
     assert [row["job"] for row in home.json("log")["jobs"]] == [1]
@@ -333,21 +335,23 @@ def test_the_log_of_one_project_is_not_that_of_another(home: Home, root: Path, t
 
 
 def test_log_and_review_of_nothing_create_nothing(home: Home) -> None:
-    assert "Nothing" in home.done("log")
-    assert "nothing" in home.done("review")
+    assert "Nothing" in home.run("log")
+    assert "nothing" in home.run("review")
     assert not home.state.exists() or not any(path.suffix == ".db" for path in home.state.rglob("*"))
 
 
 def test_review_tells_what_the_engine_noted(home: Home, root: Path) -> None:
-    (role_of(root) / "MEMORY.md").write_text("")
-    os.utime(role_of(root) / "MEMORY.md", (1_795_000_000, 1_795_000_000))  # not just now, which could be a program
-    (role_of(root) / "seer-findings.md").write_text(CENTS)
-    home.done("run", "--once", root)
+    (role_directory(root) / "MEMORY.md").write_text("")
+    os.utime(
+        role_directory(root) / "MEMORY.md", (1_795_000_000, 1_795_000_000)
+    )  # not just now, which could be a program
+    (role_directory(root) / "seer-findings.md").write_text(CENTS)
+    home.run("run", "--once", root)
 
     items = home.json("review", root)["items"]
 
     assert [(item["kind"], item["role"]) for item in items] == [("emptied", "reviewer")]
     assert any("Timeouts are missing" in title for title in items[0]["titles"])
-    assert "Timeouts are missing" in home.done("review", root)
-    home.done("add", root)
+    assert "Timeouts are missing" in home.run("review", root)
+    home.run("add", root)
     assert home.json("status")["stores"][0]["review"] == 1

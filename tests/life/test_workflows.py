@@ -10,26 +10,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from echod.app.services import furnish
-from echod.jobs.base import Deferred
-from echod.paths import from_environment
+from echod.app.services import open_services
+from echod.jobs.base import JobDeferred
+from echod.paths import paths_from_environment
 from echod.scheduler.reconcile import reconcile
 from echod.settings.values import Settings
 from echod.store import layout
 from echod.store.layout import Store
 from echod.workflows import Verdict
-from tests.support import Home, daemon, finding, project, until
+from tests.support import Home, finding_text, make_project, running_daemon, until
 
 QUIET_SECONDS = 1.0
 LONG_AGO = 1_700_000_000
 CHECKPOINT = "checkpoint_path: .rune/arc/arc-1773766661000/checkpoint.json"
 
 
-class Owner:
+class WorkflowProcess:
     """The process that runs a workflow; markers name it."""
 
     def __init__(self) -> None:
@@ -39,16 +40,16 @@ class Owner:
     def pid(self) -> str:
         return str(self.process.pid)
 
-    def die(self) -> None:
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait()
 
 
 @pytest.fixture
-def owner() -> Iterator[Owner]:
-    living = Owner()
-    yield living
-    living.die()
+def owner() -> Iterator[WorkflowProcess]:
+    process = WorkflowProcess()
+    yield process
+    process.kill()
 
 
 @pytest.fixture
@@ -56,65 +57,65 @@ def quiet(home: Home) -> Home:
     return Home(home.root, {"ECHOD_QUIET_SECONDS": str(QUIET_SECONDS)})
 
 
-def write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def state_file(root: Path, owner: Owner, status: str, kind: str = "review") -> None:
-    write(root / f"tmp/.rune-{kind}-1a2b.json", json.dumps({"status": status, "owner_pid": owner.pid}))
+def write_state_file(root: Path, owner: WorkflowProcess, status: str, kind: str = "review") -> None:
+    write_file(root / f"tmp/.rune-{kind}-1a2b.json", json.dumps({"status": status, "owner_pid": owner.pid}))
 
 
-def loop(root: Path, owner: Owner, *, active: bool, place: str = ".rune") -> None:
+def write_loop_file(root: Path, owner: WorkflowProcess, *, active: bool, place: str = ".rune") -> None:
     text = f"---\nactive: {str(active).lower()}\niteration: 1\nowner_pid: {owner.pid}\n{CHECKPOINT}\n---\nGo on.\n"
-    write(root / place / "arc-phase-loop.local.md", text)
+    write_file(root / place / "arc-phase-loop.local.md", text)
 
 
-def checkpoint(root: Path, owner: Owner, **phases: str) -> None:
+def write_checkpoint(root: Path, owner: WorkflowProcess, **phases: str) -> None:
     content = {
         "id": "arc-1773766661000",
         "owner_pid": owner.pid,
         "completed_at": None,
         "phases": {name: {"status": status} for name, status in phases.items()},
     }
-    write(root / ".rune/arc/arc-1773766661000/checkpoint.json", json.dumps(content))
+    write_file(root / ".rune/arc/arc-1773766661000/checkpoint.json", json.dumps(content))
 
 
-def lock(root: Path, owner: Owner) -> None:
+def write_lock(root: Path, owner: WorkflowProcess) -> None:
     meta = {"workflow": "strive", "class": "writer", "pid": int(owner.pid)}
-    write(root / "tmp/.rune-locks/strive/meta.json", json.dumps(meta))
+    write_file(root / "tmp/.rune-locks/strive/meta.json", json.dumps(meta))
 
 
-def team(root: Path, done: int) -> None:
+def write_team_signals(root: Path, done: int) -> None:
     place = root / "tmp/.rune-signals/rune-work-1a2b"
-    write(place / ".expected", "3")
+    write_file(place / ".expected", "3")
     for number in range(done):
-        write(place / f"{number}.done", "{}")
+        write_file(place / f"{number}.done", "{}")
 
 
-Step = Callable[[Path, Owner], None]
+Step = Callable[[Path, WorkflowProcess], None]
 
 
-def both(one: Step, other: Step) -> Step:
-    def step(root: Path, owner: Owner) -> None:
+def combine_steps(one: Step, other: Step) -> Step:
+    def step(root: Path, owner: WorkflowProcess) -> None:
         one(root, owner)
         other(root, owner)
 
     return step
 
 
-def gone(name: str) -> Step:
-    def step(root: Path, _: Owner) -> None:
+def remove_marker(name: str) -> Step:
+    def step(root: Path, _: WorkflowProcess) -> None:
         shutil.rmtree(root / name) if (root / name).is_dir() else (root / name).unlink()
 
     return step
 
 
-def long_dead(*names: str) -> Step:
+def kill_long_ago(*names: str) -> Step:
     """The owner dies without a word, and time passes."""
 
-    def step(root: Path, owner: Owner) -> None:
-        owner.die()
+    def step(root: Path, owner: WorkflowProcess) -> None:
+        owner.kill()
         for name in names:
             past = time.time() - 3 * 3600
             for path in (root / name, *(root / name).rglob("*"), (root / name).parent):
@@ -123,71 +124,83 @@ def long_dead(*names: str) -> Step:
     return step
 
 
-PLAYS: dict[str, list[Step]] = {
+SCENARIOS: dict[str, list[Step]] = {
     "a state file": [
-        lambda r, o: state_file(r, o, "active"),
-        lambda r, o: state_file(r, o, "active"),
-        lambda r, o: state_file(r, o, "completed"),
+        lambda r, o: write_state_file(r, o, "active"),
+        lambda r, o: write_state_file(r, o, "active"),
+        lambda r, o: write_state_file(r, o, "completed"),
     ],
-    "a state file that is removed": [lambda r, o: state_file(r, o, "running"), gone("tmp/.rune-review-1a2b.json")],
+    "a state file that is removed": [
+        lambda r, o: write_state_file(r, o, "running"),
+        remove_marker("tmp/.rune-review-1a2b.json"),
+    ],
     "a pipeline with phases": [
-        both(lambda r, o: loop(r, o, active=True), lambda r, o: checkpoint(r, o, forge="in_progress", work="pending")),
-        lambda r, o: checkpoint(r, o, forge="completed", work="in_progress"),
-        lambda r, o: checkpoint(r, o, forge="completed", work="completed"),
+        combine_steps(
+            lambda r, o: write_loop_file(r, o, active=True),
+            lambda r, o: write_checkpoint(r, o, forge="in_progress", work="pending"),
+        ),
+        lambda r, o: write_checkpoint(r, o, forge="completed", work="in_progress"),
+        lambda r, o: write_checkpoint(r, o, forge="completed", work="completed"),
     ],
     "a loop in the old place": [
-        lambda r, o: loop(r, o, active=True, place=".claude"),
-        lambda r, o: loop(r, o, active=False, place=".claude"),
+        lambda r, o: write_loop_file(r, o, active=True, place=".claude"),
+        lambda r, o: write_loop_file(r, o, active=False, place=".claude"),
     ],
-    "a lock": [lock, gone("tmp/.rune-locks/strive")],
-    "a team": [lambda r, _: team(r, 1), lambda r, _: team(r, 2), lambda r, _: team(r, 3)],
+    "a lock": [write_lock, remove_marker("tmp/.rune-locks/strive")],
+    "a team": [
+        lambda r, _: write_team_signals(r, 1),
+        lambda r, _: write_team_signals(r, 2),
+        lambda r, _: write_team_signals(r, 3),
+    ],
     "two at once": [
-        both(lambda r, o: state_file(r, o, "active"), lambda r, o: state_file(r, o, "active", "audit")),
-        lambda r, o: state_file(r, o, "completed"),
-        lambda r, o: state_file(r, o, "completed", "audit"),
+        combine_steps(
+            lambda r, o: write_state_file(r, o, "active"), lambda r, o: write_state_file(r, o, "active", "audit")
+        ),
+        lambda r, o: write_state_file(r, o, "completed"),
+        lambda r, o: write_state_file(r, o, "completed", "audit"),
     ],
     "an owner that dies": [
-        lambda r, o: state_file(r, o, "active"),
-        long_dead("tmp/.rune-review-1a2b.json"),
+        lambda r, o: write_state_file(r, o, "active"),
+        kill_long_ago("tmp/.rune-review-1a2b.json"),
     ],
     "a loop whose owner dies between two phases": [
-        lambda r, o: loop(r, o, active=True),
-        lambda r, o: checkpoint(r, o, forge="completed", work="pending"),
-        long_dead(".rune/arc-phase-loop.local.md", ".rune/arc/arc-1773766661000"),
+        lambda r, o: write_loop_file(r, o, active=True),
+        lambda r, o: write_checkpoint(r, o, forge="completed", work="pending"),
+        kill_long_ago(".rune/arc-phase-loop.local.md", ".rune/arc/arc-1773766661000"),
     ],
-    "a lock whose owner dies": [lock, lambda _, owner: owner.die()],
+    "a lock whose owner dies": [write_lock, lambda _, owner: owner.kill()],
     "a team that is abandoned": [
-        lambda r, _: team(r, 1),
-        lambda r, _: team(r, 2),
-        long_dead("tmp/.rune-signals/rune-work-1a2b"),
+        lambda r, _: write_team_signals(r, 1),
+        lambda r, _: write_team_signals(r, 2),
+        kill_long_ago("tmp/.rune-signals/rune-work-1a2b"),
     ],
     "a pipeline whose owner dies in a phase": [
-        lambda r, o: checkpoint(r, o, forge="in_progress"),
-        long_dead(".rune/arc/arc-1773766661000"),
+        lambda r, o: write_checkpoint(r, o, forge="in_progress"),
+        kill_long_ago(".rune/arc/arc-1773766661000"),
     ],
 }
 
 
-class Stage:
+class ScenarioProject:
     """A project in which a play is given, with a memory that must stay as it is until the end."""
 
     def __init__(self, root: Path, play: str) -> None:
-        self.root = project(root)
-        *self.during, self.last = PLAYS[play]
-        self.owner = Owner()
+        self.root = make_project(root)
+        *self.steps, self.last_step = SCENARIOS[play]
+        self.owner = WorkflowProcess()
         self.role = self.root / ".rune/echoes/reviewer"
         self.memory = self.role / "MEMORY.md"
         self.memory.write_text("# Reviewer Echoes\n")
         os.utime(self.memory, (LONG_AGO, LONG_AGO))
 
-    def go_on(self, number: int) -> None:
+    def run_step(self, number: int) -> None:
         """The next step, if there is one before the last, and an agent's findings."""
-        if number < len(self.during):
-            self.during[number](self.root, self.owner)
-            write(self.role / f"agent{number}-findings.md", finding(f"Learnt {number}"))
+        if number < len(self.steps):
+            self.steps[number](self.root, self.owner)
+            write_file(self.role / f"agent{number}-findings.md", finding_text(f"Learnt {number}"))
 
-    def end(self) -> None:
-        self.last(self.root, self.owner)
+    def run_last_step(self) -> None:
+        self.last_step(self.root, self.owner)
 
     @property
     def untouched(self) -> bool:
@@ -196,38 +209,38 @@ class Stage:
     @property
     def done(self) -> bool:
         text = self.memory.read_text()
-        all_in = all(f"Learnt {number}" in text for number in range(len(self.during)))
+        all_in = all(f"Learnt {number}" in text for number in range(len(self.steps)))
         return all_in and not list(self.role.glob("*-findings.md"))
 
 
 @pytest.fixture
-def stages(tmp_path: Path) -> Iterator[dict[str, Stage]]:
-    made = {play: Stage(tmp_path / play.replace(" ", "-"), play) for play in PLAYS}
+def stages(tmp_path: Path) -> Iterator[dict[str, ScenarioProject]]:
+    made = {play: ScenarioProject(tmp_path / play.replace(" ", "-"), play) for play in SCENARIOS}
     yield made
     for stage in made.values():
-        stage.owner.die()
+        stage.owner.kill()
 
 
 def test_nothing_is_rewritten_during_any_play_and_all_is_done_after_its_end(
-    quiet: Home, stages: dict[str, Stage]
+    quiet: Home, stages: dict[str, ScenarioProject]
 ) -> None:
     for stage in stages.values():
-        quiet.done("add", stage.root)
-    with daemon(quiet):
-        for number in range(max(len(stage.during) for stage in stages.values())):
+        quiet.run("add", stage.root)
+    with running_daemon(quiet):
+        for number in range(max(len(stage.steps) for stage in stages.values())):
             for stage in stages.values():
-                stage.go_on(number)
-            findings = {stage.root: min(number + 1, len(stage.during)) for stage in stages.values()}
-            until(lambda findings=findings: waiting(quiet) == findings, "the findings to wait for the workflows")  # type: ignore[misc]
+                stage.run_step(number)
+            findings = {stage.root: min(number + 1, len(stage.steps)) for stage in stages.values()}
+            until(partial(_findings_wait, quiet, findings), "the findings to wait for the workflows")
             assert [play for play, stage in stages.items() if not stage.untouched] == []
 
         for stage in stages.values():
-            stage.end()
+            stage.run_last_step()
         for play, stage in stages.items():
             until(lambda stage=stage: stage.done, f"the memory after {play}", seconds=QUIET_SECONDS + 12)  # type: ignore[misc]
 
 
-def waiting(home: Home) -> dict[Path, int]:
+def waiting_findings(home: Home) -> dict[Path, int]:
     """Projects in which a job waits for a workflow that runs, each with the findings that the service has seen."""
     told = home.json("status")
     deferred = {job["store"] for job in told["waiting"] if job["state"] == "deferred"}
@@ -238,90 +251,94 @@ def waiting(home: Home) -> dict[Path, int]:
     }
 
 
-def test_a_workflow_in_a_worktree_is_another_projects(quiet: Home, tmp_path: Path, owner: Owner) -> None:
-    root = project(tmp_path / "p")
-    state_file(root / ".claude/worktrees/feature", owner, "active")
-    quiet.done("add", root)
-    with daemon(quiet):
-        write(root / ".rune/echoes/reviewer/ward-findings.md", finding("Learnt"))
+def test_a_workflow_in_a_worktree_is_another_projects(quiet: Home, tmp_path: Path, owner: WorkflowProcess) -> None:
+    root = make_project(tmp_path / "p")
+    write_state_file(root / ".claude/worktrees/feature", owner, "active")
+    quiet.run("add", root)
+    with running_daemon(quiet):
+        write_file(root / ".rune/echoes/reviewer/ward-findings.md", finding_text("Learnt"))
 
         until((root / ".rune/echoes/reviewer/MEMORY.md").exists, "the memory in spite of the worktree")
 
 
 def test_a_workflow_that_starts_after_the_claim_stops_the_commit(
-    tmp_path: Path, owner: Owner, home: Home, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, owner: WorkflowProcess, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = project(tmp_path / "p")
-    write(root / ".rune/echoes/reviewer/ward-findings.md", finding("Learnt"))
-    paths = from_environment(home.environ)
-    with furnish(paths, Settings(quiet_seconds=0), home.environ, time.time) as house:
-        gatekeeper = house.lookout.gatekeeper
-        first_answer = gatekeeper.ask
+    root = make_project(tmp_path / "p")
+    write_file(root / ".rune/echoes/reviewer/ward-findings.md", finding_text("Learnt"))
+    paths = paths_from_environment(home.environ)
+    with open_services(paths, Settings(quiet_seconds=0), home.environ, time.time) as services:
+        gatekeeper = services.read_context.project_gate
+        first_answer = gatekeeper.check
         asked: list[float] = []
 
         def ask(place: Path, stores: Sequence[Store], now: float) -> Verdict:
             if asked:
-                state_file(root, owner, "active")
+                write_state_file(root, owner, "active")
             asked.append(now)
             return first_answer(place, stores, now)
 
-        monkeypatch.setattr(gatekeeper, "ask", ask)
-        (store,) = layout.stores_of(root)
-        reconcile(store, house.lookout.rules(root), house.queue, time.time())
+        monkeypatch.setattr(gatekeeper, "check", ask)
+        (store,) = layout.find_stores(root)
+        reconcile(store, services.read_context.need_settings(root), services.queue, time.time())
 
-        finished = house.worker.turn()
+        finished = services.worker.run_next()
 
     assert finished is not None
-    assert isinstance(finished.outcome, Deferred)
-    assert finished.held_by_gate
+    assert isinstance(finished.outcome, JobDeferred)
+    assert finished.deferred_by_gate
     assert len(asked) >= 2
     assert not (root / ".rune/echoes/reviewer/MEMORY.md").exists()
     assert (root / ".rune/echoes/reviewer/ward-findings.md").exists()
 
 
 def test_a_workflow_can_be_announced_and_ended_by_any_tool(quiet: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
-    quiet.done("add", root)
+    root = make_project(tmp_path / "p")
+    quiet.run("add", root)
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    with daemon(quiet):
-        said = quiet.done("workflow", "begin", "refactoring", "--project", root, "--ttl", "60")
+    with running_daemon(quiet):
+        said = quiet.run("workflow", "begin", "refactoring", "--project", root, "--ttl", "60")
         assert "echod workflow end refactoring" in said
-        write(memory.parent / "ward-findings.md", finding("Learnt"))
-        until(lambda: waiting(quiet) == {root: 1}, "the findings to wait")
-        assert "refactoring" in quiet.done("gate", root)
+        write_file(memory.parent / "ward-findings.md", finding_text("Learnt"))
+        until(lambda: waiting_findings(quiet) == {root: 1}, "the findings to wait")
+        assert "refactoring" in quiet.run("gate", root)
 
-        quiet.done("workflow", "end", "refactoring", "--project", root)
+        quiet.run("workflow", "end", "refactoring", "--project", root)
 
         until(memory.exists, "the memory after the end", seconds=QUIET_SECONDS + 12)
 
 
-def test_an_announced_workflow_ends_with_its_process(quiet: Home, tmp_path: Path, owner: Owner) -> None:
-    root = project(tmp_path / "p")
-    quiet.done("add", root)
+def test_an_announced_workflow_ends_with_its_process(quiet: Home, tmp_path: Path, owner: WorkflowProcess) -> None:
+    root = make_project(tmp_path / "p")
+    quiet.run("add", root)
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    with daemon(quiet):
-        quiet.done("workflow", "begin", "refactoring", "--project", root, "--pid", owner.pid)
-        write(memory.parent / "ward-findings.md", finding("Learnt"))
-        until(lambda: waiting(quiet) == {root: 1}, "the findings to wait")
+    with running_daemon(quiet):
+        quiet.run("workflow", "begin", "refactoring", "--project", root, "--pid", owner.pid)
+        write_file(memory.parent / "ward-findings.md", finding_text("Learnt"))
+        until(lambda: waiting_findings(quiet) == {root: 1}, "the findings to wait")
 
-        owner.die()
+        owner.kill()
 
         until(memory.exists, "the memory after the process", seconds=QUIET_SECONDS + 12)
 
 
 def test_an_announced_workflow_ends_with_its_time(quiet: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    quiet.done("workflow", "begin", "refactoring", "--project", root, "--ttl", "0.02")
+    quiet.run("workflow", "begin", "refactoring", "--project", root, "--ttl", "0.02")
 
     until(lambda: quiet.json("gate", root)["state"] != "active", "the announced time to be over")
     assert not memory.exists()
 
 
 def test_ending_what_does_not_run_is_said(quiet: Home, tmp_path: Path) -> None:
-    root = project(tmp_path / "p")
+    root = make_project(tmp_path / "p")
 
     result = quiet.echod("workflow", "end", "refactoring", "--project", root)
 
     assert result.returncode == 2
     assert "No workflow 'refactoring' runs" in result.stderr
+
+
+def _findings_wait(home: Home, expected: dict[Path, int]) -> bool:
+    return waiting_findings(home) == expected

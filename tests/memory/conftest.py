@@ -11,10 +11,10 @@ import pytest
 @pytest.fixture
 def corpus() -> Path:
     """The directory of real files; without it the test is skipped."""
-    place = os.environ.get("MEMORY_CORPUS")
-    if not place:
+    directory = os.environ.get("MEMORY_CORPUS")
+    if not directory:
         pytest.skip("MEMORY_CORPUS is not set: no real files to read")
-    return Path(place)
+    return Path(directory)
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ def bullet_entries(draw: DrawFn) -> str:
     mark = draw(st.sampled_from(["-", "-", "*"]))
     fields = [("layer", draw(LAYER_WORDS)), ("source", draw(SOURCES)), ("confidence", draw(CONFIDENCES))]
     fields += [("evidence", draw(EVIDENCE)), ("verified", draw(DATES).isoformat()), ("supersedes", "none")]
-    kept = draw(st.lists(st.sampled_from(fields), min_size=1, unique=True))
-    chosen = [field for field in fields if field in kept]
+    chosen_fields = draw(st.lists(st.sampled_from(fields), min_size=1, unique=True))
+    present_fields = [field for field in fields if field in chosen_fields]
     name_of = draw(st.sampled_from([str.lower, str.title]))
-    lines = [f"{mark} **{name_of(name)}**: {value}".rstrip() for name, value in chosen]
+    lines = [f"{mark} **{name_of(name)}**: {value}".rstrip() for name, value in present_fields]
     learning = draw(SENTENCES)
     identifier = draw(st.one_of(DATES.map(date.isoformat), st.just("SA-RC-001")))
     heading = f"### [{identifier}] {draw(KINDS)}: {draw(TITLES)}"
@@ -139,7 +139,7 @@ PREAMBLES = st.sampled_from(
 
 
 @st.composite
-def tidy_files(draw: DrawFn) -> str:
+def well_formed_files(draw: DrawFn) -> str:
     """Files as careful writers leave them: every block whole, a blank line before each."""
     blocks = draw(st.lists(st.one_of(entries(), entries(), opaque_sections()), max_size=6))
     return draw(PREAMBLES) + "\n".join(blocks)
@@ -162,7 +162,7 @@ FRAGMENTS = st.sampled_from(
 )  # fmt: skip
 
 
-def soups() -> SearchStrategy[str]:
+def random_markdown() -> SearchStrategy[str]:
     """Lines of Markdown in any order. Indented code stands behind a blank line, where all parsers agree on it.
 
     None is a link reference definition. CommonMark has it begin as a paragraph, which a lazy line may continue;
@@ -173,9 +173,11 @@ def soups() -> SearchStrategy[str]:
 
 
 @st.composite
-def broken_files(draw: DrawFn) -> str:
+def damaged_files(draw: DrawFn) -> str:
     """Files as accidents leave them: cut anywhere, mixed with anything, with other line endings."""
-    parts = st.one_of(entries(), opaque_sections(), soups(), st.just("```py\nnever closed\n"), st.just("<!-- open\n"))
+    parts = st.one_of(
+        entries(), opaque_sections(), random_markdown(), st.just("```py\nnever closed\n"), st.just("<!-- open\n")
+    )
     text = "".join(draw(st.lists(parts, max_size=6)))
     text = text[draw(st.integers(0, 40)) : len(text) - draw(st.integers(0, 40))]
     text = text.replace("\n", draw(st.sampled_from(["\n", "\n", "\r\n", "\r\r\n", "\n\n"])))
@@ -186,5 +188,8 @@ def broken_files(draw: DrawFn) -> str:
 def any_bytes() -> SearchStrategy[bytes]:
     """Everything from a tidy file to noise."""
     return st.one_of(
-        tidy_files().map(str.encode), broken_files().map(str.encode), st.text(max_size=200).map(str.encode), st.binary()
+        well_formed_files().map(str.encode),
+        damaged_files().map(str.encode),
+        st.text(max_size=200).map(str.encode),
+        st.binary(),
     )

@@ -13,8 +13,8 @@ from echod.memory.compose import (
     ComposeError,
     append_entries,
     compose_entry,
-    form_for,
-    tidied,
+    detect_form,
+    normalize_finding,
     with_entries,
 )
 from echod.memory.document import new_memory_file, parse
@@ -31,7 +31,7 @@ def finding(title: str = "Close the pool", text: str = "Close it in teardown.", 
         "kind": "Pattern",
         "heading_date": FEB_11,
         "layer": Layer.INSCRIBED,
-        "claimed": None,
+        "claimed_layer": None,
         "confidence": 0.85,
         "source": "rune:review PR #7",
         "evidence": "`src/db.py:3`",
@@ -45,10 +45,10 @@ def finding(title: str = "Close the pool", text: str = "Close it in teardown.", 
 
 
 def document(data: bytes) -> Document:
-    return readable(parse(data))
+    return parsed(parse(data))
 
 
-def readable(found: Document | Unreadable) -> Document:
+def parsed(found: Document | Unreadable) -> Document:
     assert isinstance(found, Document)
     return found
 
@@ -182,7 +182,7 @@ FINDINGS = st.builds(
     kind=st.sampled_from([None, "Pattern", "Decision", "Task"]),
     heading_date=st.dates(date(2020, 1, 1), date(2030, 1, 1)),
     layer=st.sampled_from([Layer.INSCRIBED, Layer.TRACED, Layer.OBSERVATIONS]),
-    claimed=st.none(),
+    claimed_layer=st.none(),
     confidence=st.sampled_from([0.0, 0.5, 0.85, 0.123, 1.0]),
     source=st.sampled_from(["scout", "rune:review PR #7", "`team/agent`", "`a` (prose)"]),
     evidence=st.sampled_from([None, "`src/db.py:3` — seen", "<!-- CI", "**x**: y"]),
@@ -196,7 +196,7 @@ FINDINGS = st.builds(
 @settings(max_examples=150, deadline=None)
 @given(FINDINGS, st.sampled_from(FORMS))
 def test_a_composed_entry_reads_back_as_itself(one: Finding, form: Form) -> None:
-    wanted = tidied(one)
+    wanted = normalize_finding(one)
 
     blocks = document(compose_entry(one, form, "\n").encode()).blocks
 
@@ -218,11 +218,11 @@ def test_a_composed_entry_reads_back_as_itself(one: Finding, form: Form) -> None
 @settings(max_examples=150, deadline=None)
 @given(FINDINGS)
 def test_tidying_keeps_every_word(one: Finding) -> None:
-    tidy = tidied(one)
+    tidy = normalize_finding(one)
 
     words = one.text.replace("---", "").replace("***", "").split()
     assert [word for word in words if word not in tidy.text.split()] == []
-    assert tidied(tidy) == tidy
+    assert normalize_finding(tidy) == tidy
 
 
 @settings(max_examples=50, deadline=None)
@@ -251,8 +251,8 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
 ) -> None:
     before = document(data)
     try:
-        after = readable(with_entries(before, found))
-        last = readable(with_entries(after, later))
+        after = parsed(with_entries(before, found))
+        last = parsed(with_entries(after, later))
     except ComposeError:
         # Only where a block of the file is still open and a finding, or what closes the finding's own, closes it.
         assert data in {b"<!-- never closed", b"<pre>\nx"}
@@ -268,7 +268,7 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
 def test_a_fence_in_a_new_entry_does_not_close_one_that_the_file_left_open() -> None:
     open_fence = document(b"```\nnever closed\n")
 
-    after = readable(with_entries(open_fence, [finding("One"), finding("Two", "```sh\nmake\n```")]))
+    after = parsed(with_entries(open_fence, [finding("One"), finding("Two", "```sh\nmake\n```")]))
 
     assert [block.entry.title for block in after.blocks if block.entry] == ["One", "Two"]
     assert after.render().endswith(b"-   ```sh\n    make\n    ```\n")
@@ -307,8 +307,8 @@ def test_a_new_memory_file_has_the_schema_and_the_roles_name() -> None:
 
 BULLET = b"### [2026-02-11] Pattern: a\n- **layer**: traced\n- x\n\n"
 LAYERED = b"## Inscribed \xe2\x80\x94 b (2026-02-11)\n\n**Source**: `x`\n\n"
-OBSERVED = b"## Observations \xe2\x80\x94 Task: c (2026-02-11)\n- **layer**: observations\n- x\n\n"
-WRITTEN = b"## d\n- **layer**: traced\n- x\n\n"
+OBSERVATION = b"## Observations \xe2\x80\x94 Task: c (2026-02-11)\n- **layer**: observations\n- x\n\n"
+WRITER = b"## d\n- **layer**: traced\n- x\n\n"
 OWN = b"## A person's own section\n\ntext\n\n"
 
 
@@ -319,11 +319,11 @@ OWN = b"## A person's own section\n\ntext\n\n"
         (OWN, Form.BULLET),
         (BULLET, Form.BULLET),
         (LAYERED, Form.LAYER_HEADING),
-        (LAYERED + OBSERVED + OWN, Form.LAYER_HEADING),
-        (WRITTEN, Form.WRITER),
-        (WRITTEN + LAYERED, Form.BULLET),
+        (LAYERED + OBSERVATION + OWN, Form.LAYER_HEADING),
+        (WRITER, Form.WRITER),
+        (WRITER + LAYERED, Form.BULLET),
         (BULLET + LAYERED, Form.BULLET),
     ],
 )
 def test_a_file_that_keeps_to_one_form_gets_new_entries_in_it(data: bytes, form: Form) -> None:
-    assert form_for(document(data)) is form
+    assert detect_form(document(data)) is form

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.conservation import (
-    Broken,
-    Change,
+    FileChange,
     Violation,
-    missing_findings,
-    redaction_of,
-    standing_in,
-    violations,
+    ViolationKind,
+    find_missing_findings,
+    find_violations,
+    find_whole_lines,
+    is_redaction_of,
 )
 from echod.memory.document import parse
 from echod.memory.model import Document
@@ -39,10 +39,12 @@ def document(*blocks: str, head: str = HEAD) -> Document:
 
 
 def check(
-    before: list[str], after: list[str], archived: tuple[str, ...] = (), *, asked: bool = False
+    before: list[str], after: list[str], archived: tuple[str, ...] = (), *, user_requested: bool = False
 ) -> tuple[Violation, ...]:
-    change = Change(document(*before), document(*after))
-    return violations([change], archived, redacted=lambda text: [redact(text).text], asked=asked)
+    change = FileChange(document(*before), document(*after))
+    return find_violations(
+        [change], archived, redacted_forms=lambda text: [redact(text).text], user_requested=user_requested
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,14 +74,14 @@ def test_these_keep_everything(before: list[str], after: list[str], archived: tu
 @pytest.mark.parametrize(
     ("before", "after", "broken"),
     [
-        pytest.param([A, B], [B], Broken.LOST, id="an entry dropped"),
-        pytest.param([A, B], [entry("A", "Shorter."), B], Broken.LOST, id="a learning rewritten"),
-        pytest.param([A, OWN], [A], Broken.LOST, id="a person's section dropped"),
+        pytest.param([A, B], [B], ViolationKind.LOST, id="an entry dropped"),
+        pytest.param([A, B], [entry("A", "Shorter."), B], ViolationKind.LOST, id="a learning rewritten"),
+        pytest.param([A, OWN], [A], ViolationKind.LOST, id="a person's section dropped"),
     ],
 )
-def test_these_lose_something(before: list[str], after: list[str], broken: Broken) -> None:
-    assert check(before, after)[0].broken is broken
-    assert check(before, after, asked=True)[0].broken is broken
+def test_these_lose_something(before: list[str], after: list[str], broken: ViolationKind) -> None:
+    assert check(before, after)[0].kind is broken
+    assert check(before, after, user_requested=True)[0].kind is broken
 
 
 def test_the_refusal_names_the_block() -> None:
@@ -90,36 +92,38 @@ def test_the_refusal_names_the_block() -> None:
     "block", [ETCHED, OWN, entry("N", layer="Notes"), entry("U", layer="Etched").replace("HIGH", "LOW")]
 )
 def test_protected_blocks_move_only_if_a_person_asks(block: str) -> None:
-    assert check([A, block], [A], (block,)) == (Violation(Broken.TOUCHED, block.partition("\n")[0]),)
-    assert check([A, block], [A], (block,), asked=True) == ()
+    assert check([A, block], [A], (block,)) == (Violation(ViolationKind.PROTECTED_CHANGED, block.partition("\n")[0]),)
+    assert check([A, block], [A], (block,), user_requested=True) == ()
 
 
 def test_a_changed_confidence_of_an_etched_entry_is_a_touch() -> None:
-    assert [v.broken for v in check([ETCHED], [ETCHED.replace("HIGH", "LOW")])] == [Broken.TOUCHED]
+    assert [v.kind for v in check([ETCHED], [ETCHED.replace("HIGH", "LOW")])] == [ViolationKind.PROTECTED_CHANGED]
 
 
 def test_a_file_becomes_empty_only_if_a_person_asks() -> None:
-    change = Change(document(A), document(head=""))
+    change = FileChange(document(A), document(head=""))
 
-    def found(*, asked: bool) -> list[Broken]:
+    def found(*, asked: bool) -> list[ViolationKind]:
         kept = (A + HEAD,)
-        return [v.broken for v in violations([change], kept, redacted=lambda _text: [], asked=asked)]
+        return [v.kind for v in find_violations([change], kept, redacted_forms=lambda _text: [], user_requested=asked)]
 
-    assert found(asked=False) == [Broken.EMPTIED]
+    assert found(asked=False) == [ViolationKind.EMPTIED]
     assert found(asked=True) == []
 
 
 def test_text_before_the_first_heading_is_not_lost() -> None:
-    change = Change(document(A, head="# Memory\n\nWritten by hand.\n\n"), document(A))
+    change = FileChange(document(A, head="# Memory\n\nWritten by hand.\n\n"), document(A))
 
-    assert [v.broken for v in violations([change], (), redacted=lambda _text: [], asked=False)] == [Broken.LOST]
+    assert [v.kind for v in find_violations([change], (), redacted_forms=lambda _text: [], user_requested=False)] == [
+        ViolationKind.LOST
+    ]
 
 
 def test_findings_stand_in_what_is_kept_of_them() -> None:
     blocks = document(A, B).blocks
 
-    assert missing_findings(blocks, HEAD + A + B, redacted=lambda _text: []) == ()
-    assert [v.heading for v in missing_findings(blocks, HEAD + A, redacted=lambda _text: [])] == [
+    assert find_missing_findings(blocks, HEAD + A + B, redacted_forms=lambda _text: []) == ()
+    assert [v.heading for v in find_missing_findings(blocks, HEAD + A, redacted_forms=lambda _text: [])] == [
         "## Inscribed \u2014 B (2026-01-01)"
     ]
 
@@ -137,7 +141,7 @@ def test_findings_stand_in_what_is_kept_of_them() -> None:
     ],
 )
 def test_a_redaction_replaces_spans_and_nothing_else(kept: str, same: bool) -> None:
-    assert redaction_of(kept, "one two three") is same
+    assert is_redaction_of(kept, "one two three") is same
 
 
 LINES = st.lists(st.sampled_from(["## a", "## a  ", "## ab", "b", "", "b c"]), max_size=6)
@@ -147,9 +151,9 @@ LINES = st.lists(st.sampled_from(["## a", "## a  ", "## ab", "b", "", "b c"]), m
 def test_what_stands_in_a_text_stands_there_as_whole_lines(lines: list[str], wanted: frozenset[str]) -> None:
     spans = [lines[start:end] for end in range(len(lines) + 1) for start in range(end)]
 
-    assert standing_in("\n".join(lines), wanted) == wanted & {"\n".join(span).rstrip() for span in spans}
+    assert find_whole_lines("\n".join(lines), wanted) == wanted & {"\n".join(span).rstrip() for span in spans}
 
 
 @pytest.mark.parametrize("quoted", [f"quoted: {A}", A.rstrip() + " and more\n"])
 def test_an_entry_that_an_archive_has_only_as_parts_of_lines_is_lost(quoted: str) -> None:
-    assert [v.broken for v in check([A, B], [B], (quoted,))] == [Broken.LOST]
+    assert [v.kind for v in check([A, B], [B], (quoted,))] == [ViolationKind.LOST]

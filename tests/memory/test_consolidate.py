@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
+from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Fault, Layer, Unreadable
+from echod.memory.model import Document, Layer, Unreadable, UnreadableKind
 from tests.support import corpus
 
 TODAY = date(2026, 3, 2)
@@ -47,11 +47,11 @@ def file(text: str | bytes, name: str = "scout", day: date = FILE_DATE) -> Findi
     return FindingsFile(f"{name}-findings.md", name, text if isinstance(text, bytes) else text.encode(), day)
 
 
-def decide(
-    memory: bytes | None, *files: FindingsFile, known: frozenset[str] = frozenset(), role: str = "reviewer"
-) -> Consolidation:
-    found = consolidate(role, memory, files, TODAY, known_keys=known)
-    assert isinstance(found, Consolidation)
+def plan_files(
+    memory: bytes | None, *files: FindingsFile, known_keys: frozenset[str] = frozenset(), role: str = "reviewer"
+) -> ConsolidationPlan:
+    found = plan_consolidation(role, memory, files, TODAY, known_keys=known_keys)
+    assert isinstance(found, ConsolidationPlan)
     return found
 
 
@@ -68,7 +68,7 @@ def titles(data: bytes | None) -> list[str]:
 
 
 def test_new_findings_are_appended_and_nothing_else_changes() -> None:
-    plan = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+    plan = plan_files(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
 
     assert plan.memory is not None
     assert plan.memory.startswith(MEMORY)
@@ -78,20 +78,20 @@ def test_new_findings_are_appended_and_nothing_else_changes() -> None:
 
 
 def test_added_entries_carry_the_ids_they_have_in_the_file() -> None:
-    plan = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+    plan = plan_files(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
 
     assert [added.id for added in plan.added] == list(entry_ids("reviewer", document(plan.memory)))[2:]
 
 
 def test_a_role_without_a_memory_file_gets_one() -> None:
-    plan = decide(None, file("## One\nFirst.\n"), role="planner")
+    plan = plan_files(None, file("## One\nFirst.\n"), role="planner")
 
     assert plan.memory is not None
     assert plan.memory.startswith(b"<!-- echo-schema: v1 -->\n# Planner Memory\n\n### [2026-03-01] One\n")
 
 
 def test_no_memory_file_is_made_for_nothing() -> None:
-    plan = decide(None, file("Here are my findings:\n"))
+    plan = plan_files(None, file("Here are my findings:\n"))
 
     assert plan.memory is None
     assert [used.name for used in plan.consumed] == ["scout-findings.md"]
@@ -99,14 +99,14 @@ def test_no_memory_file_is_made_for_nothing() -> None:
 
 
 def test_a_memory_file_that_exists_is_given_no_header() -> None:
-    plan = decide(b"", file("## One\nFirst.\n"))
+    plan = plan_files(b"", file("## One\nFirst.\n"))
 
     assert plan.memory is not None
     assert plan.memory.startswith(b"### [2026-03-01] One\n")
 
 
 def test_a_duplicate_refreshes_date_and_confidence_and_leaves_the_text() -> None:
-    plan = decide(MEMORY, file(CLOSE))
+    plan = plan_files(MEMORY, file(CLOSE))
 
     assert plan.memory == MEMORY.replace(b"**confidence**: 0.6", b"**confidence**: 0.9").replace(
         b"**verified**: 2026-02-01", b"**verified**: 2026-02-20"
@@ -118,12 +118,12 @@ def test_a_duplicate_refreshes_date_and_confidence_and_leaves_the_text() -> None
 def test_a_duplicate_never_makes_an_entry_older_or_less_certain() -> None:
     older = CLOSE.replace("2026-02-20", "2026-01-01").replace("0.9", "0.3")
 
-    assert decide(MEMORY, file(older)).memory is None
+    assert plan_files(MEMORY, file(older)).memory is None
 
 
 def test_a_finding_that_says_no_confidence_raises_none() -> None:
     memory = MEMORY.replace(b"- **confidence**: 0.6\n", b"").replace(b"2026-02-01\n-", b"2026-03-01\n-")
-    plan = decide(memory, file(CLOSE.replace("- **confidence**: 0.9\n", "")))
+    plan = plan_files(memory, file(CLOSE.replace("- **confidence**: 0.9\n", "")))
 
     assert len(plan.duplicates) == 1
     assert plan.memory is None
@@ -131,21 +131,21 @@ def test_a_finding_that_says_no_confidence_raises_none() -> None:
 
 @pytest.mark.parametrize("layer", [b"etched", b"notes", b"sacred"])
 def test_what_only_a_person_changes_is_not_even_refreshed(layer: bytes) -> None:
-    plan = decide(MEMORY.replace(b"inscribed", layer), file(CLOSE))
+    plan = plan_files(MEMORY.replace(b"inscribed", layer), file(CLOSE))
 
     assert plan.memory is None
     assert len(plan.duplicates) == 1
 
 
 def test_a_date_in_the_future_does_not_keep_an_entry_from_being_refreshed() -> None:
-    plan = decide(MEMORY.replace(b"**verified**: 2026-02-01", b"**verified**: 2031-01-01"), file(CLOSE))
+    plan = plan_files(MEMORY.replace(b"**verified**: 2026-02-01", b"**verified**: 2031-01-01"), file(CLOSE))
 
     assert plan.memory is not None
     assert b"**verified**: 2026-02-20" in plan.memory
 
 
 def test_a_file_from_the_future_counts_as_todays() -> None:
-    plan = decide(None, file("## One\nFirst.\n", day=date(2031, 1, 1)))
+    plan = plan_files(None, file("## One\nFirst.\n", day=date(2031, 1, 1)))
 
     assert plan.memory is not None
     assert b"[2026-03-02] One" in plan.memory
@@ -153,7 +153,7 @@ def test_a_file_from_the_future_counts_as_todays() -> None:
 
 def test_duplicates_within_the_batch_become_one_entry() -> None:
     again = CLOSE.replace("2026-02-20\n", "2026-02-25\n").replace("0.9", "0.7")
-    plan = decide(None, file(CLOSE, "a"), file(again, "b"))
+    plan = plan_files(None, file(CLOSE, "a"), file(again, "b"))
 
     assert titles(plan.memory) == ["Pattern: Close the pool"]
     assert plan.memory is not None
@@ -166,7 +166,7 @@ def test_duplicates_within_the_batch_become_one_entry() -> None:
 
 def test_the_same_learning_in_another_form_is_a_duplicate() -> None:
     layered = b"## Inscribed \xe2\x80\x94 Pattern: Close the pool (2026-02-01)\n\n**Evidence**: `src/db.py:3`\n\nClose it\nin teardown.\n"
-    plan = decide(layered, file(CLOSE))
+    plan = plan_files(layered, file(CLOSE))
 
     assert plan.added == ()
     assert len(plan.duplicates) == 1
@@ -178,7 +178,7 @@ def test_the_same_in_a_few_other_words_is_a_duplicate_of_an_entry_in_any_layer(l
     finding = CLOSE.replace("traced", "observations") if layer == "observations" else CLOSE
     again = finding.replace("Close it in teardown.", "Close it in the teardown, too.").replace("db.py:3", "db.py:88")
 
-    plan = decide(memory, file(again))
+    plan = plan_files(memory, file(again))
 
     assert plan.added == ()
     assert [one.id for one in plan.duplicates] == [entry_ids("reviewer", document(memory))[0]]
@@ -201,21 +201,21 @@ def test_the_same_in_a_few_other_words_is_a_duplicate_of_an_entry_in_any_layer(l
     ids=["another word", "a negation", "an opposite", "a number", "another file", "another title"],
 )
 def test_almost_the_same_is_new(said: str, instead: str) -> None:
-    plan = decide(MEMORY, file(CLOSE.replace(said, instead)))
+    plan = plan_files(MEMORY, file(CLOSE.replace(said, instead)))
 
     assert len(plan.added) == 1
 
 
 def test_observations_of_different_tasks_are_two_however_alike_they_sound() -> None:
     task = "## Observations \u2014 Task: Review the retry logic of the upload worker {} (2026-02-20)\n- Done: reviewed it.\n"
-    plan = decide(None, file(task.format("again"), "a"), file(task.format("once"), "b"))
+    plan = plan_files(None, file(task.format("again"), "a"), file(task.format("once"), "b"))
 
     assert len(plan.added) == 2
 
 
 def test_the_same_in_other_words_within_a_batch_becomes_one_entry_with_the_text_that_came_first() -> None:
     other = CLOSE.replace("Close it in teardown", "Close it in the teardown")
-    plan = decide(None, file(other, "b"), file(CLOSE, "a"))
+    plan = plan_files(None, file(other, "b"), file(CLOSE, "a"))
 
     assert (len(plan.added), len(plan.duplicates)) == (1, 1)
     assert plan.memory is not None
@@ -223,16 +223,18 @@ def test_the_same_in_other_words_within_a_batch_becomes_one_entry_with_the_text_
 
 
 def test_findings_in_the_ledger_are_passed_over() -> None:
-    first = decide(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
-    stale = decide(MEMORY, file("## One\nFirst.\n\n## Three\nThird.\n"), known=frozenset(first.consumed[0].keys))
+    first = plan_files(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
+    stale = plan_files(
+        MEMORY, file("## One\nFirst.\n\n## Three\nThird.\n"), known_keys=frozenset(first.consumed[0].keys)
+    )
 
     assert [added.title for added in stale.added] == ["Three"]
-    assert stale.known == (first.added[0].key,)
+    assert stale.skipped_keys == (first.added[0].key,)
     assert stale.summary == "1 added, 1 already known"
 
 
 def test_a_claim_of_a_persons_layer_is_stored_below_it_and_reported() -> None:
-    plan = decide(None, file("## One\n- layer: etched\n- First.\n"))
+    plan = plan_files(None, file("## One\n- layer: etched\n- First.\n"))
 
     assert plan.added[0].claimed is Layer.ETCHED
     entry = document(plan.memory).blocks[0].entry
@@ -242,34 +244,34 @@ def test_a_claim_of_a_persons_layer_is_stored_below_it_and_reported() -> None:
 
 def test_an_unreadable_findings_file_is_set_aside_and_the_others_are_used() -> None:
     broken = file(b"## Bad\n\xff password: hunter2hunter2\n", "broken")
-    plan = decide(MEMORY, broken, file("## One\nFirst.\n"))
+    plan = plan_files(MEMORY, broken, file("## One\nFirst.\n"))
 
     assert [one.name for one in plan.quarantined] == ["broken-findings.md"]
     assert "UTF-8" in plan.quarantined[0].reason
-    assert b"\xff" in plan.quarantined[0].kept
-    assert b"hunter2" not in plan.quarantined[0].kept
+    assert b"\xff" in plan.quarantined[0].redacted_data
+    assert b"hunter2" not in plan.quarantined[0].redacted_data
     assert [added.title for added in plan.added] == ["One"]
     assert plan.summary == "1 added, 1 file set aside"
 
 
 def test_an_unreadable_memory_file_stops_it_all() -> None:
-    found = consolidate("reviewer", MEMORY + b"\xff", [file("## One\nFirst.\n")], TODAY)
+    found = plan_consolidation("reviewer", MEMORY + b"\xff", [file("## One\nFirst.\n")], TODAY)
 
     assert isinstance(found, Unreadable)
-    assert found.fault is Fault.INVALID_UTF8
+    assert found.kind is UnreadableKind.INVALID_UTF8
 
 
 def test_a_memory_file_that_would_outgrow_what_can_be_read_is_left_alone() -> None:
     memory = b"# M\n" + b"x" * (10 * 1024 * 1024 - 20)
-    found = consolidate("reviewer", memory, [file("## One\n" + "First. " * 20)], TODAY)
+    found = plan_consolidation("reviewer", memory, [file("## One\n" + "First. " * 20)], TODAY)
 
     assert isinstance(found, Unreadable)
-    assert found.fault is Fault.OVER_SIZE
+    assert found.kind is UnreadableKind.OVER_SIZE
 
 
 def test_findings_that_the_file_would_swallow_are_set_aside() -> None:
     memory = b"# M\n\n<!-- never closed\n"
-    plan = decide(memory, file("## One\nFirst.\n", "a"), file("## Two\nuse `-->` there\n", "b"))
+    plan = plan_files(memory, file("## One\nFirst.\n", "a"), file("## Two\nuse `-->` there\n", "b"))
 
     assert [added.title for added in plan.added] == ["One"]
     assert [one.name for one in plan.quarantined] == ["b-findings.md"]
@@ -280,33 +282,33 @@ SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC3"
 
 def test_no_secret_reaches_the_memory_the_kept_text_or_an_id() -> None:
     text = f"## Token {SECRET} leaks\n- evidence: `ci.log` {SECRET}\n- tags: {SECRET}\n- It was {SECRET} there.\n"
-    plan = decide(None, file(text, f"agent-{SECRET}"))
+    plan = plan_files(None, file(text, f"agent-{SECRET}"))
 
     assert plan.memory is not None
     assert SECRET.encode() not in plan.memory
-    assert SECRET.encode() not in plan.consumed[0].kept
+    assert SECRET.encode() not in plan.consumed[0].redacted_data
     assert SECRET not in plan.added[0].title
     assert b"[REDACTED:" in plan.memory
 
 
 def test_addresses_go_from_evidence_and_from_the_kept_text() -> None:
-    plan = decide(None, file("## One\n- evidence: `a.py` says ann@example.org\n- First.\n"))
+    plan = plan_files(None, file("## One\n- evidence: `a.py` says ann@example.org\n- First.\n"))
 
     assert plan.memory is not None
-    assert b"ann@example.org" not in plan.memory + plan.consumed[0].kept
+    assert b"ann@example.org" not in plan.memory + plan.consumed[0].redacted_data
     assert b"`a.py` says [REDACTED:email]" in plan.memory
 
 
 @pytest.mark.parametrize("evidence", ["ann@example.org.", "<ann@example.org>", "ann@example.org.2 and ann@example.org"])
 def test_addresses_go_whatever_stands_around_them(evidence: str) -> None:
-    plan = decide(None, file(f"## One\n- evidence: {evidence}\n- First.\n"))
+    plan = plan_files(None, file(f"## One\n- evidence: {evidence}\n- First.\n"))
 
     assert plan.memory is not None
-    assert b"ann@" not in plan.memory + plan.consumed[0].kept
+    assert b"ann@" not in plan.memory + plan.consumed[0].redacted_data
 
 
 def test_addresses_stay_where_the_learning_is_about_mail() -> None:
-    plan = decide(None, file("## SMTP sender\n- evidence: ann@example.org bounced\n- Set the mail envelope.\n"))
+    plan = plan_files(None, file("## SMTP sender\n- evidence: ann@example.org bounced\n- Set the mail envelope.\n"))
 
     assert plan.memory is not None
     assert b"ann@example.org" in plan.memory
@@ -314,8 +316,8 @@ def test_addresses_stay_where_the_learning_is_about_mail() -> None:
 
 def test_a_redacted_finding_is_a_duplicate_when_it_comes_again() -> None:
     text = f"## One\n- Use the token {SECRET} never.\n"
-    first = decide(None, file(text))
-    again = decide(first.memory, file(text, "other"))
+    first = plan_files(None, file(text))
+    again = plan_files(first.memory, file(text, "other"))
 
     assert again.added == ()
     assert len(again.duplicates) == 1
@@ -323,7 +325,7 @@ def test_a_redacted_finding_is_a_duplicate_when_it_comes_again() -> None:
 
 def test_new_entries_take_the_files_form_and_line_endings() -> None:
     layered = b"## Inscribed \xe2\x80\x94 Old (2026-02-01)\r\n\r\n**Source**: `x`\r\n\r\ntext\r\n"
-    plan = decide(layered, file("## One\nFirst.\n"))
+    plan = plan_files(layered, file("## One\nFirst.\n"))
 
     assert plan.memory is not None
     assert plan.memory.startswith(layered)
@@ -333,7 +335,7 @@ def test_new_entries_take_the_files_form_and_line_endings() -> None:
     assert plan.memory.count(b"\n") == plan.memory.count(b"\r\n")
 
 
-SAID = [
+STATED = [
     CLOSE,
     CLOSE.replace("2026-02-20", "2026-02-27"),
     CLOSE.replace("0.9", "0.2"),
@@ -366,8 +368,8 @@ def files_of(learnings: list[str]) -> st.SearchStrategy[list[FindingsFile]]:
     return texts.map(lambda texts: [file(text, f"agent{number}") for number, text in enumerate(texts)])
 
 
-FILES = files_of(SAID)
-REPLACING_FILES = files_of([*SAID, *REPLACING, *REPLACING])
+FILES = files_of(STATED)
+REPLACING_FILES = files_of([*STATED, *REPLACING, *REPLACING])
 MEMORIES = st.sampled_from(
     [
         None,
@@ -386,11 +388,11 @@ MEMORIES = st.sampled_from(
 @settings(max_examples=60, deadline=None)
 @given(MEMORIES, REPLACING_FILES)
 def test_every_finding_is_accounted_for(memory: bytes | None, files: list[FindingsFile]) -> None:
-    plan = decide(memory, *files)
+    plan = plan_files(memory, *files)
 
     keys = sorted(key for used in plan.consumed for key in used.keys)
-    never_stood = [one.own_key for one in plan.superseded if one.own_key]
-    told = [*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.known, *never_stood]
+    never_stood = [one.finding_key for one in plan.superseded if one.finding_key]
+    told = [*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.skipped_keys, *never_stood]
     assert keys == sorted(told)
     assert sorted(one.name for one in files) == sorted(
         [*(one.name for one in plan.consumed), *(one.name for one in plan.quarantined)]
@@ -400,14 +402,14 @@ def test_every_finding_is_accounted_for(memory: bytes | None, files: list[Findin
 @settings(max_examples=60, deadline=None)
 @given(MEMORIES, REPLACING_FILES)
 def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, files: list[FindingsFile]) -> None:
-    first = decide(memory, *files)
+    first = plan_files(memory, *files)
     after = memory if first.memory is None else first.memory
-    again = decide(after, *files)
+    again = plan_files(after, *files)
 
     assert again.added == ()
     assert again.memory is None
     ledger = frozenset(key for used in first.consumed for key in used.keys)
-    assert decide(memory, *files, known=ledger).memory is None
+    assert plan_files(memory, *files, known_keys=ledger).memory is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -415,11 +417,11 @@ def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, fi
 def test_every_old_block_stays_but_for_a_refreshed_date_and_confidence_or_stands_in_the_archive_verbatim(
     memory: bytes | None, files: list[FindingsFile]
 ) -> None:
-    plan = decide(memory, *files)
+    plan = plan_files(memory, *files)
     if plan.memory is None or memory is None:
         return
     before, after = document(memory), document(plan.memory)
-    gone = {one.archived.id: one.archived.text for one in plan.superseded if one.own_key is None}
+    gone = {one.archived.id: one.archived.text for one in plan.superseded if one.finding_key is None}
     named = dict(zip(entry_ids("reviewer", before), before.blocks, strict=True))
 
     assert after.preamble.startswith(before.preamble)
@@ -445,16 +447,16 @@ def test_the_order_of_files_makes_no_difference(
     shuffled = list(files)
     chance.shuffle(shuffled)
 
-    assert decide(memory, *files) == decide(memory, *shuffled)
+    assert plan_files(memory, *files) == plan_files(memory, *shuffled)
 
 
 @settings(max_examples=40, deadline=None)
 @given(MEMORIES, FILES)
 def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile]) -> None:
-    together = decide(memory, *files).memory
+    together = plan_files(memory, *files).memory
     one_by_one = memory
     for one in files:
-        one_by_one = decide(one_by_one, one).memory or one_by_one
+        one_by_one = plan_files(one_by_one, one).memory or one_by_one
 
     assert titles(together if together is not None else memory) == titles(one_by_one)
 
@@ -462,21 +464,27 @@ def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None,
 @settings(max_examples=40, deadline=None)
 @given(MEMORIES, FILES, st.integers(1, 3))
 def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile], most: int) -> None:
-    together = decide(memory, *files)
+    together = plan_files(memory, *files)
     by_parts, waiting = memory, list(files)
     taken_up: list[str] = []
     while waiting:
-        plan = consolidate("reviewer", by_parts, waiting, TODAY, known_keys=frozenset(taken_up), most=most)
-        assert isinstance(plan, Consolidation)
-        begun = {one.name for one in plan.begun}
+        plan = plan_consolidation(
+            "reviewer", by_parts, waiting, TODAY, known_keys=frozenset(taken_up), max_changes=most
+        )
+        assert isinstance(plan, ConsolidationPlan)
+        partly_consumed = {one.name for one in plan.partly_consumed}
         gone = {one.name for one in plan.consumed} | {one.name for one in plan.quarantined}
-        keys = [key for one in plan.begun for key in one.keys] + [key for one in plan.consumed for key in one.keys]
+        keys = [key for one in plan.partly_consumed for key in one.keys] + [
+            key for one in plan.consumed for key in one.keys
+        ]
         assert len(plan.added) <= most
         assert gone or plan.memory is not None
-        assert not begun & gone
+        assert not partly_consumed & gone
         taken_up += keys
         waiting = [
-            dataclasses.replace(one, begun=one.begun or one.name in begun) for one in waiting if one.name not in gone
+            dataclasses.replace(one, partly_consumed=one.partly_consumed or one.name in partly_consumed)
+            for one in waiting
+            if one.name not in gone
         ]
         by_parts = by_parts if plan.memory is None else plan.memory
 
@@ -486,31 +494,33 @@ def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: 
 
 def test_the_part_of_a_file_that_was_taken_up_before_is_no_news() -> None:
     many = file("".join(f"## Lesson {number}\nUnit {number} leaks.\n\n" for number in range(5)))
-    first = consolidate("reviewer", MEMORY, [many], TODAY, most=2)
-    assert isinstance(first, Consolidation)
-    (begun,) = first.begun
-    rest = dataclasses.replace(many, begun=True)
+    first = plan_consolidation("reviewer", MEMORY, [many], TODAY, max_changes=2)
+    assert isinstance(first, ConsolidationPlan)
+    (partly_consumed,) = first.partly_consumed
+    rest = dataclasses.replace(many, partly_consumed=True)
 
-    last = consolidate("reviewer", first.memory, [rest], TODAY, known_keys=frozenset(begun.keys), most=10)
+    last = plan_consolidation(
+        "reviewer", first.memory, [rest], TODAY, known_keys=frozenset(partly_consumed.keys), max_changes=10
+    )
 
-    assert isinstance(last, Consolidation)
+    assert isinstance(last, ConsolidationPlan)
     assert (first.summary, last.summary) == ("2 added, the rest of scout-findings.md follows", "3 added")
-    assert (len(first.consumed), len(last.begun), len(last.known)) == (0, 0, 0)
+    assert (len(first.consumed), len(last.partly_consumed), len(last.skipped_keys)) == (0, 0, 0)
     (consumed,) = last.consumed
-    assert not set(consumed.keys) & set(begun.keys)
-    assert consumed.kept == many.data
+    assert not set(consumed.keys) & set(partly_consumed.keys)
+    assert consumed.redacted_data == many.data
 
 
 @pytest.mark.corpus
 def test_real_memory_files_get_exactly_the_new_entries() -> None:
     for path in sorted(corpus().glob("*echoes/**/MEMORY.md")):
         data = path.read_bytes()
-        plan = decide(data, file("## One\nFirst.\n\n## Two\nSecond.\n"), role=path.parent.name)
+        plan = plan_files(data, file("## One\nFirst.\n\n## Two\nSecond.\n"), role=path.parent.name)
 
         assert plan.memory is not None
         assert plan.memory.startswith(data)
         assert len(document(plan.memory).blocks) == len(document(data).blocks) + 2
-        assert decide(plan.memory, file("## One\nFirst.\n\n## Two\nSecond.\n")).memory is None
+        assert plan_files(plan.memory, file("## One\nFirst.\n\n## Two\nSecond.\n")).memory is None
 
 
 @pytest.mark.corpus
@@ -518,12 +528,12 @@ def test_real_entries_handed_in_as_findings_come_out_as_themselves() -> None:
     for path in sorted(corpus("fixture-echoes", "final").glob("*/MEMORY.md")):
         data = path.read_bytes()
 
-        assert titles(decide(None, file(data)).memory) == titles(data)
+        assert titles(plan_files(None, file(data)).memory) == titles(data)
 
 
 def test_the_plan_is_a_value() -> None:
-    plan = decide(MEMORY, file(CLOSE))
+    plan = plan_files(MEMORY, file(CLOSE))
 
-    assert plan == decide(MEMORY, file(CLOSE))
+    assert plan == plan_files(MEMORY, file(CLOSE))
     with pytest.raises(AttributeError):
         plan.memory = None  # type: ignore[misc]

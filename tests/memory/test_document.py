@@ -8,8 +8,8 @@ import weakref
 import pytest
 
 from echod.memory.document import parse, parse_block
-from echod.memory.markdown import structure
-from echod.memory.model import SIZE_LIMIT, Document, Fault, Unreadable
+from echod.memory.markdown import parse_structure
+from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable, UnreadableKind
 
 ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
 
@@ -17,32 +17,37 @@ ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
 @pytest.mark.parametrize(
     ("data", "fault", "says"),
     [
-        pytest.param(b"# a\nb\xff\n", Fault.INVALID_UTF8, "Line 2 is not UTF-8", id="invalid UTF-8"),
-        pytest.param("## a".encode("utf-16"), Fault.INVALID_UTF8, "save the file as UTF-8", id="UTF-16"),
-        pytest.param(b"x" * (SIZE_LIMIT + 1), Fault.OVER_SIZE, "more than the 10.0 MiB", id="too large"),
-        pytest.param(b"<!-- echo-schema: v2 -->\n", Fault.FUTURE_SCHEMA, "schema version 2", id="a later version"),
+        pytest.param(b"# a\nb\xff\n", UnreadableKind.INVALID_UTF8, "Line 2 is not UTF-8", id="invalid UTF-8"),
+        pytest.param("## a".encode("utf-16"), UnreadableKind.INVALID_UTF8, "save the file as UTF-8", id="UTF-16"),
+        pytest.param(b"x" * (MAX_FILE_BYTES + 1), UnreadableKind.OVER_SIZE, "more than the 10.0 MiB", id="too large"),
         pytest.param(
-            b"\xef\xbb\xbf<!-- ECHO-SCHEMA: 1.1 -->\n", Fault.FUTURE_SCHEMA, "version 1.1", id="a slightly later one"
+            b"<!-- echo-schema: v2 -->\n", UnreadableKind.FUTURE_SCHEMA, "schema version 2", id="a later version"
+        ),
+        pytest.param(
+            b"\xef\xbb\xbf<!-- ECHO-SCHEMA: 1.1 -->\n",
+            UnreadableKind.FUTURE_SCHEMA,
+            "version 1.1",
+            id="a slightly later one",
         ),
         pytest.param(
             b"# a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> d\n",
-            Fault.CONFLICT_MARKERS,
+            UnreadableKind.CONFLICT_MARKERS,
             "conflict markers (line 2)",
             id="a merge conflict",
         ),
         pytest.param(
             b"```\n<<<<<<< HEAD\nb\n```\n=======\nc\n>>>>>>> d\n",
-            Fault.CONFLICT_MARKERS,
+            UnreadableKind.CONFLICT_MARKERS,
             "line 2",
             id="a merge conflict that begins in a fence",
         ),
     ],
 )
-def test_a_file_that_must_not_be_touched_says_why(data: bytes, fault: Fault, says: str) -> None:
+def test_a_file_that_must_not_be_touched_says_why(data: bytes, fault: UnreadableKind, says: str) -> None:
     read = parse(data)
 
     assert isinstance(read, Unreadable)
-    assert read.fault is fault
+    assert read.kind is fault
     assert says in read.reason
     assert read.render() == data
 
@@ -69,8 +74,8 @@ def test_an_empty_file_is_a_document_with_nothing_in_it() -> None:
 
 
 def test_the_limit_is_the_callers() -> None:
-    assert isinstance(parse(b"12345", limit=4), Unreadable)
-    assert isinstance(parse(b"1234", limit=4), Document)
+    assert isinstance(parse(b"12345", max_bytes=4), Unreadable)
+    assert isinstance(parse(b"1234", max_bytes=4), Document)
 
 
 def test_a_byte_order_mark_stays_at_the_beginning_of_the_file() -> None:
@@ -131,9 +136,9 @@ def test_an_entry_inside_what_is_closed_is_an_example(opener: str, closer: str) 
     ],
 )
 def test_the_line_that_would_close_what_is_open_is_known(text: str, closing: str | None) -> None:
-    assert structure(text).closing == closing
+    assert parse_structure(text).closing == closing
     if closing:
-        assert structure(f"{text}\n{closing}\n").closing is None
+        assert parse_structure(f"{text}\n{closing}\n").closing is None
 
 
 def test_separators_and_blank_lines_belong_to_the_block_above() -> None:

@@ -46,7 +46,7 @@ def test_every_value_stands_where_its_span_says(data: bytes) -> None:
 
 
 @law
-@given(strategies.tidy_files())
+@given(strategies.well_formed_files())
 def test_fields_stand_in_file_order_and_apart(text: str) -> None:
     for block in _blocks(text.encode()):
         fields = block.entry.fields if block.entry else ()
@@ -54,7 +54,7 @@ def test_fields_stand_in_file_order_and_apart(text: str) -> None:
 
 
 @law
-@given(strategies.tidy_files())
+@given(strategies.well_formed_files())
 def test_line_endings_do_not_change_what_is_read(text: str) -> None:
     def meaning(data: bytes) -> list[object]:
         return [
@@ -68,7 +68,7 @@ def test_line_endings_do_not_change_what_is_read(text: str) -> None:
 
 
 @law
-@given(strategies.tidy_files())
+@given(strategies.well_formed_files())
 def test_every_heading_of_a_tidy_file_begins_a_block_of_its_own(text: str) -> None:
     document = parse(text.encode())
 

@@ -18,7 +18,7 @@ _ENTRY = "### [2026-01-01] Pattern: p\n- **layer**: traced"
 
 
 @law
-@given(strategies.soups())
+@given(strategies.random_markdown())
 @example("- a\n## h")
 @example("- a\n  ## in the item")
 @example("1. a\n\n   ## in the item")
@@ -73,7 +73,7 @@ def heading_lines_by_both(text: str) -> tuple[list[int], list[int]]:
         for token in tokens
         if token.type == "heading_open"
         and token.map
-        and (token.markup == "##" or (token.markup == "###" and forms.recognise(text, offsets[token.map[0]])))
+        and (token.markup == "##" or (token.markup == "###" and forms.match_entry(text, offsets[token.map[0]])))
     ]
-    ours = [text.count("\n", 0, start.offset) for start in markdown.structure(text).starts]
+    ours = [text.count("\n", 0, start.offset) for start in markdown.parse_structure(text).starts]
     return [line for line in ours if line < end], theirs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.document import parse
-from echod.memory.model import Document, Fault, Form, Layer
+from echod.memory.model import Document, Form, Layer, UnreadableKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```markdown (\S+) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -45,4 +45,4 @@ def test_the_example_file_has_an_entry_and_an_opaque_block() -> None:
 def test_every_layer_and_every_reason_to_leave_a_file_alone_is_on_the_page() -> None:
     assert all(layer.value in PAGE for layer in Layer)
     told = PAGE.partition("## Files that are left alone")[2].partition("## ")[0]
-    assert len(re.findall(r"^\| (?!what|---)", told, re.MULTILINE)) == len(Fault)
+    assert len(re.findall(r"^\| (?!what|---)", told, re.MULTILINE)) == len(UnreadableKind)

@@ -27,7 +27,7 @@ NOTE = "## Notes \u2014 a (2026-01-01)"
 @st.composite
 def entry_blocks(draw: st.DrawFn) -> Block:
     """An entry as it stands in some file, tidy or broken."""
-    text = draw(st.one_of(strategies.entries(), strategies.tidy_files(), strategies.broken_files()))
+    text = draw(st.one_of(strategies.entries(), strategies.well_formed_files(), strategies.damaged_files()))
     document = parse(text.encode())
     assume(isinstance(document, Document))
     assert isinstance(document, Document)
@@ -71,7 +71,7 @@ def test_setting_the_layer_sets_that_alone(block: Block, layer: Layer) -> None:
 
 
 @law
-@given(strategies.tidy_files(), days, confidences, layers, st.integers(0, 9))
+@given(strategies.well_formed_files(), days, confidences, layers, st.integers(0, 9))
 def test_a_file_with_an_edited_block_reads_as_before_in_every_other_block(
     text: str, day: date, confidence: float, layer: Layer, which: int
 ) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.model import Layer
-from echod.memory.similarity import Finder, Learning, compare_sketches, sketch
+from echod.memory.similarity import DuplicateFinder, Learning, compare_learnings, features_of
 
 WORDS = ("close", "pool", "teardown", "retry", "upload", "3", "5", "never", "worker", "cache", "sockets", "idle")
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -20,21 +20,21 @@ LEARNINGS = st.builds(
 LONG = "close the upload pool of each worker in teardown when its sockets are idle"
 
 
-def finder_of(learnings: list[Learning]) -> Finder:
-    finder = Finder()
+def finder_of(learnings: list[Learning]) -> DuplicateFinder:
+    finder = DuplicateFinder()
     for place, learning in enumerate(learnings):
-        finder.add(place, sketch(learning))
+        finder.add(place, features_of(learning))
     return finder
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(LEARNINGS, max_size=12), LEARNINGS)
 def test_what_is_found_is_what_comparing_with_each_finds(known: list[Learning], new: Learning) -> None:
-    alike = [(compare_sketches(sketch(new), sketch(one)), place) for place, one in enumerate(known)]
-    exact = [place for place, one in enumerate(known) if sketch(one).exact_form == sketch(new).exact_form]
+    alike = [(compare_learnings(features_of(new), features_of(one)), place) for place, one in enumerate(known)]
+    exact = [place for place, one in enumerate(known) if features_of(one).exact_key == features_of(new).exact_key]
     best = min(((-a.title, -a.body, place) for a, place in alike if a.duplicate), default=None)
 
-    found = finder_of(known).find(sketch(new))
+    found = finder_of(known).find(features_of(new))
 
     assert found == (exact[0] if exact else best and best[2])
 
@@ -44,9 +44,9 @@ def test_what_is_found_is_what_comparing_with_each_finds(known: list[Learning], 
 def test_what_is_said_to_be_unlike_is_found_only_if_it_says_exactly_the_same(
     known: list[Learning], new: Learning
 ) -> None:
-    found = finder_of(known).find(sketch(new), unlike=range(len(known)))
+    found = finder_of(known).find(features_of(new), excluded=range(len(known)))
 
-    assert found is None or sketch(known[found]).exact_form == sketch(new).exact_form
+    assert found is None or features_of(known[found]).exact_key == features_of(new).exact_key
 
 
 def test_the_most_similar_is_found_before_an_earlier_one() -> None:
@@ -54,11 +54,11 @@ def test_the_most_similar_is_found_before_an_earlier_one() -> None:
     further = Learning(f"{LONG} again", f"{LONG} or all the rows are lost", None, Layer.TRACED)
     nearer = Learning(LONG, f"{LONG} or some rows are lost", None, Layer.TRACED)
 
-    assert finder_of([further, nearer]).find(sketch(said)) == 1
+    assert finder_of([further, nearer]).find(features_of(said)) == 1
 
 
 def test_among_thousands_that_differ_in_a_number_the_one_with_the_same_number_is_found() -> None:
     known = [Learning(f"unit {n}: {LONG}", f"unit {n} leaks: {LONG}", None, None) for n in range(600)]
     again = Learning(f"unit 500: {LONG}", f"unit 500 leaks memory: {LONG}", None, None)
 
-    assert finder_of(known).find(sketch(again)) == 500
+    assert finder_of(known).find(features_of(again)) == 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.memory.findings.sections import is_chatter
+from echod.memory.findings.sections import is_boilerplate
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from echod.memory.findings.sections import is_chatter
     ],
 )
 def test_this_says_nothing(text: str) -> None:
-    assert is_chatter(text)
+    assert is_boilerplate(text)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_this_says_nothing(text: str) -> None:
     ],
 )
 def test_this_may_be_a_learning(text: str) -> None:
-    assert not is_chatter(text)
+    assert not is_boilerplate(text)

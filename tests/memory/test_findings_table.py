@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from echod.memory.findings import Finding, read_findings
-from echod.memory.model import Fault, Layer, Unreadable
+from echod.memory.model import Layer, Unreadable, UnreadableKind
 
 FILE_DATE = date(2026, 3, 1)
 FEB_11 = date(2026, 2, 11)
@@ -40,7 +40,7 @@ def seen(finding: Finding) -> Want:
         finding.kind,
         finding.heading_date,
         finding.layer,
-        finding.claimed,
+        finding.claimed_layer,
         finding.confidence,
         finding.source,
         finding.evidence,
@@ -474,15 +474,15 @@ def test_what_an_agent_wrote_gives_these_findings(text: str, wanted: list[Want])
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"## One\n\xff\xfe\n", Fault.INVALID_UTF8),
-        (b"## One\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n", Fault.CONFLICT_MARKERS),
-        (b"<!-- echo-schema: v2 -->\n## One\n", Fault.FUTURE_SCHEMA),
-        (b"x" * (10 * 1024 * 1024 + 1), Fault.OVER_SIZE),
+        (b"## One\n\xff\xfe\n", UnreadableKind.INVALID_UTF8),
+        (b"## One\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n", UnreadableKind.CONFLICT_MARKERS),
+        (b"<!-- echo-schema: v2 -->\n## One\n", UnreadableKind.FUTURE_SCHEMA),
+        (b"x" * (10 * 1024 * 1024 + 1), UnreadableKind.OVER_SIZE),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_unreadable_file_is_not_an_empty_one(data: bytes, fault: Fault) -> None:
+def test_an_unreadable_file_is_not_an_empty_one(data: bytes, fault: UnreadableKind) -> None:
     found = read_findings(data, agent=AGENT, file_date=FILE_DATE)
 
     assert isinstance(found, Unreadable)
-    assert found.fault is fault
+    assert found.kind is fault

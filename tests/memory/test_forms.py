@@ -11,7 +11,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Entry, Form, Layer
 
 
-class Said(NamedTuple):
+class ExpectedEntry(NamedTuple):
     """What a reader of memory wants to know about an entry."""
 
     form: Form
@@ -31,7 +31,7 @@ class Said(NamedTuple):
             "## Inscribed \u2014 Review 8c1f (2026-02-16)\n\n**Source**: `rune:review 8c1f` (after the arc)\n"
             "**Confidence**: HIGH (three reviewers agree)\n**Tags**: `a`, `b`\n\n### Review Metrics\n\n- Branch: x\n\n"
             "### Key Learnings\n\n1. **Lead**: text\n\n---\n\n",
-            Said(
+            ExpectedEntry(
                 Form.LAYER_HEADING, Layer.INSCRIBED, None, "Review 8c1f", date(2026, 2, 16), 0.9, "rune:review 8c1f",
                 "### Review Metrics\n\n- Branch: x\n\n### Key Learnings\n\n1. **Lead**: text",
             ),
@@ -41,7 +41,7 @@ class Said(NamedTuple):
             "## Observations \u2014 Task: Fix SEC-1: the lock (2026-03-02)\n- **layer**: observations\n"
             "- **source**: `rune-mend-7/fixer`\n- **Confidence**: LOW (auto-generated, unverified)\n"
             "- Task completed: Fix SEC-1: the lock\n- Context: **bold** words\n\n",
-            Said(
+            ExpectedEntry(
                 Form.OBSERVATION, Layer.OBSERVATIONS, "Task", "Fix SEC-1: the lock", date(2026, 3, 2), 0.4,
                 "rune-mend-7/fixer", "- Task completed: Fix SEC-1: the lock\n- Context: **bold** words",
             ),
@@ -50,7 +50,7 @@ class Said(NamedTuple):
         pytest.param(
             "## Observations \u2014 Task: scout (2026-03-15)\n- **layer**: observations\n**Source**: `rune-plan-7/scout`\n"
             "- **Confidence**: LOW (auto-generated, unverified)\n- Task completed: scout\n- Context: c\n",
-            Said(
+            ExpectedEntry(
                 Form.OBSERVATION, Layer.OBSERVATIONS, "Task", "scout", date(2026, 3, 15), 0.4, "rune-plan-7/scout",
                 "- Task completed: scout\n- Context: c",
             ),
@@ -60,7 +60,7 @@ class Said(NamedTuple):
             "### [2026-02-11] Pattern: Unused imports\n- **layer**: inscribed\n- **source**: rune:appraise PR #42\n"
             "- **confidence**: 0.85\n- **evidence**: `src/auth.py:1-5` \u2014 found\n- **verified**: 2026-02-12\n"
             "- **supersedes**: none\n- The learning,\n  which goes on.\n",
-            Said(
+            ExpectedEntry(
                 Form.BULLET, Layer.INSCRIBED, "Pattern", "Unused imports", date(2026, 2, 11), 0.85,
                 "rune:appraise PR #42", "- The learning,\n  which goes on.",
             ),
@@ -69,7 +69,7 @@ class Said(NamedTuple):
         pytest.param(
             "## [2026-03-21] Convention: Name the unit\n- **layer**: notes\n- **source**: `learn/cli`\n"
             "- **confidence**: MEDIUM\n- **date**: 2026-03-20\n- **tags**: a, b\n\nSeconds go into the name.\n\n",
-            Said(
+            ExpectedEntry(
                 Form.WRITER, Layer.NOTES, "Convention", "Name the unit", date(2026, 3, 21), 0.75, "learn/cli",
                 "Seconds go into the name.",
             ),
@@ -77,14 +77,14 @@ class Said(NamedTuple):
         ),
         pytest.param(
             "## Name the unit\n- **layer**: inscribed\n- **source**: `learn/cli`\n- **date**: 2026-03-20\n\nSeconds.\n",
-            Said(
+            ExpectedEntry(
                 Form.WRITER, Layer.INSCRIBED, None, "Name the unit", date(2026, 3, 20), None, "learn/cli", "Seconds.",
             ),
             id="writer, date in a bullet",
         ),
         pytest.param(
             "## Notes \u2014 No mocks (2026-03-21)\n**Source**: user:remember\n- Use the real thing.\n",
-            Said(
+            ExpectedEntry(
                 Form.NOTES, Layer.NOTES, None, "No mocks", date(2026, 3, 21), None, "user:remember",
                 "- Use the real thing.",
             ),
@@ -93,7 +93,7 @@ class Said(NamedTuple):
         pytest.param(
             "## Etched \u2014 FastAPI: Dependencies (2026-03-11)\n\n**Source**: `doc-pack:fastapi@1.0.0`\n"
             "**Category**: pattern\n\n### Use\n\n```python\n# comment\n## comment\n```\n",
-            Said(
+            ExpectedEntry(
                 Form.LAYER_HEADING, Layer.ETCHED, None, "FastAPI: Dependencies", date(2026, 3, 11), None,
                 "doc-pack:fastapi@1.0.0", "### Use\n\n```python\n# comment\n## comment\n```",
             ),
@@ -102,7 +102,7 @@ class Said(NamedTuple):
         pytest.param(
             "## Inscribed \u2014 Locks (2026-04-01)\n\n**Source**: `elevated:shop@reviewer`\n**Category**: pattern\n"
             "**Domain**: backend\n\nHold them briefly.\n",
-            Said(
+            ExpectedEntry(
                 Form.LAYER_HEADING, Layer.INSCRIBED, None, "Locks", date(2026, 4, 1), None, "elevated:shop@reviewer",
                 "Hold them briefly.",
             ),
@@ -111,7 +111,7 @@ class Said(NamedTuple):
         pytest.param(
             "## Assumption Echo \u2014 Task: retry (2026-03-30)\n- **layer**: inscribed\n- **Source**: `work/7`\n"
             "- **Confidence**: MEDIUM (2 of 5 violated)\n- It was not idempotent.\n",
-            Said(
+            ExpectedEntry(
                 Form.WRITER, Layer.INSCRIBED, None, "Assumption Echo \u2014 Task: retry", date(2026, 3, 30), 0.75, "work/7",
                 "- It was not idempotent.",
             ),
@@ -121,7 +121,7 @@ class Said(NamedTuple):
             "### [SA-RC-001] Slow start\n- **layer**: etched\n- **finding_id**: SA-RC-001\n- **recurrence_count**: 4\n"
             "- **first_seen**: 2026-03-01\n- **phase_tags**: work, mend\n- **metrics_snapshot**:\n  - starts: 4\n"
             "  - **confidence**: 0.1\n- Warm the cache.\n",
-            Said(
+            ExpectedEntry(
                 Form.BULLET, Layer.ETCHED, None, "[SA-RC-001] Slow start", None, None, None, "- Warm the cache.",
             ),
             id="structured, with an id and nested bullets",
@@ -129,7 +129,7 @@ class Said(NamedTuple):
         pytest.param(
             "## Review Recurrence: SEC-001 \u2014 open redirect (2026-04-02)\n- **layer**: inscribed\n- **source**: `learn/x`\n"
             "\nThree times.\n",
-            Said(
+            ExpectedEntry(
                 Form.WRITER, Layer.INSCRIBED, None, "Review Recurrence: SEC-001 \u2014 open redirect", date(2026, 4, 2), None,
                 "learn/x", "Three times.",
             ),
@@ -137,44 +137,47 @@ class Said(NamedTuple):
         ),
         pytest.param(
             "## Inscribed \u2014 Task: scout (2026-03-15)\n- **layer**: observations\n**Source**: `rune-plan-7/scout`\n- x\n",
-            Said(
+            ExpectedEntry(
                 Form.OBSERVATION, Layer.INSCRIBED, "Task", "scout", date(2026, 3, 15), None, "rune-plan-7/scout", "- x",
             ),
             id="promoted: the heading is newer than the bullet",
         ),
         pytest.param(
             "## traced \u2013\u2013 Odd dash (2026-03-15) \u2014 seen again (2026-04-01) ##\n",
-            Said(Form.LAYER_HEADING, Layer.TRACED, None, "Odd dash", date(2026, 3, 15), None, None, ""),
+            ExpectedEntry(Form.LAYER_HEADING, Layer.TRACED, None, "Odd dash", date(2026, 3, 15), None, None, ""),
             id="lower case, two dashes, text after the date",
         ),
         pytest.param(
             "## Traced - Plain hyphen (2026-02-30)\nx\n",
-            Said(Form.LAYER_HEADING, Layer.TRACED, None, "Plain hyphen", None, None, None, "x"),
+            ExpectedEntry(Form.LAYER_HEADING, Layer.TRACED, None, "Plain hyphen", None, None, None, "x"),
             id="a date that no calendar has is no date",
         ),
         pytest.param(
             "## Inscribed \u2014 No date\n\n**Source**: `a`\n\nx\n",
-            Said(Form.LAYER_HEADING, Layer.INSCRIBED, None, "No date", None, None, "a", "x"),
+            ExpectedEntry(Form.LAYER_HEADING, Layer.INSCRIBED, None, "No date", None, None, "a", "x"),
             id="a layer word without a date, confirmed by a source",
         ),
         pytest.param(
             "## a\n- **layer**: legendary\n- x\n",
-            Said(Form.WRITER, None, None, "a", None, None, None, "- x"),
+            ExpectedEntry(Form.WRITER, None, None, "a", None, None, None, "- x"),
             id="an unknown layer",
         ),
         pytest.param(
             "## a\n\n**Layer:** Traced\n* **Confidence:** `0.3`\n\nx\n",
-            Said(Form.WRITER, Layer.TRACED, None, "a", None, 0.3, None, "x"),
+            ExpectedEntry(Form.WRITER, Layer.TRACED, None, "a", None, 0.3, None, "x"),
             id="colon inside the bold, bare and starred, any case",
         ),
     ],
 )  # fmt: skip
-def test_every_form_of_the_field_is_read(text: str, said: Said) -> None:
+def test_every_form_of_the_field_is_read(text: str, said: ExpectedEntry) -> None:
     entry = _entry(text)
 
     body = text[entry.body.start : entry.body.end]
     day = entry.heading_date
-    assert Said(entry.form, entry.layer, entry.kind, entry.title, day, entry.confidence, entry.source, body) == said
+    assert (
+        ExpectedEntry(entry.form, entry.layer, entry.kind, entry.title, day, entry.confidence, entry.source, body)
+        == said
+    )
 
 
 @pytest.mark.parametrize(

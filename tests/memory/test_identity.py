@@ -16,8 +16,8 @@ from echod.memory.identity import (
     AmbiguousEntryError,
     UnknownEntryError,
     entry_ids,
-    normalise_title,
-    resolve,
+    normalize_title,
+    resolve_id,
 )
 from echod.memory.model import Block, Document, Layer
 from tests.memory import strategies
@@ -48,7 +48,7 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @law
-@given(st.one_of(documents(), strategies.tidy_files().map(lambda text: _read(text.encode()))))
+@given(st.one_of(documents(), strategies.well_formed_files().map(lambda text: _read(text.encode()))))
 def test_every_entry_has_an_id_of_its_own_and_no_opaque_block_has_one(read: Document) -> None:
     ids = entry_ids("reviewer", read)
 
@@ -59,7 +59,7 @@ def test_every_entry_has_an_id_of_its_own_and_no_opaque_block_has_one(read: Docu
 
 
 @law
-@given(strategies.tidy_files(), st.randoms(use_true_random=False))
+@given(strategies.well_formed_files(), st.randoms(use_true_random=False))
 def test_moving_entries_that_differ_changes_no_id(text: str, random: Random) -> None:
     read = _read(text.encode())
     ids = entry_ids("reviewer", read)
@@ -135,7 +135,7 @@ def test_a_repeat_keeps_its_id_whatever_stands_between() -> None:
     ],
 )
 def test_titles_that_read_alike_are_alike(one: str, other: str) -> None:
-    assert normalise_title(one) == normalise_title(other)
+    assert normalize_title(one) == normalize_title(other)
 
 
 @pytest.mark.parametrize(
@@ -143,29 +143,29 @@ def test_titles_that_read_alike_are_alike(one: str, other: str) -> None:
     [("Retry 3 times", "Retry 5 times"), ("a-b", "ab"), ("get_user", "getuser"), ("Use it?", "Use it"), ("C", "C++")],
 )
 def test_titles_that_read_differently_are_different(one: str, other: str) -> None:
-    assert normalise_title(one) != normalise_title(other)
+    assert normalize_title(one) != normalize_title(other)
 
 
 class TestResolve:
     """A person types the beginning of an id."""
 
     def test_any_unique_prefix_in_any_case_will_do(self) -> None:
-        assert resolve(" AB", ["abc123", "b00000"]) == "abc123"
+        assert resolve_id(" AB", ["abc123", "b00000"]) == "abc123"
 
     def test_an_id_that_stands_in_two_places_is_one_id(self) -> None:
-        assert resolve("abc", ["abc123", "abc123"]) == "abc123"
+        assert resolve_id("abc", ["abc123", "abc123"]) == "abc123"
 
     def test_a_whole_id_wins_over_a_longer_one(self) -> None:
-        assert resolve("abc", ["abc", "abcd"]) == "abc"
+        assert resolve_id("abc", ["abc", "abcd"]) == "abc"
 
     @pytest.mark.parametrize("prefix", ["f", "", " "])
     def test_an_unknown_prefix_is_an_error(self, prefix: str) -> None:
         with pytest.raises(UnknownEntryError, match="list the entries"):
-            resolve(prefix, ["abc123"])
+            resolve_id(prefix, ["abc123"])
 
     def test_an_ambiguous_prefix_names_the_candidates(self) -> None:
         with pytest.raises(AmbiguousEntryError, match="could be ab1, ab2 or ab3") as caught:
-            resolve("ab", ["ab3", "ab1", "c", "ab2"])
+            resolve_id("ab", ["ab3", "ab1", "c", "ab2"])
 
         assert caught.value.candidates == ("ab1", "ab2", "ab3")
 

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from echod.memory.document import parse, parse_block
-from echod.memory.entry_matching import Likeness, likeness_of, present_in, recognise
-from echod.memory.exposed_secrets import strip
+from echod.memory.entry_matching import EntrySignature, entry_signature, match_entries, present_entries
+from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from tests.memory import strategies
@@ -30,12 +30,12 @@ def document(*blocks: Block) -> Document:
     return Document("", blocks)
 
 
-def likenesses(read: Document) -> dict[str, Likeness]:
-    return {present.id: present.likeness for present in present_in(ROLE, read)}
+def signatures(document_read: Document) -> dict[str, EntrySignature]:
+    return {present.id: present.signature for present in present_entries(ROLE, document_read)}
 
 
-def known(before: Document, now: Document, told: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    return recognise(likenesses(before), {}, likenesses(now), told or {})
+def matched(before: Document, now: Document, id_changes: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    return match_entries(signatures(before), {}, signatures(now), id_changes or {})
 
 
 def ids(read: Document) -> list[str]:
@@ -52,7 +52,7 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @st.composite
-def distinct(draw: st.DrawFn) -> Document:
+def distinct_documents(draw: st.DrawFn) -> Document:
     """Documents in which every entry has a title and a body of its own."""
     names = draw(st.lists(st.integers(0, 99), min_size=1, max_size=8, unique=True))
     return document(*(entry(f"title {n}", f"body {n}", source=draw(st.sampled_from("cd"))) for n in names))
@@ -61,10 +61,10 @@ def distinct(draw: st.DrawFn) -> Document:
 @law
 @given(documents(), documents(), documents())
 def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(before: Document, left: Document, now: Document) -> None:
-    there = likenesses(before)
-    gone = {f"{identity}-gone": likeness for identity, likeness in likenesses(left).items()}
+    there = signatures(before)
+    gone = {f"{identity}-gone": likeness for identity, likeness in signatures(left).items()}
 
-    pairs = recognise(there, gone, likenesses(now))
+    pairs = match_entries(there, gone, signatures(now))
 
     assert len(set(pairs.values())) == len(pairs)
     assert pairs.keys() <= set(ids(now))
@@ -72,9 +72,9 @@ def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(before: Document, l
 
 
 @law
-@given(st.one_of(documents(), strategies.tidy_files().map(lambda text: _read(text.encode()))))
+@given(st.one_of(documents(), strategies.well_formed_files().map(lambda text: _parse(text.encode()))))
 def test_a_file_that_nobody_changed_holds_the_same_entries(read: Document) -> None:
-    assert known(read, read) == {identity: identity for identity in ids(read)}
+    assert matched(read, read) == {identity: identity for identity in ids(read)}
 
 
 @law
@@ -84,11 +84,11 @@ def test_entries_that_stay_while_others_go_come_and_move_are_recognised(before: 
     new = data.draw(st.lists(st.builds(entry, st.sampled_from(["new", "other"]), st.sampled_from("pq")), max_size=3))
     now = document(*data.draw(st.permutations([*staying, *new])))
 
-    pairs = known(before, now)
+    pairs = matched(before, now)
 
-    then = likenesses(before)
+    then = signatures(before)
     told = {identity: then[pairs[identity]] for identity in pairs}
-    assert told == {i: x for i, x in likenesses(now).items() if i in told}
+    assert told == {i: x for i, x in signatures(now).items() if i in told}
     assert len(told) == len(staying)
 
 
@@ -102,18 +102,21 @@ CORRECTIONS: dict[str, Callable[[Block], Block]] = {
 
 
 @law
-@given(distinct(), st.data(), st.sampled_from(sorted(CORRECTIONS)))
+@given(distinct_documents(), st.data(), st.sampled_from(sorted(CORRECTIONS)))
 def test_one_corrected_entry_among_others_that_move_is_recognised(
     before: Document, data: st.DataObject, what: str
 ) -> None:
     place = data.draw(st.integers(0, len(before.blocks) - 1))
     blocks = [CORRECTIONS[what](b) if i == place else b for i, b in enumerate(before.blocks)]
     if what == "a secret":  # it stood there before, and is taken out
-        before, blocks = document(*blocks), list(_read(strip(document(*blocks).render(), confirmed=True)).blocks)
+        before, blocks = (
+            document(*blocks),
+            list(_parse(strip_secrets(document(*blocks).render(), include_protected=True)).blocks),
+        )
     order = data.draw(st.permutations(range(len(blocks))))
     now = document(*(blocks[i] for i in order))
 
-    pairs = known(before, now)
+    pairs = matched(before, now)
 
     then = ids(before)
     assert pairs == {identity: then[i] for i, identity in zip(order, ids(now), strict=True)}
@@ -124,22 +127,22 @@ def test_one_corrected_entry_among_others_that_move_is_recognised(
 def test_entries_with_nothing_in_common_are_never_taken_for_each_other(before: Document, other: Document) -> None:
     now = document(*(parse_block(b.text.replace("\u2014 ", "\u2014 new ").replace("`c`", "`d`")) for b in other.blocks))
 
-    assert not known(before, now)
+    assert not matched(before, now)
 
 
 @law
-@given(strategies.tidy_files(), st.sampled_from(["", KEY]), st.randoms(use_true_random=False))
+@given(strategies.well_formed_files(), st.sampled_from(["", KEY]), st.randoms(use_true_random=False))
 def test_entries_are_the_same_with_and_without_their_secrets(text: str, secret: str, random: Random) -> None:
     words = text.split(" ")
     words.insert(random.randrange(len(words) + 1), secret)
     before = parse(" ".join(words).encode())
-    now = parse(strip(before.render(), confirmed=True))
+    now = parse(strip_secrets(before.render(), include_protected=True))
     assume(isinstance(before, Document) and isinstance(now, Document))
     assert isinstance(before, Document)
     assert isinstance(now, Document)
     assume(len(ids(now)) == len(ids(before)))
 
-    pairs = known(before, now)
+    pairs = matched(before, now)
 
     assert len(pairs) == len(ids(now))
     assert list(map(pairs.get, ids(now))) == ids(before) or _repeats(before)
@@ -151,53 +154,53 @@ class TestRepeats:
     def test_the_next_one_takes_the_plain_id_when_the_first_goes(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"))
 
-        assert known(before, now) == {ids(now)[0]: ids(before)[1]}
+        assert matched(before, now) == {ids(now)[0]: ids(before)[1]}
         assert ids(now)[0] == ids(before)[0]
 
     def test_two_that_change_places_exchange_ids(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"), entry(body="x"))
 
-        assert known(before, now) == {ids(now)[1]: ids(before)[0], ids(now)[0]: ids(before)[1]}
+        assert matched(before, now) == {ids(now)[1]: ids(before)[0], ids(now)[0]: ids(before)[1]}
 
     def test_one_whose_body_is_edited_is_still_that_entry(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="x"), entry(body="y, edited"))
 
-        assert known(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
+        assert matched(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
 
     def test_of_two_that_say_the_same_whoever_took_one_out_knows_which(self) -> None:
         before, now = document(entry(body="x"), entry(body="x")), document(entry(body="x"))
 
-        assert known(before, now) == {ids(now)[0]: ids(before)[0]}
-        assert known(before, now, {ids(before)[1]: ids(now)[0]}) == {ids(now)[0]: ids(before)[1]}
+        assert matched(before, now) == {ids(now)[0]: ids(before)[0]}
+        assert matched(before, now, {ids(before)[1]: ids(now)[0]}) == {ids(now)[0]: ids(before)[1]}
 
     def test_one_whose_title_was_corrected_is_known_by_its_words_before_another_one_by_its_heading(self) -> None:
         before = document(entry("corrected", body="x"), entry(body="y"), entry(body="z"))
         now = document(entry(body="x"), entry(body="y"))
 
-        assert known(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
+        assert matched(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
 
 
-class TestDoubt:
+class TestAmbiguity:
     """Where it cannot be told, nothing is: a wrong guess is worse than none."""
 
     def test_the_same_words_below_two_headings_prove_nothing(self) -> None:
         before = document(entry("one", body="x"), entry("two", body="x"))
 
-        assert not known(before, document(entry("three", body="x")))
+        assert not matched(before, document(entry("three", body="x")))
 
     def test_nor_do_they_where_one_of_the_two_is_still_there(self) -> None:
         before = document(entry("one", body="x"), entry("two", body="x"))
         now = document(entry("one", body="x"), entry("three", body="x"))
 
-        assert known(before, now) == {ids(now)[0]: ids(before)[0]}
+        assert matched(before, now) == {ids(now)[0]: ids(before)[0]}
 
     def test_two_entries_that_exchange_their_words_are_known_by_their_headings(self) -> None:
         before, now = document(entry("a", "x"), entry("b", "y")), document(entry("a", "y"), entry("b", "x"))
 
-        assert known(before, now) == {identity: identity for identity in ids(now)}
+        assert matched(before, now) == {identity: identity for identity in ids(now)}
 
     def test_an_empty_body_proves_nothing(self) -> None:
-        assert not known(document(entry("one", body="")), document(entry("two", body="")))
+        assert not matched(document(entry("one", body="")), document(entry("two", body="")))
 
     @pytest.mark.parametrize(
         "later",
@@ -209,68 +212,68 @@ class TestDoubt:
         ids=["title and date", "date and source", "title and source"],
     )
     def test_an_entry_of_which_two_things_changed_is_another_one(self, later: Block) -> None:
-        assert not known(document(entry()), document(later))
+        assert not matched(document(entry()), document(later))
 
     def test_the_same_task_reported_again_by_another_workflow_is_another_one(self) -> None:
         told = "## Observations \u2014 Task: Review (2026-11-0{0})\n**Source**: `rune-{0}/ward`\n- Task completed: Review\n"
         first, second = (parse_block(told.format(number)) for number in (1, 2))
 
-        assert not known(document(first), document(second))
+        assert not matched(document(first), document(second))
 
 
-class TestGone:
+class TestRemoved:
     """An entry that comes back is the one that left."""
 
     def test_it_is_recognised_by_what_it_says_under_whatever_name_it_is_kept(self) -> None:
         x, y = entry(body="x"), entry(body="y")
-        now = likenesses(document(x, y))
+        now = signatures(document(x, y))
         plain, repeat = ids(document(x, y))
 
-        pairs = recognise({plain: likeness_of(y)}, {f"{plain}-x": likeness_of(x)}, now)
+        pairs = match_entries({plain: entry_signature(y)}, {f"{plain}-x": entry_signature(x)}, now)
 
         assert pairs == {plain: f"{plain}-x", repeat: plain}
 
     def test_it_may_come_back_without_the_secret_that_it_had(self) -> None:
         left = entry(f"the token {KEY}", body="x")
-        back = _read(strip(document(left).render(), confirmed=True))
+        back = _parse(strip_secrets(document(left).render(), include_protected=True))
         (then,), (identity,) = ids(document(left)), ids(back)
         assert then != identity
 
-        assert recognise({}, {then: likeness_of(left)}, likenesses(back)) == {identity: then}
+        assert match_entries({}, {then: entry_signature(left)}, signatures(back)) == {identity: then}
 
     def test_it_comes_before_one_that_has_only_its_heading(self) -> None:
         x, y = entry(body="x"), entry(body="y")
-        now = likenesses(document(entry("corrected", body="x"), y))
+        now = signatures(document(entry("corrected", body="x"), y))
         plain, repeat = ids(document(x, y))
 
-        pairs = recognise({plain: likeness_of(x)}, {repeat: likeness_of(y)}, now)
+        pairs = match_entries({plain: entry_signature(x)}, {repeat: entry_signature(y)}, now)
 
         assert pairs == dict(zip(now, (plain, repeat), strict=True))
 
     def test_one_that_is_there_comes_first(self) -> None:
-        now = likenesses(document(entry()))
+        now = signatures(document(entry()))
         (identity,) = now
 
-        assert recognise({"b": now[identity]}, {"a": now[identity]}, now) == {identity: "b"}
+        assert match_entries({"b": now[identity]}, {"a": now[identity]}, now) == {identity: "b"}
 
 
 def test_a_likeness_tells_nothing_of_what_the_entry_says() -> None:
-    like = likeness_of(entry(f"the token {KEY}", body="x"))
+    like = entry_signature(entry(f"the token {KEY}", body="x"))
 
-    assert all(part == "" or (len(part) == 16 and int(part, 16) >= 0) for part in (*like.heading, like.body))
+    assert all(part == "" or (len(part) == 16 and int(part, 16) >= 0) for part in (*like.id_parts, like.body))
 
 
 def test_an_opaque_block_has_no_likeness() -> None:
     with pytest.raises(ValueError, match="opaque"):
-        likeness_of(Block("## My own section\n", None))
+        entry_signature(Block("## My own section\n", None))
 
 
 def _repeats(read: Document) -> bool:
-    headings = [likeness.heading for likeness in likenesses(read).values()]
+    headings = [likeness.id_parts for likeness in signatures(read).values()]
     return len(set(headings)) < len(headings)
 
 
-def _read(data: bytes) -> Document:
+def _parse(data: bytes) -> Document:
     read = parse(data)
     assert isinstance(read, Document)
     return read

@@ -7,35 +7,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.lineage import (
-    Crossed,
+    BlockTexts,
+    CurrentVersion,
     Descent,
-    Doubtful,
-    Found,
-    Known,
-    Reverted,
-    Shape,
-    Stale,
+    InterleavedWrite,
+    KnownVersion,
+    Reversion,
+    StaleReason,
+    StaleWrite,
     Successor,
-    Why,
-    judge,
+    SuspectedStaleWrite,
+    classify_descent,
 )
 
 NOW = 1000.0
 YOUNG = 5.0
 
 
-def state(text: str) -> Shape:
+def texts_of(text: str) -> BlockTexts:
     """`a b=2` is a state with block a as it was written first and block b in its second text."""
     return {("entry", part.partition("=")[0]): part for part in text.split()}
 
 
-def known(*states: tuple[str, float]) -> list[Known]:
-    return [Known(f"image {text}", NOW - age, state(text)) for text, age in states]
+def known_versions(*states: tuple[str, float]) -> list[KnownVersion]:
+    return [KnownVersion(f"image {text}", NOW - age, texts_of(text)) for text, age in states]
 
 
-def verdict(found: str, *states: tuple[str, float], mtime_age: float | None = 0.0) -> Descent:
+def classify(found: str, *states: tuple[str, float], mtime_age: float | None = 0.0) -> Descent:
     mtime = None if mtime_age is None else NOW - mtime_age
-    return judge(Found(f"image {found}", mtime, state(found)), known(*states), now=NOW, young_seconds=YOUNG)
+    return classify_descent(
+        CurrentVersion(f"image {found}", mtime, texts_of(found)), known_versions(*states), now=NOW, young_seconds=YOUNG
+    )
 
 
 HISTORY = (("a b", 100.0), ("a b f", 50.0))
@@ -54,66 +56,68 @@ TWO = (("a b", 100.0), ("a b f g", 50.0))
     ],
 )
 def test_an_ordinary_edit_is_a_successor(found: str, states: tuple[tuple[str, float], ...]) -> None:
-    assert verdict(found, *states) == Successor()
+    assert classify(found, *states) == Successor()
 
 
 def test_an_older_state_exactly_is_a_revert() -> None:
-    assert verdict("a b", *HISTORY) == Reverted((("entry", "f"),))
+    assert classify("a b", *HISTORY) == Reversion((("entry", "f"),))
 
 
 def test_one_young_change_turned_back_is_a_stale_writer() -> None:
-    assert verdict("a b x", *FRESH) == Stale(0, Why.YOUNG, (("entry", "f"),))
+    assert classify("a b x", *FRESH) == StaleWrite(0, StaleReason.RECENTLY_REVERTED, (("entry", "f"),))
 
 
 def test_one_old_change_turned_back_is_for_a_person_to_judge() -> None:
-    assert verdict("a b x", *HISTORY) == Doubtful((("entry", "f"),))
+    assert classify("a b x", *HISTORY) == SuspectedStaleWrite((("entry", "f"),))
 
 
 def test_two_changes_turned_back_are_a_stale_writer_whatever_their_age() -> None:
-    assert verdict("a b x", *TWO) == Stale(0, Why.SEVERAL_REVERTED, (("entry", "f"), ("entry", "g")))
+    assert classify("a b x", *TWO) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, (("entry", "f"), ("entry", "g")))
 
 
 def test_a_file_older_than_our_write_is_a_stale_writer() -> None:
-    assert verdict("a b x", *HISTORY, mtime_age=51.0) == Stale(0, Why.OLDER_THAN_OUR_WRITE, (("entry", "f"),))
+    assert classify("a b x", *HISTORY, mtime_age=51.0) == StaleWrite(
+        0, StaleReason.OLDER_THAN_OUR_WRITE, (("entry", "f"),)
+    )
 
 
 def test_a_file_much_older_than_our_write_was_put_back_by_a_person() -> None:
-    assert verdict("a b x", *HISTORY, mtime_age=500.0) == Doubtful((("entry", "f"),))
+    assert classify("a b x", *HISTORY, mtime_age=500.0) == SuspectedStaleWrite((("entry", "f"),))
 
 
 def test_a_turned_back_edit_counts_as_a_change() -> None:
     states = (("a b", 100.0), ("a=2 b=2", 50.0))
 
-    assert verdict("a b x", *states) == Stale(0, Why.SEVERAL_REVERTED, ())
+    assert classify("a b x", *states) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, ())
 
 
 def test_an_entry_that_we_removed_and_is_there_again_speaks_for_an_older_state() -> None:
     states = (("a b p q", 100.0), ("a b", 50.0))
 
-    assert verdict("a b p q x", *states) == Stale(0, Why.SEVERAL_REVERTED, ())
+    assert classify("a b p q x", *states) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, ())
 
 
 def test_when_lineages_cross_what_was_young_is_gone_by_accident() -> None:
     states = (("a b c", 100.0), ("b c f", 50.0), ("b c f g", 1.0))
 
-    assert verdict("c f x", ("a b c", 100.0), ("b c f", 50.0), ("b c f g", 1.0)) == Stale(
-        1, Why.YOUNG, (("entry", "g"),)
+    assert classify("c f x", ("a b c", 100.0), ("b c f", 50.0), ("b c f g", 1.0)) == StaleWrite(
+        1, StaleReason.RECENTLY_REVERTED, (("entry", "g"),)
     )
-    assert verdict("b c g x", *states) == Successor()
-    assert verdict("a c f x", ("a b c", 100.0), ("b c f g", 1.0)) in (
-        Crossed((("entry", "f"), ("entry", "g"))),
-        Crossed((("entry", "g"),)),
-        Stale(0, Why.YOUNG, (("entry", "g"),)),
-        Stale(0, Why.SEVERAL_REVERTED, (("entry", "g"),)),
+    assert classify("b c g x", *states) == Successor()
+    assert classify("a c f x", ("a b c", 100.0), ("b c f g", 1.0)) in (
+        InterleavedWrite((("entry", "f"), ("entry", "g"))),
+        InterleavedWrite((("entry", "g"),)),
+        StaleWrite(0, StaleReason.RECENTLY_REVERTED, (("entry", "g"),)),
+        StaleWrite(0, StaleReason.SEVERAL_REVERTED, (("entry", "g"),)),
     )
 
 
 def test_the_newest_of_equally_good_ancestors_is_chosen() -> None:
     states = (("a b", 300.0), ("a b", 200.0), ("a b f g", 50.0))
 
-    descent = verdict("a b x", *states)
+    descent = classify("a b x", *states)
 
-    assert isinstance(descent, Stale)
+    assert isinstance(descent, StaleWrite)
     assert descent.base == 1
 
 
@@ -123,9 +127,9 @@ BLOCKS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=6).map(" ".
 @given(BLOCKS, BLOCKS)
 @settings(max_examples=200, deadline=None)
 def test_additions_to_the_newest_state_are_never_taken_for_stale(old: str, newest: str) -> None:
-    descent = judge(
-        Found("found", NOW, state(newest + " x y")),
-        known((old, 100.0), (newest, 1.0)),
+    descent = classify_descent(
+        CurrentVersion("found", NOW, texts_of(newest + " x y")),
+        known_versions((old, 100.0), (newest, 1.0)),
         now=NOW,
         young_seconds=YOUNG,
     )
@@ -139,4 +143,4 @@ def test_a_known_state_exactly_is_never_healed(states: list[str], which: int) ->
     chosen = states[which % len(states)]
     history = [(text, 100.0 - number) for number, text in enumerate(states)]
 
-    assert isinstance(verdict(chosen, *history), Successor | Reverted | Crossed)
+    assert isinstance(classify(chosen, *history), Successor | Reversion | InterleavedWrite)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.alignment import content, key, numbered_keys
+from echod.memory.alignment import block_content, block_key, numbered_keys
 from echod.memory.document import parse
-from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, without
+from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, without_blocks
 from echod.memory.model import Document
 
 HEAD = "<!-- echo-schema: v1 -->\n# Memory\n\n"
@@ -30,9 +30,9 @@ def document(*blocks: str, head: str = HEAD) -> Document:
     return read
 
 
-def merged(base: Document, visible: Document, other: Document) -> Merged:
+def merge_versions(base: Document, visible: Document, other: Document) -> MergeResult:
     result = merge(base, visible, other)
-    assert isinstance(result, Merged), result
+    assert isinstance(result, MergeResult), result
     return result
 
 
@@ -57,37 +57,37 @@ def merged(base: Document, visible: Document, other: Document) -> Merged:
     ],
 )
 def test_rules(base: list[str], visible: list[str], other: list[str], result: list[str]) -> None:
-    outcome = merged(document(*base), document(*visible), document(*other))
+    outcome = merge_versions(document(*base), document(*visible), document(*other))
 
     assert outcome.data == document(*result).render()
-    assert outcome.lost == ()
+    assert outcome.overridden == ()
 
 
 def test_edits_of_different_fields_are_both_kept() -> None:
-    outcome = merged(document(A), document(entry("A", "Mine.")), document(entry("A", confidence="LOW")))
+    outcome = merge_versions(document(A), document(entry("A", "Mine.")), document(entry("A", confidence="LOW")))
 
     assert outcome.data == document(entry("A", "Mine.", "LOW")).render()
-    assert outcome.lost == ()
+    assert outcome.overridden == ()
 
 
 def test_of_two_edits_of_one_field_the_visible_wins_and_the_other_comes_back() -> None:
     theirs = entry("A", "Theirs.")
 
-    outcome = merged(document(A, B), document(entry("A", "Mine."), B), document(theirs, B))
+    outcome = merge_versions(document(A, B), document(entry("A", "Mine."), B), document(theirs, B))
 
     assert outcome.data == document(entry("A", "Mine."), B).render()
-    assert outcome.lost == (theirs,)
+    assert outcome.overridden == (theirs,)
 
 
 @pytest.mark.parametrize("cut", [20, 60, 100])
 def test_a_half_written_block_is_the_block(cut: int) -> None:
-    outcome = merged(document(A), document(A, C[:cut]), document(A, C))
+    outcome = merge_versions(document(A), document(A, C[:cut]), document(A, C))
 
     assert outcome.data.rstrip() == document(A, C).render().rstrip()
 
 
 def test_a_half_written_block_does_not_shorten_the_whole_one() -> None:
-    outcome = merged(document(A), document(A, C), document(A, C[:60]))
+    outcome = merge_versions(document(A), document(A, C), document(A, C[:60]))
 
     assert outcome.data == document(A, C).render()
 
@@ -95,31 +95,31 @@ def test_a_half_written_block_does_not_shorten_the_whole_one() -> None:
 def test_of_two_versions_of_an_added_entry_the_visible_one_stands_and_the_other_comes_back() -> None:
     new, old = entry("C", "Its later version."), entry("C", "Its first version.")
 
-    outcome = merged(document(A), document(A, new), document(A, old, D))
+    outcome = merge_versions(document(A), document(A, new), document(A, old, D))
 
     assert outcome.data == document(A, new, D).render()
-    assert outcome.lost == (old,)
+    assert outcome.overridden == (old,)
 
 
 @pytest.mark.parametrize("base", [[A], [A, entry("C", "As both found it.")]], ids=["added", "edited"])
 def test_a_version_known_to_be_the_older_gives_way_to_a_new_one(base: list[str]) -> None:
     old, new = entry("C", "Its first version."), entry("C", "Its later version.")
 
-    outcome = merge(document(*base), document(A, old), document(A, new), older={old.rstrip()})
+    outcome = merge(document(*base), document(A, old), document(A, new), older_texts={old.rstrip()})
 
-    assert isinstance(outcome, Merged)
+    assert isinstance(outcome, MergeResult)
     assert outcome.data == document(A, new).render()
-    assert outcome.lost == (old,)
+    assert outcome.overridden == (old,)
 
 
 def test_of_two_versions_that_are_both_known_the_visible_one_stands() -> None:
     one, other = entry("C", "One."), entry("C", "Other.")
 
-    outcome = merge(document(A), document(A, one), document(A, other), older={one.rstrip(), other.rstrip()})
+    outcome = merge(document(A), document(A, one), document(A, other), older_texts={one.rstrip(), other.rstrip()})
 
-    assert isinstance(outcome, Merged)
+    assert isinstance(outcome, MergeResult)
     assert outcome.data == document(A, one).render()
-    assert outcome.lost == (other,)
+    assert outcome.overridden == (other,)
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ def test_two_learnings_under_one_title_are_two(what: str, other: str) -> None:
     one = entry("C", "One.")
     two = one.replace(what, other).replace("One.", "Two.")
 
-    outcome = merged(document(A), document(A, one), document(A, two))
+    outcome = merge_versions(document(A), document(A, one), document(A, two))
 
     assert one.encode() in outcome.data
     assert two.encode() in outcome.data
-    assert outcome.lost == ()
+    assert outcome.overridden == ()
 
 
 def test_a_second_learning_beside_one_that_was_there_is_no_version_of_it() -> None:
     second = entry("A", "Quite another thing.")
 
-    outcome = merged(document(A), document(A), document(A, second))
+    outcome = merge_versions(document(A), document(A), document(A, second))
 
     assert outcome.data == document(A, second).render()
 
@@ -149,14 +149,14 @@ def test_a_second_learning_beside_one_that_was_there_is_no_version_of_it() -> No
 def test_blocks_that_are_no_entries_are_taken_for_each_other_only_if_they_agree() -> None:
     one, other = "## Plain\n\nOne text.\n\n", "## Plain\n\nAnother text.\n\n"
 
-    outcome = merged(document(A), document(A, one), document(A, other))
+    outcome = merge_versions(document(A), document(A, one), document(A, other))
 
     assert one.rstrip().encode() in outcome.data
     assert other.rstrip().encode() in outcome.data
 
 
 def test_a_block_that_comes_in_stands_apart_by_a_blank_line() -> None:
-    outcome = merged(document(A), document(A.rstrip()), document(A, C))
+    outcome = merge_versions(document(A), document(A.rstrip()), document(A, C))
 
     assert outcome.data == document(A, C).render()
 
@@ -164,7 +164,7 @@ def test_a_block_that_comes_in_stands_apart_by_a_blank_line() -> None:
 def test_line_ends_are_those_of_the_file() -> None:
     windows = A.replace("\n", "\r\n")
 
-    outcome = merged(document(windows), document(windows.rstrip()), document(windows, C))
+    outcome = merge_versions(document(windows), document(windows.rstrip()), document(windows, C))
 
     assert outcome.data.startswith(document(windows).render().rstrip() + b"\r\n\r\n")
 
@@ -172,8 +172,8 @@ def test_line_ends_are_those_of_the_file() -> None:
 def test_a_fence_that_swallows_what_follows_is_not_merged_into() -> None:
     outcome = merge(document(A), document(A + "```\nnever closed\n"), document(A, "## Plain\n\nText.\n"))
 
-    assert isinstance(outcome, Merged | Unmergeable)
-    if isinstance(outcome, Merged):
+    assert isinstance(outcome, MergeResult | MergeFailure)
+    if isinstance(outcome, MergeResult):
         again = parse(outcome.data)
         assert isinstance(again, Document)
         assert "## Plain" in [block.text.partition("\n")[0] for block in again.blocks]
@@ -182,15 +182,15 @@ def test_a_fence_that_swallows_what_follows_is_not_merged_into() -> None:
 def test_removals_that_are_not_believed_are_not_repeated() -> None:
     base = document(A, B, C)
 
-    trusted = believe_removals(base, document(C), {content(document(A).blocks[0])})
+    trusted = restrict_removals(base, document(C), {block_content(document(A).blocks[0])})
 
-    assert merged(trusted, base, document(C)).data == document(B, C).render()
+    assert merge_versions(trusted, base, document(C)).data == document(B, C).render()
 
 
 def test_blocks_can_be_left_out_by_key() -> None:
     three = document(A, B, B)
 
-    assert without(three, {numbered_keys(three)[2]}).render() == document(A, B).render()
+    assert without_blocks(three, {numbered_keys(three)[2]}).render() == document(A, B).render()
 
 
 TITLES = st.lists(st.sampled_from("ABCDEFGH"), unique=True, max_size=6)
@@ -215,28 +215,28 @@ def versions(draw: st.DrawFn) -> tuple[Document, Document, Document]:
 def test_nothing_that_either_side_wrote_is_lost(three: tuple[Document, Document, Document]) -> None:
     base, visible, other = three
 
-    outcome = merged(*three)
+    outcome = merge_versions(*three)
 
     standing = parse(outcome.data)
     assert isinstance(standing, Document)
-    texts = {content(b) for b in standing.blocks} | {text.rstrip() for text in outcome.lost}
-    known = {content(b) for b in base.blocks}
+    texts = {block_content(b) for b in standing.blocks} | {text.rstrip() for text in outcome.overridden}
+    known = {block_content(b) for b in base.blocks}
     for side in (visible, other):
         for block in side.blocks:
-            assert content(block) in texts or content(block) in known
+            assert block_content(block) in texts or block_content(block) in known
 
 
 @given(versions(), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_no_entry_comes_to_stand_twice(three: tuple[Document, Document, Document], visible_is_older: bool) -> None:
-    older = {content(block) for block in three[1].blocks} if visible_is_older else set[str]()
+    older = {block_content(block) for block in three[1].blocks} if visible_is_older else set[str]()
 
-    outcome = merge(*three, older=older)
+    outcome = merge(*three, older_texts=older)
 
-    assert isinstance(outcome, Merged)
+    assert isinstance(outcome, MergeResult)
     result = parse(outcome.data)
     assert isinstance(result, Document)
-    keys = [key(block) for block in result.blocks]
+    keys = [block_key(block) for block in result.blocks]
     assert len(keys) == len(set(keys))
 
 
@@ -244,11 +244,11 @@ def test_no_entry_comes_to_stand_twice(three: tuple[Document, Document, Document
 @settings(max_examples=100, deadline=None)
 def test_merging_the_result_again_changes_nothing(three: tuple[Document, Document, Document]) -> None:
     _, _, other = three
-    first = merged(*three)
+    first = merge_versions(*three)
     result = parse(first.data)
     assert isinstance(result, Document)
 
-    assert merged(other, result, other).data == first.data
+    assert merge_versions(other, result, other).data == first.data
 
 
 @given(versions())
@@ -256,14 +256,14 @@ def test_merging_the_result_again_changes_nothing(three: tuple[Document, Documen
 def test_without_changes_there_the_visible_bytes_stay(three: tuple[Document, Document, Document]) -> None:
     base, visible, _ = three
 
-    assert merged(base, visible, base).data == visible.render()
+    assert merge_versions(base, visible, base).data == visible.render()
 
 
 @given(versions())
 @settings(max_examples=100, deadline=None)
 def test_without_changes_here_the_blocks_are_theirs(three: tuple[Document, Document, Document]) -> None:
     base, _, other = three
-    result = parse(merged(base, base, other).data)
+    result = parse(merge_versions(base, base, other).data)
     assert isinstance(result, Document)
 
-    assert sorted(content(b) for b in result.blocks) == sorted(content(b) for b in other.blocks)
+    assert sorted(block_content(b) for b in result.blocks) == sorted(block_content(b) for b in other.blocks)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document, Form, Layer
-from echod.memory.notes import Note, Unwritable, note_of, same_note, with_note
+from echod.memory.notes import Note, UnwritableNote, create_note, find_same_note, with_note
 
 DAY = date(2026, 11, 20)
 
@@ -28,20 +28,20 @@ def file(text: str = "") -> Document:
     return document
 
 
-def noted(text: str, title: str | None = None) -> Note:
-    note = note_of(text, title)
+def created(text: str, title: str | None = None) -> Note:
+    note = create_note(text, title)
     assert note is not None
     return note
 
 
-def written(document: Document, note: Note) -> Document:
+def note_appended(document: Document, note: Note) -> Document:
     after = with_note(document, note, DAY)
-    assert not isinstance(after, Unwritable), after
+    assert not isinstance(after, UnwritableNote), after
     return after
 
 
 def test_it_has_the_notes_form() -> None:
-    after = written(file(), noted("Use uv, never pip. It is faster."))
+    after = note_appended(file(), created("Use uv, never pip. It is faster."))
 
     assert after.render().decode() == (
         "<!-- echo-schema: v1 -->\n# Notes Memory\n\n"
@@ -53,54 +53,54 @@ def test_it_has_the_notes_form() -> None:
 
 @given(_WORDS, st.one_of(st.none(), _WORDS))
 def test_any_words_become_one_entry_that_is_recognised_again(text: str, title: str | None) -> None:
-    note = note_of(text, title)
+    note = create_note(text, title)
     if note is None:
         return
-    before = written(file(), noted("Something that stood there before"))
+    before = note_appended(file(), created("Something that stood there before"))
 
-    after = written(before, note)
+    after = note_appended(before, note)
 
-    assert [content(block) for block in after.blocks[:-1]] == [content(block) for block in before.blocks]
+    assert [block_content(block) for block in after.blocks[:-1]] == [block_content(block) for block in before.blocks]
     entry = after.blocks[-1].entry
     assert entry is not None
     assert (entry.layer, entry.heading_date, entry.source) == (Layer.NOTES, DAY, "user:remember")
-    assert same_note(after, note) in (0, 1)
+    assert find_same_note(after, note) in (0, 1)
 
 
 @pytest.mark.parametrize("again", ["use UV, never pip.", "  Use uv,\n never pip.", "- Use uv, never pip."])
 def test_the_same_words_are_the_same_note_whatever_title_and_day(again: str) -> None:
-    before = written(file(), noted("Use uv, never pip.", "Packages"))
+    before = note_appended(file(), created("Use uv, never pip.", "Packages"))
 
-    assert same_note(before, noted(again, "Another title")) == 0
-    assert same_note(before, noted("Use uv, never poetry.")) is None
+    assert find_same_note(before, created(again, "Another title")) == 0
+    assert find_same_note(before, created("Use uv, never poetry.")) is None
 
 
 def test_an_entry_of_another_layer_is_no_note() -> None:
     document = file("\n## Inscribed \u2014 Use uv (2026-11-01)\n**Source**: s\n- Use uv.\n")
 
-    assert same_note(document, noted("Use uv.")) is None
+    assert find_same_note(document, created("Use uv.")) is None
 
 
 def test_secrets_are_taken_out_of_text_and_title() -> None:
     token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
 
-    note = noted(f"The token is {token}.", f"Token {token}")
+    note = created(f"The token is {token}.", f"Token {token}")
 
     assert note.redacted
     assert token not in note.text + note.title
-    assert not noted("No secret at all.").redacted
+    assert not created("No secret at all.").redacted
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "---", "\u200b"])
 def test_nothing_is_no_note(text: str) -> None:
-    assert note_of(text, "A title") is None
+    assert create_note(text, "A title") is None
 
 
 def test_the_line_ends_of_the_file_are_kept() -> None:
     document = parse(b"# Notes Memory\r\n\r\nWords.\r\n")
     assert isinstance(document, Document)
 
-    assert b"\n" not in written(document, noted("one\ntwo")).render().replace(b"\r\n", b"")
+    assert b"\n" not in note_appended(document, created("one\ntwo")).render().replace(b"\r\n", b"")
 
 
 @pytest.mark.parametrize("opened", ["<!-- never closed", "```", "~~~text"])
@@ -108,21 +108,21 @@ def test_what_is_never_closed_above_swallows_no_note(opened: str) -> None:
     document = file(f"\n## Mine\n\n{opened}\nwords\n")
 
     for text in ("Use uv.", "```\ncode\n```", "~~~"):
-        after = written(document, noted(text))
+        after = note_appended(document, created(text))
 
-        assert same_note(after, noted(text)) is not None
+        assert find_same_note(after, created(text)) is not None
         assert after.render().startswith(document.render())
 
 
 def test_a_note_that_would_close_a_comment_above_is_not_written() -> None:
-    said = with_note(file("\n## Mine\n\n<!-- never closed\n"), noted("-->"), DAY)
+    said = with_note(file("\n## Mine\n\n<!-- never closed\n"), created("-->"), DAY)
 
-    assert isinstance(said, Unwritable)
+    assert isinstance(said, UnwritableNote)
     assert "never closed" in said.reason
 
 
 def test_a_title_that_looks_like_a_task_is_still_a_note() -> None:
-    after = written(file(), noted("Do it.", "Task: clean up"))
+    after = note_appended(file(), created("Do it.", "Task: clean up"))
 
     entry = after.blocks[-1].entry
     assert entry is not None

@@ -13,37 +13,39 @@ from hypothesis import strategies as st
 from echod.memory.document import parse
 from echod.memory.model import Document, Form, Layer
 from echod.memory.observations import (
-    LONGEST,
-    Drop,
+    MAX_TEXT_LENGTH,
     Observation,
-    Unwritable,
-    observe,
-    role_of,
-    same_text,
-    standing,
-    task_of,
+    ObservationDropReason,
+    UnwritableMemory,
+    comparison_text,
+    existing_texts,
+    infer_role,
+    observe_task,
+    parse_task,
     with_observations,
 )
 from echod.memory.redact import redact
-from echod.settings.values import TEAMS
-from tests.hooks.events import SESSION, main_agent, rune_team, subagent, teammate
+from echod.settings.values import DEFAULT_TEAMS
+from tests.hooks.events import SESSION, main_agent_event, rune_team_event, subagent_event, teammate_event
 
 DAY = date(2026, 11, 27)
 HERE = Path("/src/app")
 
 
-def seen(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = TEAMS) -> Observation | Drop:
-    return observe(task_of(event), definition=definition, teams=teams, day=DAY)
+def observe_event(
+    event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = DEFAULT_TEAMS
+) -> Observation | ObservationDropReason:
+    return observe_task(parse_task(event), definition=definition, teams=teams, day=DAY)
 
 
-def kept(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = TEAMS) -> Observation:
-    found = seen(event, definition=definition, teams=teams)
+def observed(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = DEFAULT_TEAMS) -> Observation:
+    found = observe_event(event, definition=definition, teams=teams)
     assert isinstance(found, Observation)
     return found
 
 
 def test_a_task_becomes_an_entry_of_the_known_form() -> None:
-    assert kept(rune_team(HERE)).text == (
+    assert observed(rune_team_event(HERE)).text == (
         "## Observations \u2014 Task: Review the session store (2026-11-27)\n"
         "- **layer**: observations\n"
         "- **source**: `rune-review-7be1/ward-sentinel`\n"
@@ -54,7 +56,7 @@ def test_a_task_becomes_an_entry_of_the_known_form() -> None:
 
 
 def test_a_task_without_a_description_has_no_context() -> None:
-    assert "Context" not in kept(teammate(HERE, task_description="")).text
+    assert "Context" not in observed(teammate_event(HERE, task_description="")).text
 
 
 # Guards
@@ -73,51 +75,51 @@ def test_a_task_without_a_description_has_no_context() -> None:
     ],
 )
 def test_an_errand_is_no_observation(subject: str) -> None:
-    assert seen(teammate(HERE, subject=subject)) is Drop.ERRAND
+    assert observe_event(teammate_event(HERE, subject=subject)) is ObservationDropReason.HOUSEKEEPING
 
 
 @pytest.mark.parametrize(
     "subject", ["Design the AggregateRoot", "Fix premonitory checks", "Review MonitorService", "Clean the upper cache"]
 )
 def test_a_word_that_only_contains_an_errand_s_name_is_none(subject: str) -> None:
-    assert isinstance(seen(teammate(HERE, subject=subject)), Observation)
+    assert isinstance(observe_event(teammate_event(HERE, subject=subject)), Observation)
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"task_subject": ""}, Drop.NO_SUBJECT),
-        ({"task_subject": " \u200b\u202e # "}, Drop.NO_SUBJECT),
-        ({"task_subject": 7.5}, Drop.NO_SUBJECT),
-        ({"task_subject": None}, Drop.NO_SUBJECT),
-        ({"task_id": ""}, Drop.NO_TASK),
-        ({"task_id": True}, Drop.NO_TASK),
-        ({"team_name": "goldmask-1"}, Drop.TEAM),
-        ({"team_name": "my-rune-review"}, Drop.TEAM),
-        ({"team_name": "rune-x y"}, Drop.ODD_TEAM),
-        ({"team_name": "rune-../../etc"}, Drop.ODD_TEAM),
-        ({"team_name": "rune-" + "x" * 200}, Drop.ODD_TEAM),
-        ({"team_name": ""}, Drop.NO_TEAM),
+        ({"task_subject": ""}, ObservationDropReason.NO_SUBJECT),
+        ({"task_subject": " \u200b\u202e # "}, ObservationDropReason.NO_SUBJECT),
+        ({"task_subject": 7.5}, ObservationDropReason.NO_SUBJECT),
+        ({"task_subject": None}, ObservationDropReason.NO_SUBJECT),
+        ({"task_id": ""}, ObservationDropReason.NO_TASK),
+        ({"task_id": True}, ObservationDropReason.NO_TASK),
+        ({"team_name": "goldmask-1"}, ObservationDropReason.UNLISTED_TEAM),
+        ({"team_name": "my-rune-review"}, ObservationDropReason.UNLISTED_TEAM),
+        ({"team_name": "rune-x y"}, ObservationDropReason.INVALID_TEAM),
+        ({"team_name": "rune-../../etc"}, ObservationDropReason.INVALID_TEAM),
+        ({"team_name": "rune-" + "x" * 200}, ObservationDropReason.INVALID_TEAM),
+        ({"team_name": ""}, ObservationDropReason.NO_TEAM),
     ],
 )
-def test_every_guard_says_why(changed: dict[str, object], why: Drop) -> None:
-    assert seen(teammate(HERE) | changed) is why
+def test_every_guard_says_why(changed: dict[str, object], why: ObservationDropReason) -> None:
+    assert observe_event(teammate_event(HERE) | changed) is why
 
 
 def test_a_number_is_as_good_an_id_as_a_text() -> None:
-    assert kept(teammate(HERE) | {"task_id": 1}).key == kept(teammate(HERE, task="1")).key
+    assert observed(teammate_event(HERE) | {"task_id": 1}).key == observed(teammate_event(HERE, task="1")).key
 
 
-@pytest.mark.parametrize("event", [subagent(HERE), main_agent(HERE)])
+@pytest.mark.parametrize("event", [subagent_event(HERE), main_agent_event(HERE)])
 def test_a_session_without_a_team_is_listened_to_only_on_request(event: dict[str, object]) -> None:
-    assert seen(event) is Drop.NO_TEAM
-    assert seen(event, teams=("*",)) is Drop.NO_TEAM
-    assert f"`session-{SESSION[:8]}/" in kept(event, teams=("",)).text
+    assert observe_event(event) is ObservationDropReason.NO_TEAM
+    assert observe_event(event, teams=("*",)) is ObservationDropReason.NO_TEAM
+    assert f"`session-{SESSION[:8]}/" in observed(event, teams=("",)).text
 
 
 def test_teams_are_listened_to_as_the_patterns_say() -> None:
-    assert seen(teammate(HERE), teams=("rune-*",)) is Drop.TEAM
-    assert isinstance(seen(rune_team(HERE, team="goldmask-3"), teams=("goldmask-*",)), Observation)
+    assert observe_event(teammate_event(HERE), teams=("rune-*",)) is ObservationDropReason.UNLISTED_TEAM
+    assert isinstance(observe_event(rune_team_event(HERE, team="goldmask-3"), teams=("goldmask-*",)), Observation)
 
 
 # Roles
@@ -146,7 +148,7 @@ def test_teams_are_listened_to_as_the_patterns_say() -> None:
     ],
 )
 def test_a_team_s_words_tell_the_role(team: str, role: str) -> None:
-    assert kept(rune_team(HERE, team=team)).role == role
+    assert observed(rune_team_event(HERE, team=team)).role == role
 
 
 @pytest.mark.parametrize(
@@ -162,19 +164,19 @@ def test_a_team_s_words_tell_the_role(team: str, role: str) -> None:
     ],
 )
 def test_where_the_team_says_nothing_the_agent_s_definition_does(definition: str, role: str) -> None:
-    assert kept(teammate(HERE), definition=definition).role == role
+    assert observed(teammate_event(HERE), definition=definition).role == role
 
 
 def test_a_subagent_s_type_is_its_definition() -> None:
-    assert kept(subagent(HERE), teams=("",)).role == "reviewer"
+    assert observed(subagent_event(HERE), teams=("",)).role == "reviewer"
 
 
 def test_the_team_has_the_first_word() -> None:
-    assert kept(rune_team(HERE, team="rune-strive-1"), definition="code-reviewer").role == "workers"
+    assert observed(rune_team_event(HERE, team="rune-strive-1"), definition="code-reviewer").role == "workers"
 
 
 def test_a_name_that_tells_nothing_tells_nothing() -> None:
-    assert role_of("search-and-archive") is None
+    assert infer_role("search-and-archive") is None
 
 
 # Who
@@ -183,22 +185,22 @@ def test_a_name_that_tells_nothing_tells_nothing() -> None:
 @pytest.mark.parametrize(
     ("event", "name"),
     [
-        (teammate(HERE), "ash-1"),
-        (subagent(HERE), "rune:review:ward-sentinel"),
-        (main_agent(HERE), "main"),
-        (teammate(HERE, teammate_name="x`; rm"), "unknown"),
-        (main_agent(HERE, agent_id="a7"), "unknown"),
+        (teammate_event(HERE), "ash-1"),
+        (subagent_event(HERE), "rune:review:ward-sentinel"),
+        (main_agent_event(HERE), "main"),
+        (teammate_event(HERE, teammate_name="x`; rm"), "unknown"),
+        (main_agent_event(HERE, agent_id="a7"), "unknown"),
     ],
 )
 def test_the_source_names_the_agent(event: dict[str, object], name: str) -> None:
-    assert f"/{name}`\n" in kept(event, teams=("", *TEAMS)).text
+    assert f"/{name}`\n" in observed(event, teams=("", *DEFAULT_TEAMS)).text
 
 
 # The same task
 
 
 def test_the_same_task_told_twice_has_one_key() -> None:
-    assert kept(teammate(HERE)).key == kept(teammate(HERE, task_description="Otherwise")).key
+    assert observed(teammate_event(HERE)).key == observed(teammate_event(HERE, task_description="Otherwise")).key
 
 
 @pytest.mark.parametrize(
@@ -207,21 +209,21 @@ def test_the_same_task_told_twice_has_one_key() -> None:
     ids=lambda changed: next(iter(changed)),
 )
 def test_another_session_agent_task_or_subject_is_another_task(changed: dict[str, object]) -> None:
-    assert kept(teammate(HERE)).key != kept(teammate(HERE) | changed).key
+    assert observed(teammate_event(HERE)).key != observed(teammate_event(HERE) | changed).key
 
 
 def test_parts_of_a_key_cannot_run_into_each_other() -> None:
     assert (
-        kept(teammate(HERE, session_id="a", agent_id="bc")).key
-        != kept(teammate(HERE, session_id="ab", agent_id="c")).key
+        observed(teammate_event(HERE, session_id="a", agent_id="bc")).key
+        != observed(teammate_event(HERE, session_id="ab", agent_id="c")).key
     )
 
 
 def test_only_the_plugin_s_own_teams_have_its_mark() -> None:
-    assert kept(rune_team(HERE, task="4")).signal == ".obs-rune-review-7be1_4"
-    assert kept(rune_team(HERE, team="arc-1")).signal == ".obs-arc-1_1"
-    assert kept(teammate(HERE)).signal is None
-    assert kept(rune_team(HERE, task="../4")).signal is None
+    assert observed(rune_team_event(HERE, task="4")).signal == ".obs-rune-review-7be1_4"
+    assert observed(rune_team_event(HERE, team="arc-1")).signal == ".obs-arc-1_1"
+    assert observed(teammate_event(HERE)).signal is None
+    assert observed(rune_team_event(HERE, task="../4")).signal is None
 
 
 # Words
@@ -246,34 +248,34 @@ def test_only_the_plugin_s_own_teams_have_its_mark() -> None:
     ],
 )
 def test_text_is_cleaned(told: str, written: str) -> None:
-    assert f"- Context: {written}\n" in kept(teammate(HERE, task_description=told)).text
+    assert f"- Context: {written}\n" in observed(teammate_event(HERE, task_description=told)).text
 
 
 def test_text_is_cut_on_a_character() -> None:
     unicorn = "\U0001f984"
 
-    text = kept(teammate(HERE, task_description=unicorn * 600)).text
+    text = observed(teammate_event(HERE, task_description=unicorn * 600)).text
 
-    assert f"- Context: {unicorn * LONGEST}\n" in text
+    assert f"- Context: {unicorn * MAX_TEXT_LENGTH}\n" in text
 
 
 def test_a_secret_is_redacted_even_where_the_cut_would_hide_what_it_is() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    text = kept(teammate(HERE, task_description="x " * 245 + secret)).text
+    text = observed(teammate_event(HERE, task_description="x " * 245 + secret)).text
 
     assert "ghp_" not in text
 
 
 def test_a_secret_that_is_split_by_what_nobody_sees_is_redacted() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9\u200bJ0k1L2m3N4o5P6q7R8"
-    text = kept(teammate(HERE, subject=f"Rotate {secret}", task_description=f"It was {secret}")).text
+    text = observed(teammate_event(HERE, subject=f"Rotate {secret}", task_description=f"It was {secret}")).text
 
     assert "ghp_" not in text
     assert "[REDACTED:" in text
 
 
 def test_a_date_in_the_subject_is_not_taken_for_the_entry_s() -> None:
-    data = with_observations(b"", [kept(teammate(HERE, subject="Plan (2020-01-01) again"))])
+    data = with_observations(b"", [observed(teammate_event(HERE, subject="Plan (2020-01-01) again"))])
     assert isinstance(data, bytes)
     document = parse(data)
     assert isinstance(document, Document)
@@ -296,7 +298,7 @@ KEY = "-----BEGIN PRIVATE" + " KEY-----\nMIIEvQIBADANBgkq" + "hkiG9w0BAQEFAASCBK
 )
 def test_no_secret_survives_cleaning_and_cutting(parts: list[str], length: int) -> None:
     told = "word " * (length // 5) + " ".join(parts)
-    text = kept(teammate(HERE, subject=f"T {' '.join(parts)}", task_description=told)).text
+    text = observed(teammate_event(HERE, subject=f"T {' '.join(parts)}", task_description=told)).text
 
     assert redact(text).text == text
     assert "ghp_" not in text
@@ -309,7 +311,7 @@ def test_no_secret_survives_cleaning_and_cutting(parts: list[str], length: int) 
 def test_what_was_in_the_file_stays() -> None:
     before = b"# Reviewer Memory\r\n\r\n## Mine\r\nnot an entry"
 
-    data = with_observations(before, [kept(teammate(HERE)), kept(teammate(HERE, task="2"))])
+    data = with_observations(before, [observed(teammate_event(HERE)), observed(teammate_event(HERE, task="2"))])
 
     assert isinstance(data, bytes)
     assert data.startswith(before)
@@ -318,17 +320,17 @@ def test_what_was_in_the_file_stays() -> None:
 
 
 def test_an_unreadable_file_is_left_alone() -> None:
-    assert isinstance(with_observations(b"\xff", [kept(teammate(HERE))]), Unwritable)
+    assert isinstance(with_observations(b"\xff", [observed(teammate_event(HERE))]), UnwritableMemory)
 
 
 def test_what_stands_is_recognised() -> None:
-    one, other = kept(teammate(HERE)), kept(teammate(HERE, subject="Other"))
+    one, other = observed(teammate_event(HERE)), observed(teammate_event(HERE, subject="Other"))
     data = with_observations(b"# M\r\n\r\ntext\r\n", [one])
 
     assert isinstance(data, bytes)
-    assert same_text(one) in standing(data)
-    assert same_text(other) not in standing(data)
-    assert standing(b"\xff") == ()
+    assert comparison_text(one) in existing_texts(data)
+    assert comparison_text(other) not in existing_texts(data)
+    assert existing_texts(b"\xff") == ()
 
 
 # Laws
@@ -367,13 +369,13 @@ MEMORY = st.lists(
 def test_whatever_is_told_every_task_is_one_entry_at_the_end(
     subject: str, description: str, agent: str, memory: str
 ) -> None:
-    event = teammate(HERE, subject=f"T{subject}", task_description=description, teammate_name=agent)
-    found = seen(json.loads(json.dumps(event)))
-    if isinstance(found, Drop):
+    event = teammate_event(HERE, subject=f"T{subject}", task_description=description, teammate_name=agent)
+    found = observe_event(json.loads(json.dumps(event)))
+    if isinstance(found, ObservationDropReason):
         return
     before = parse(memory.encode())
     data = with_observations(memory.encode(), [found, found])
-    if isinstance(data, Unwritable) or not isinstance(before, Document):
+    if isinstance(data, UnwritableMemory) or not isinstance(before, Document):
         return
 
     after = parse(data)
@@ -388,8 +390,8 @@ def test_whatever_is_told_every_task_is_one_entry_at_the_end(
 
 @given(
     value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
-    name=st.sampled_from(sorted(teammate(HERE))),
+    name=st.sampled_from(sorted(teammate_event(HERE))),
 )
 @settings(max_examples=80)
 def test_whatever_a_field_holds_it_is_an_observation_or_a_reason(value: object, name: str) -> None:
-    assert isinstance(seen(teammate(HERE) | {name: value}), Observation | Drop)
+    assert isinstance(observe_event(teammate_event(HERE) | {name: value}), Observation | ObservationDropReason)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from echod.memory.redact import find_secrets, redact, redact_entry
-from echod.memory.redact.patterns import SHAPES
+from echod.memory.redact.patterns import TOKEN_PATTERNS
 
 SIZE = 200_000
-BEGINNINGS = [beginning for shape in SHAPES for beginning in shape.beginnings]
+BEGINNINGS = [beginning for shape in TOKEN_PATTERNS for beginning in shape.prefixes]
 UNITS = [
     "password", "password ", "password:", "password=", 'password="', "key", "key=", "key:'", "token `", 'secret\\"', "_pass",
     "-pass", "--pass ", "token (", "password: str[", "password]]]]", "password****", "authorization: ", "bearer ",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.redact import find_secrets
-from echod.memory.redact.patterns import PLACES, SHAPES
+from echod.memory.redact.patterns import CREDENTIAL_PATTERNS, TOKEN_PATTERNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 BY_NAME = {"password", "secret", "token", "api-key", "aws-secret-key", "private-key"}
@@ -17,7 +17,7 @@ BY_NAME = {"password", "secret", "token", "api-key", "aws-secret-key", "private-
 def test_the_page_lists_every_kind_and_no_other() -> None:
     table = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)
 
-    kinds = {shape.kind for shape in SHAPES} | {place.kind for place in PLACES} | BY_NAME
+    kinds = {shape.kind for shape in TOKEN_PATTERNS} | {place.kind for place in CREDENTIAL_PATTERNS} | BY_NAME
     assert sorted(table) == sorted(kinds | {"connection-string", "email"})
 
 

@@ -8,7 +8,7 @@ import string
 import pytest
 
 from echod.memory.redact import find_secrets, redact
-from echod.memory.redact.patterns import SHAPES, Shape
+from echod.memory.redact.patterns import TOKEN_PATTERNS, TokenPattern
 
 UPPER = string.ascii_uppercase + string.digits
 HEX = "0123456789abcdef"
@@ -46,18 +46,20 @@ RESTS = {
     "AGE-SECRET-KEY-1": drawn(UPPER, 58),
 }
 BEGINNINGS = [
-    pytest.param(shape, beginning, id=f"{shape.kind}-{beginning}") for shape in SHAPES for beginning in shape.beginnings
+    pytest.param(shape, beginning, id=f"{shape.kind}-{beginning}")
+    for shape in TOKEN_PATTERNS
+    for beginning in shape.prefixes
 ]
 
 
-def rest_of(shape: Shape, beginning: str) -> str:
-    if "_eyJ" in shape.rest.pattern:
+def rest_of(shape: TokenPattern, beginning: str) -> str:
+    if "_eyJ" in shape.pattern.pattern:
         return f"{drawn(string.digits, 6)}_eyJ{jwt_rest()}"
     return RESTS.get(beginning, drawn(BASE, 40))
 
 
 @pytest.mark.parametrize(("shape", "beginning"), BEGINNINGS)
-def test_a_token_is_found_by_its_form_and_exactly_it_is_replaced(shape: Shape, beginning: str) -> None:
+def test_a_token_is_found_by_its_form_and_exactly_it_is_replaced(shape: TokenPattern, beginning: str) -> None:
     token = beginning + rest_of(shape, beginning)
 
     result = redact(f"- the worker left {token}, see the log\n")
@@ -66,7 +68,7 @@ def test_a_token_is_found_by_its_form_and_exactly_it_is_replaced(shape: Shape, b
 
 
 @pytest.mark.parametrize(("shape", "beginning"), BEGINNINGS)
-def test_a_token_is_found_in_any_quotes(shape: Shape, beginning: str) -> None:
+def test_a_token_is_found_in_any_quotes(shape: TokenPattern, beginning: str) -> None:
     token = beginning + rest_of(shape, beginning)
 
     for around in ('"{}"', "'{}'", "`{}`", "({})", "<{}>", "|{}|", "x={};", "{}.", "\\n{}\\n", "**{}**"):
@@ -74,24 +76,24 @@ def test_a_token_is_found_in_any_quotes(shape: Shape, beginning: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "beginning"), BEGINNINGS)
-def test_a_beginning_alone_is_no_token(shape: Shape, beginning: str) -> None:
+def test_a_beginning_alone_is_no_token(shape: TokenPattern, beginning: str) -> None:
     text = f"tokens begin with {beginning} and {beginning}... or {beginning}short and {beginning}* everywhere"
 
     assert find_secrets(text) == ()
 
 
 @pytest.mark.parametrize(("shape", "beginning"), BEGINNINGS)
-def test_a_beginning_inside_a_word_is_no_token(shape: Shape, beginning: str) -> None:
+def test_a_beginning_inside_a_word_is_no_token(shape: TokenPattern, beginning: str) -> None:
     found = find_secrets(f"word{beginning}{rest_of(shape, beginning)}")
 
     assert shape.kind not in {secret.kind for secret in found}
 
 
-OPEN = [param for param in BEGINNINGS if "[xX]{6}" in param.values[0].rest.pattern]  # type: ignore[union-attr]
+OPEN = [param for param in BEGINNINGS if "[xX]{6}" in param.values[0].pattern.pattern]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("shape", "beginning"), OPEN)
-def test_a_token_that_is_crossed_out_is_a_placeholder(shape: Shape, beginning: str) -> None:
+def test_a_token_that_is_crossed_out_is_a_placeholder(shape: TokenPattern, beginning: str) -> None:
     assert find_secrets(f"use {beginning}{'x' * 40} here") == ()
 
 

@@ -15,12 +15,12 @@ from echod.memory.similarity import (
     DEFAULT_THRESHOLDS,
     Learning,
     Similarity,
-    Thresholds,
+    SimilarityThresholds,
     bare_title,
-    compare_sketches,
+    compare_learnings,
+    features_of,
     files_in,
     learning_of,
-    sketch,
 )
 
 SESSION = "Always await the session before commit"
@@ -31,8 +31,8 @@ def learned(title: str, body: str = "", evidence: str | None = None, layer: Laye
     return Learning(title, body or title, evidence, layer)
 
 
-def compare(one: Learning, other: Learning, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Similarity:
-    return compare_sketches(sketch(one), sketch(other), thresholds)
+def compare(one: Learning, other: Learning, thresholds: SimilarityThresholds = DEFAULT_THRESHOLDS) -> Similarity:
+    return compare_learnings(features_of(one), features_of(other), thresholds)
 
 
 SAME = {
@@ -291,12 +291,12 @@ def test_these_are_two_learnings(one: Learning, other: Learning) -> None:
 
 @pytest.mark.parametrize(("one", "other"), CONTRADICTING.values(), ids=CONTRADICTING.keys())
 def test_these_contradict_each_other_however_alike_they_are(one: Learning, other: Learning) -> None:
-    assert compare(one, other, Thresholds(title=0, body=0)).contradiction
+    assert compare(one, other, SimilarityThresholds(title=0, body=0)).contradiction
 
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME.keys())
 def test_what_is_the_same_does_not_contradict(one: Learning, other: Learning) -> None:
-    assert compare(one, other, Thresholds(title=0, body=0)).contradiction is None
+    assert compare(one, other, SimilarityThresholds(title=0, body=0)).contradiction is None
 
 
 @pytest.mark.parametrize(("one", "other"), [*SAME.values(), *NOT_SAME.values()], ids=[*SAME.keys(), *NOT_SAME.keys()])
@@ -307,7 +307,7 @@ def test_it_does_not_matter_which_comes_first(one: Learning, other: Learning) ->
 @pytest.mark.parametrize(("one", "other"), list(pairwise(NUMBER_WORDS)))
 def test_two_numbers_never_agree(one: str, other: str) -> None:
     found = compare(
-        learned(f"Retry the upload {one} times"), learned(f"Retry the upload {other} times"), Thresholds(0, 0)
+        learned(f"Retry the upload {one} times"), learned(f"Retry the upload {other} times"), SimilarityThresholds(0, 0)
     )
 
     assert found.contradiction
@@ -320,7 +320,7 @@ def test_the_result_says_what_it_is_in_numbers() -> None:
     assert found.title == pytest.approx(3 / 5)
     assert found.evidence_agrees
     assert compare(
-        learned(SESSION), learned(SESSION.replace("Always", "Never")), Thresholds(0.5, 0.5)
+        learned(SESSION), learned(SESSION.replace("Always", "Never")), SimilarityThresholds(0.5, 0.5)
     ).contradiction == ("negations: await await / none")
 
 
@@ -328,7 +328,7 @@ def test_thresholds_are_the_callers() -> None:
     one, other = learned("b c d", "x y z"), learned("b c d e", "x y z")
 
     assert not compare(one, other).duplicate
-    assert compare(one, other, Thresholds(title=0.7)).duplicate
+    assert compare(one, other, SimilarityThresholds(title=0.7)).duplicate
 
 
 WORDS = re.findall(
@@ -416,7 +416,7 @@ def test_white_space_and_the_bullet_do_not_make_a_difference_to_exact_duplicates
 ) -> None:
     one = Learning("Pattern: Close it", "- Close the pool\n  in teardown.\n", "`a.py:1`", Layer.TRACED)
 
-    assert (sketch(one).exact_form == sketch(Learning(title, body, evidence, None)).exact_form) is same
+    assert (features_of(one).exact_key == features_of(Learning(title, body, evidence, None)).exact_key) is same
 
 
 def test_the_learning_of_an_entry_is_its_body_without_metadata() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.session_summary import MOST_CHARACTERS, MOST_ENTRIES, summarise
+from echod.memory.session_summary import MAX_CHARACTERS, MAX_ENTRIES, summarize_memories
 
 
 def entry(title: str, layer: str = "Inscribed", day: str = "2026-11-01", text: str = "It is so. And more.") -> str:
@@ -13,12 +13,12 @@ def entry(title: str, layer: str = "Inscribed", day: str = "2026-11-01", text: s
 
 
 def lines(*memories: tuple[str, str]) -> list[str]:
-    text = summarise((role, data.encode()) for role, data in memories)
+    text = summarize_memories((role, data.encode()) for role, data in memories)
     return [line for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_an_entry_is_one_fenced_line_with_its_first_sentence() -> None:
-    text = summarise(
+    text = summarize_memories(
         [("reviewer", entry("Retries hide timeouts", text="**Raise** the\ntimeout. Never mind.").encode())]
     )
 
@@ -46,8 +46,8 @@ def test_what_speaks_to_agents_is_left_out() -> None:
 
 
 def test_nothing_to_say_is_nothing() -> None:
-    assert summarise([]) == ""
-    assert summarise([("x", b"\xff"), ("y", b"")]) == ""
+    assert summarize_memories([]) == ""
+    assert summarize_memories([("x", b"\xff"), ("y", b"")]) == ""
 
 
 def test_secrets_are_not_told() -> None:
@@ -57,7 +57,7 @@ def test_secrets_are_not_told() -> None:
 
 
 def test_ten_entries_are_enough() -> None:
-    assert len(lines(("x", "".join(entry(f"t{n}", text="s.") for n in range(30))))) == MOST_ENTRIES
+    assert len(lines(("x", "".join(entry(f"t{n}", text="s.") for n in range(30))))) == MAX_ENTRIES
 
 
 def test_a_long_entry_is_cut_and_leaves_room_for_others() -> None:
@@ -75,7 +75,7 @@ def test_a_long_entry_is_cut_and_leaves_room_for_others() -> None:
 )
 def test_whatever_the_memory_holds_the_note_keeps_its_limits_and_its_fence(entries: list[tuple[str, str]]) -> None:
     data = "".join(entry(f"t{title}", text=f"x{text}") for title, text in entries)
-    text = summarise([("role", data.encode())])
+    text = summarize_memories([("role", data.encode())])
 
-    assert len(text) <= MOST_CHARACTERS
+    assert len(text) <= MAX_CHARACTERS
     assert text.count("\n```") == (2 if text else 0)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.plan import Consolidation, FindingsFile, consolidate
-from echod.memory.consolidation.supersede import Doubt
+from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
+from echod.memory.consolidation.supersede import SupersedeProblem
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import Rule, archive_text, read_archive
+from echod.memory.policy import Rule, read_archive, render_archived_entries
 
 TODAY = date(2026, 3, 10)
 OLD = "Close the pool in teardown"
@@ -33,10 +33,10 @@ def replacing(target: str = OLD, title: str = NEW, day: str = "2026-03-01") -> s
     return entry(title, day, supersedes=target)
 
 
-def plan(memory: str, *findings: str, pinned: frozenset[str] = frozenset()) -> Consolidation:
+def plan(memory: str, *findings: str, pinned: frozenset[str] = frozenset()) -> ConsolidationPlan:
     files = [FindingsFile(f"a{n}-findings.md", f"a{n}", text.encode(), TODAY) for n, text in enumerate(findings)]
-    found = consolidate("reviewer", memory.encode(), files, TODAY, pinned=pinned)
-    assert isinstance(found, Consolidation)
+    found = plan_consolidation("reviewer", memory.encode(), files, TODAY, pinned_ids=pinned)
+    assert isinstance(found, ConsolidationPlan)
     return found
 
 
@@ -73,11 +73,11 @@ def test_the_one_older_entry_of_that_title_goes_to_the_archive_verbatim(target: 
     assert titles(done.memory) == ["Something else", NEW]
     assert b"## A section\n\nMine.\n" in (done.memory or b"")
     assert (gone.title, gone.archived.id, gone.archived.rule) == (OLD, ids(memory)[1], Rule.SUPERSEDED)
-    assert gone.by == done.added[0].id
+    assert gone.replaced_by == done.added[0].id
     assert gone.archived.text == entry(OLD) + "\n"
-    assert read_archive(archive_text([gone.archived], 7)).entries[0].text == gone.archived.text
+    assert read_archive(render_archived_entries([gone.archived], 7)).entries[0].text == gone.archived.text
     assert done.summary == "1 added, 1 superseded"
-    assert done.undecided == ()
+    assert done.pending_supersedes == ()
 
 
 def test_it_is_no_duplicate_of_what_it_replaces_however_alike_they_sound() -> None:
@@ -93,29 +93,32 @@ def test_it_is_no_duplicate_of_what_it_replaces_however_alike_they_sound() -> No
 def test_what_says_exactly_the_same_as_what_it_replaces_is_a_duplicate_and_replaces_nothing() -> None:
     done = plan(entry(OLD), entry(OLD, supersedes=OLD))
 
-    assert (len(done.added), len(done.superseded), len(done.duplicates), len(done.undecided)) == (0, 0, 1, 0)
+    assert (len(done.added), len(done.superseded), len(done.duplicates), len(done.pending_supersedes)) == (0, 0, 1, 0)
     assert done.memory is None
 
 
 @pytest.mark.parametrize(
     ("memory", "doubt"),
     [
-        (entry("Something else"), Doubt.NONE),
-        (entry(OLD) + entry(OLD, "2026-02-03"), Doubt.SEVERAL),
-        (entry(OLD, "2026-03-05"), Doubt.NEWER),
-        (entry(OLD, "2026-01-01", verified="2026-03-05"), Doubt.NEWER),
-        (entry(OLD, layer="etched"), Doubt.PROTECTED),
-        (entry(OLD, layer="notes"), Doubt.PROTECTED),
-        (entry(OLD, layer="sacred"), Doubt.PROTECTED),
-        (entry("Above") + "\n```sh\nnever closed\n\n" + entry(OLD) + "\n## Mine\n\nText.\n", Doubt.STUCK),
+        (entry("Something else"), SupersedeProblem.NONE),
+        (entry(OLD) + entry(OLD, "2026-02-03"), SupersedeProblem.SEVERAL),
+        (entry(OLD, "2026-03-05"), SupersedeProblem.NEWER),
+        (entry(OLD, "2026-01-01", verified="2026-03-05"), SupersedeProblem.NEWER),
+        (entry(OLD, layer="etched"), SupersedeProblem.PROTECTED),
+        (entry(OLD, layer="notes"), SupersedeProblem.PROTECTED),
+        (entry(OLD, layer="sacred"), SupersedeProblem.PROTECTED),
+        (
+            entry("Above") + "\n```sh\nnever closed\n\n" + entry(OLD) + "\n## Mine\n\nText.\n",
+            SupersedeProblem.UNCLOSED_BLOCK,
+        ),
     ],
     ids=["none", "several", "newer", "verified later", "etched", "a note", "unknown layer", "ends a code block"],
 )
-def test_in_doubt_a_person_decides(memory: str, doubt: Doubt) -> None:
+def test_in_doubt_a_person_decides(memory: str, doubt: SupersedeProblem) -> None:
     done = plan(memory, replacing())
 
-    (asked,) = done.undecided
-    assert (asked.doubt, asked.target, asked.id) == (doubt, OLD.lower(), done.added[0].id)
+    (asked,) = done.pending_supersedes
+    assert (asked.problem, asked.target, asked.id) == (doubt, OLD.lower(), done.added[0].id)
     assert done.superseded == ()
     assert (done.memory or b"").startswith(memory.encode())
     assert done.summary == "1 added, 1 for you to review"
@@ -124,7 +127,7 @@ def test_in_doubt_a_person_decides(memory: str, doubt: Doubt) -> None:
 def test_a_pinned_entry_stays_and_a_person_decides() -> None:
     done = plan(entry(OLD), replacing(), pinned=frozenset(filter(None, ids(entry(OLD)))))
 
-    assert [asked.doubt for asked in done.undecided] == [Doubt.PINNED]
+    assert [asked.problem for asked in done.pending_supersedes] == [SupersedeProblem.PINNED]
     assert titles(done.memory) == [OLD, NEW]
 
 
@@ -146,17 +149,17 @@ def test_what_is_found_again_and_replaces_something_does_so_and_asks_nobody_abou
 
     done = plan(standing + entry(OLD), replacing(day="2026-02-01"))
     assert (len(done.duplicates), len(done.superseded)) == (1, 1)
-    assert done.superseded[0].by == ids(standing)[0]
+    assert done.superseded[0].replaced_by == ids(standing)[0]
 
     again = plan(standing, replacing(day="2026-02-01"))
-    assert (len(again.duplicates), again.undecided, again.superseded) == (1, (), ())
+    assert (len(again.duplicates), again.pending_supersedes, again.superseded) == (1, (), ())
 
 
 def test_a_second_finding_that_replaces_what_is_gone_asks_nobody() -> None:
     done = plan(entry(OLD), replacing(), replacing(title="Pools close late"))
 
-    assert (len(done.added), len(done.superseded), done.undecided) == (2, 1, ())
-    assert plan((done.memory or b"").decode(), replacing(title="Pools are closed by hand")).undecided == ()
+    assert (len(done.added), len(done.superseded), done.pending_supersedes) == (2, 1, ())
+    assert plan((done.memory or b"").decode(), replacing(title="Pools are closed by hand")).pending_supersedes == ()
 
 
 def test_a_batch_may_replace_its_own_findings_whatever_their_order() -> None:
@@ -168,7 +171,7 @@ def test_a_batch_may_replace_its_own_findings_whatever_their_order() -> None:
         assert titles(done.memory) == ["Two"]
         assert [one.title for one in done.added] == ["Two"]
         assert gone.archived.text.endswith("- What is known about one.\n")
-        assert gone.own_key is not None
+        assert gone.finding_key is not None
 
 
 def test_of_findings_that_replace_one_another_one_stays() -> None:
@@ -178,7 +181,7 @@ def test_of_findings_that_replace_one_another_one_stays() -> None:
 
     assert len(titles(done.memory)) == 1
     assert len(done.superseded) == 2
-    assert len(done.undecided) == 1
+    assert len(done.pending_supersedes) == 1
 
 
 def test_a_chain_leaves_its_last_link() -> None:
@@ -195,7 +198,7 @@ def test_repeats_of_what_gave_way_are_renumbered_and_told() -> None:
 
     done = plan(memory, replacing())
 
-    assert dict(done.renumbered) == {ids(memory)[1]: ids(memory)[0]}
+    assert dict(done.id_changes) == {ids(memory)[1]: ids(memory)[0]}
     assert len(done.superseded) == 1
 
 
@@ -240,7 +243,7 @@ def test_what_is_left_when_all_is_done_is_left_when_it_is_done_again(entries: st
     consumed = frozenset(key for file in first.consumed for key in file.keys)
     files = [FindingsFile(f"a{n}-findings.md", f"a{n}", text.encode(), TODAY) for n, text in enumerate(findings)]
 
-    again = consolidate("reviewer", after.encode(), files, TODAY, known_keys=consumed)
+    again = plan_consolidation("reviewer", after.encode(), files, TODAY, known_keys=consumed)
 
-    assert isinstance(again, Consolidation)
-    assert (again.memory, again.superseded, again.undecided) == (None, (), ())
+    assert isinstance(again, ConsolidationPlan)
+    assert (again.memory, again.superseded, again.pending_supersedes) == (None, (), ())

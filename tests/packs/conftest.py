@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import packs as packing
-from echod.jobs.base import Outcome
-from echod.packs.check import PackState, state_of
-from echod.packs.installed import PackRoom
-from echod.store.changes import open_gate
-from echod.store.create import make_global
+from echod.jobs import packs as pack_jobs
+from echod.jobs.base import JobOutcome
+from echod.packs.check import PackState, pack_state
+from echod.packs.installed import PackLocations
+from echod.store.changes import no_gate
+from echod.store.create import create_global_role
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
 
@@ -31,7 +31,7 @@ def pack_text(stack: str, version: str, *bodies: str) -> str:
 
 
 @dataclass
-class Team:
+class TeamRegistry:
     """A registry that is not the shipped one."""
 
     root: Path
@@ -47,43 +47,47 @@ class Team:
 
 
 @dataclass
-class Shelf:
+class PackStore:
     """A global store, the engine that writes it, and a team's registry."""
 
-    room: PackRoom
+    locations: PackLocations
     engine: Engine
-    team: Team
+    team: TeamRegistry
     jobs: int = 0
 
     def state(self, stack: str) -> PackState:
         now = datetime.fromtimestamp(time.time()).astimezone()
-        return state_of(self.room.installed().pack(stack), self.room.available().packs.get(stack), now, 90)
+        return pack_state(
+            self.locations.read_installed().get(stack), self.locations.read_registries().packs.get(stack), now, 90
+        )
 
-    def put(self, stack: str) -> Outcome:
+    def install(self, stack: str) -> JobOutcome:
         """Install or update."""
         self.jobs += 1
-        role = self.room.role(stack)
-        make_global(role)
+        role = self.locations.pack_role(stack)
+        create_global_role(role)
         with self.engine.open_role(role) as session:
-            return packing.put(self.jobs, session, self.state(stack), open_gate, time.time)
+            return pack_jobs.install_or_update(self.jobs, session, self.state(stack), no_gate, time.time)
 
-    def take(self, stack: str) -> Outcome:
+    def remove(self, stack: str) -> JobOutcome:
         self.jobs += 1
-        with self.engine.open_role(self.room.role(stack)) as session:
-            return packing.take(self.jobs, session, self.state(stack).installed.raw, open_gate, time.time)
+        with self.engine.open_role(self.locations.pack_role(stack)) as session:
+            return pack_jobs.remove_pack(
+                self.jobs, session, self.state(stack).installed.manifest_bytes, no_gate, time.time
+            )
 
     def memory(self, stack: str) -> Path:
-        return self.room.role(stack).memory
+        return self.locations.pack_role(stack).memory
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Team:
+def team(tmp_path: Path) -> TeamRegistry:
     root = tmp_path / "team"
     root.mkdir()
-    return Team(root)
+    return TeamRegistry(root)
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, team: Team) -> Shelf:
+def pack_store(tmp_path: Path, team: TeamRegistry) -> PackStore:
     engine = Engine(tmp_path / "journal", limits=EngineLimits(), clock=time.time)
-    return Shelf(PackRoom(tmp_path / "claude", (str(team.root),)), engine, team)
+    return PackStore(PackLocations(tmp_path / "claude", (str(team.root),)), engine, team)

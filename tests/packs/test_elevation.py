@@ -12,18 +12,18 @@ from echod.memory.document import new_memory_file, parse, parse_block
 from echod.memory.model import Block, Document, Form, Layer
 from echod.memory.packs.elevation import (
     GLOBAL_ROLE,
-    Elevated,
-    Elevation,
-    FromPack,
-    FromProject,
-    Unfit,
-    domain_of,
-    elevated,
+    ElevationRequest,
+    ElevationResult,
+    NotEligible,
+    PackProvenance,
+    ProjectProvenance,
+    check_eligibility,
+    elevate_entry,
     elevated_source,
-    provenance,
-    unfit,
+    entry_domain,
+    read_provenance,
 )
-from tests.support import finding
+from tests.support import finding_text
 
 DAY = date(2026, 11, 20)
 
@@ -40,13 +40,15 @@ def block(text: str) -> Block:
     return found
 
 
-def lift(memory: Document, entry: Block, project: str = "shop", domain: str = "backend") -> Elevated | Unfit:
-    return elevated(memory, Elevation(entry, project, "reviewer", domain, DAY))
+def try_elevate(
+    memory: Document, entry: Block, project: str = "shop", domain: str = "backend"
+) -> ElevationResult | NotEligible:
+    return elevate_entry(memory, ElevationRequest(entry, project, "reviewer", domain, DAY))
 
 
-def lifted(memory: Document, entry: Block, project: str = "shop") -> Elevated:
-    found = lift(memory, entry, project)
-    assert isinstance(found, Elevated)
+def elevate(memory: Document, entry: Block, project: str = "shop") -> ElevationResult:
+    found = try_elevate(memory, entry, project)
+    assert isinstance(found, ElevationResult)
     return found
 
 
@@ -54,19 +56,20 @@ EMPTY = read(new_memory_file(GLOBAL_ROLE))
 
 
 def test_an_elevated_entry_has_the_form_that_readers_of_the_global_memory_know() -> None:
-    found = lifted(EMPTY, block(finding("Limits belong at the edge", layer="etched")))
+    found = elevate(EMPTY, block(finding_text("Limits belong at the edge", layer="etched")))
 
     entry = found.document.blocks[0].entry
     assert entry is not None
     assert (entry.form, entry.layer, entry.heading_date) == (Form.LAYER_HEADING, Layer.INSCRIBED, DAY)
-    assert (entry.source, domain_of(entry)) == ("elevated:shop@reviewer", "backend")
+    assert (entry.source, entry_domain(entry)) == ("elevated:shop@reviewer", "backend")
     assert (entry.evidence, entry.confidence, entry.verified) == ("`src/edge.py:1-5`", 0.8, DAY)
     assert "What was learnt about Limits belong at the edge." in found.document.blocks[0].text
 
 
 def test_secrets_are_taken_out() -> None:
-    found = lifted(
-        EMPTY, block(finding("Keys", 'the key is api_key = "sk-' + 'proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"'))
+    found = elevate(
+        EMPTY,
+        block(finding_text("Keys", 'the key is api_key = "sk-' + 'proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"')),
     )
 
     assert found.redacted
@@ -74,14 +77,14 @@ def test_secrets_are_taken_out() -> None:
 
 
 def test_what_stands_there_already_is_refused_however_it_is_dressed() -> None:
-    memory = lifted(EMPTY, block(finding("Limits", "Keep them at the edge."))).document
+    memory = elevate(EMPTY, block(finding_text("Limits", "Keep them at the edge."))).document
 
-    same_words = block(finding("Other title", "keep  them at\n  the EDGE."))
-    same_place = block(finding("limits.", "Keep them elsewhere."))
+    same_words = block(finding_text("Other title", "keep  them at\n  the EDGE."))
+    same_place = block(finding_text("limits.", "Keep them elsewhere."))
 
-    assert isinstance(lift(memory, same_words, "other"), Unfit)
-    assert isinstance(lift(memory, same_place), Unfit)
-    assert isinstance(lift(memory, same_place, "other"), Elevated)
+    assert isinstance(try_elevate(memory, same_words, "other"), NotEligible)
+    assert isinstance(try_elevate(memory, same_place), NotEligible)
+    assert isinstance(try_elevate(memory, same_place, "other"), ElevationResult)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_what_stands_there_already_is_refused_however_it_is_dressed() -> None:
     ],
 )
 def test_what_is_not_fit_to_be_elevated_is_said(text: str, reason: str) -> None:
-    found = unfit(parse_block(text))
+    found = check_eligibility(parse_block(text))
 
     assert found is not None
     assert reason in found.reason
@@ -105,27 +108,27 @@ def test_what_is_not_fit_to_be_elevated_is_said(text: str, reason: str) -> None:
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=40))
 def test_whatever_an_entry_says_it_becomes_one_entry_and_the_others_stay(text: str, project: str) -> None:
-    memory = lifted(EMPTY, block(finding("First", "The first."))).document
-    entry = parse_block(finding("Second", text or "x"))
-    if entry.entry is None or unfit(entry):
+    memory = elevate(EMPTY, block(finding_text("First", "The first."))).document
+    entry = parse_block(finding_text("Second", text or "x"))
+    if entry.entry is None or check_eligibility(entry):
         return
 
-    found = lift(memory, entry, project)
+    found = try_elevate(memory, entry, project)
 
-    if isinstance(found, Elevated):
+    if isinstance(found, ElevationResult):
         assert len(found.document.blocks) == 2
         assert found.document.blocks[0].text.rstrip() == memory.blocks[0].text.rstrip()
         last = found.document.blocks[1].entry
         assert last is not None
-        assert isinstance(provenance(last), FromProject)
+        assert isinstance(read_provenance(last), ProjectProvenance)
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("elevated:my-app@reviewer", FromProject("my-app", "reviewer")),
-        ("elevated:a@b@team", FromProject("a@b", "team")),
-        ("doc-pack:fastapi@1.0.0", FromPack("fastapi", "1.0.0")),
+        ("elevated:my-app@reviewer", ProjectProvenance("my-app", "reviewer")),
+        ("elevated:a@b@team", ProjectProvenance("a@b", "team")),
+        ("doc-pack:fastapi@1.0.0", PackProvenance("fastapi", "1.0.0")),
         ("user:remember", None),
         ("elevated:", None),
     ],
@@ -134,7 +137,7 @@ def test_the_source_tells_where_an_entry_comes_from(source: str, expected: objec
     entry = block(f"## Inscribed \u2014 x (2026-11-01)\n\n**Source**: `{source}`\n\n- x\n").entry
 
     assert entry is not None
-    assert provenance(entry) == expected
+    assert read_provenance(entry) == expected
 
 
 def test_a_projects_name_cannot_break_out_of_the_source() -> None:

@@ -7,58 +7,58 @@ from pathlib import Path
 import pytest
 
 from echod.packs import installed
-from echod.packs.registries import PACK_LIMIT, SHIPPED, read_registries
-from tests.packs.conftest import Team
+from echod.packs.registries import PACK_SIZE_LIMIT, SHIPPED_REGISTRY, read_registries
+from tests.packs.conftest import TeamRegistry
 
 
-def problems(team: Team) -> tuple[str, ...]:
-    return read_registries([str(team.root)]).each[1].problems
+def problems(team: TeamRegistry) -> tuple[str, ...]:
+    return read_registries([str(team.root)]).registries[1].problems
 
 
 def test_the_shipped_registry_is_there_without_a_fault() -> None:
     found = read_registries([])
 
-    assert [registry.problems for registry in found.each] == [()]
+    assert [registry.problems for registry in found.registries] == [()]
     assert len(found.packs) == 6
-    assert {pack.place for pack in found.packs.values()} == {SHIPPED}
+    assert {pack.registry_path for pack in found.packs.values()} == {SHIPPED_REGISTRY}
     assert {pack.origin for pack in found.packs.values()} == {"echod"}
 
 
-def test_a_later_registry_overrides_an_earlier_one(team: Team, tmp_path: Path) -> None:
+def test_a_later_registry_overrides_an_earlier_one(team: TeamRegistry, tmp_path: Path) -> None:
     team.publish("fastapi", "7.0.0")
-    other = Team(tmp_path / "other")
+    other = TeamRegistry(tmp_path / "other")
     other.publish("fastapi", "0.1.0")
 
     packs = read_registries([str(team.root), str(other.root)]).packs
 
-    assert packs["fastapi"].listed.version == "0.1.0"
+    assert packs["fastapi"].listing.version == "0.1.0"
     assert packs["fastapi"].origin == str(other.root)
     assert "nextjs" in packs
 
 
 def test_a_plugin_is_a_registry_and_of_several_versions_of_it_the_highest_counts(tmp_path: Path) -> None:
     for version in ("1.9.0", "1.10.0", "1.2.0"):
-        Team(tmp_path / "cache" / version / "data/doc-packs").publish("kit", version)
+        TeamRegistry(tmp_path / "cache" / version / "data/doc-packs").publish("kit", version)
 
     found = read_registries([str(tmp_path / "cache/*")])
 
-    assert found.packs["kit"].listed.version == "1.10.0"
-    assert found.each[1].problems == ()
+    assert found.packs["kit"].listing.version == "1.10.0"
+    assert found.registries[1].problems == ()
 
 
 def test_where_echod_is_installed_is_no_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "echod [new]"
-    Team(here).publish("kit", "1.0.0")
-    monkeypatch.setattr(installed, "SHIPPED", here)
+    TeamRegistry(here).publish("kit", "1.0.0")
+    monkeypatch.setattr(installed, "SHIPPED_REGISTRY", here)
 
-    (before,) = installed.registries_stamp([])
-    Team(here).publish("kit", "1.0.10")
+    (before,) = installed.registries_fingerprint([])
+    TeamRegistry(here).publish("kit", "1.0.10")
 
     assert before is not None
-    assert installed.registries_stamp([]) != (before,)
+    assert installed.registries_fingerprint([]) != (before,)
 
 
-def test_a_home_directory_may_be_written_as_a_tilde(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_directory_may_be_written_as_a_tilde(team: TeamRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     team.publish("kit", "1.0.0")
     monkeypatch.setenv("HOME", str(team.root.parent))
 
@@ -70,10 +70,10 @@ def test_a_registry_that_is_not_there_is_told_and_the_others_work(place: str) ->
     found = read_registries([place])
 
     assert len(found.packs) == 6
-    assert "/nowhere" in found.each[1].problems[0]
+    assert "/nowhere" in found.registries[1].problems[0]
 
 
-def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: Team, tmp_path: Path) -> None:
+def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: TeamRegistry, tmp_path: Path) -> None:
     for stack in ("linked", "within", "sound"):
         team.publish(stack, "1.0.0")
     outside = tmp_path / "outside"
@@ -95,10 +95,10 @@ def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: Team, tmp_pa
         (b"", "no entry"),
         (b"# only a heading\n", "no entry"),
         (b"\xff\xfe\x00", "UTF-8"),
-        (b"x" * (PACK_LIMIT + 1), "larger"),
+        (b"x" * (PACK_SIZE_LIMIT + 1), "larger"),
     ],
 )
-def test_a_text_that_is_no_pack_is_passed_over(team: Team, data: bytes, said: str) -> None:
+def test_a_text_that_is_no_pack_is_passed_over(team: TeamRegistry, data: bytes, said: str) -> None:
     team.publish("kit", "1.0.0")
     (team.root / "kit/MEMORY.md").write_bytes(data)
 
@@ -106,7 +106,7 @@ def test_a_text_that_is_no_pack_is_passed_over(team: Team, data: bytes, said: st
     assert said in problems(team)[0]
 
 
-def test_a_pack_is_offered_without_its_secrets_and_what_is_odd_about_it_is_told(team: Team) -> None:
+def test_a_pack_is_offered_without_its_secrets_and_what_is_odd_about_it_is_told(team: TeamRegistry) -> None:
     team.publish(
         "kit",
         "1.0.0",

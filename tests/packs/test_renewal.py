@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.manifest import Due, Manifest, Step, compose_manifest, compose_step, due_manifest, read_steps
-from echod.memory.packs.upgrade import Renewed, renewed
+from echod.memory.packs.manifest import (
+    ExpectedManifest,
+    ManifestChange,
+    PackManifest,
+    compose_manifest,
+    compose_manifest_change,
+    expected_manifest,
+    read_manifest_changes,
+)
+from echod.memory.packs.upgrade import UpgradeResult, upgrade_pack
 
 MINE = "## Notes \u2014 mine (2026-11-01)\n**Source**: user:remember\n- my own\n"
 
@@ -34,65 +42,65 @@ OLD = pack_text("1.0.0", "2026-01-01", first="- one\n- two\n- three", second="- 
 NEW = pack_text("1.1.0", "2026-06-01", first="- one\n- two\n- THREE", second="- old", third="- new")
 
 
-def put(base: str | None, visible: str, new: str = NEW) -> Renewed:
-    found = renewed(None if base is None else read(base), read(visible), read(new), "kit")
-    assert isinstance(found, Renewed)
+def upgrade(base: str | None, visible: str, new: str = NEW) -> UpgradeResult:
+    found = upgrade_pack(None if base is None else read(base), read(visible), read(new), "kit")
+    assert isinstance(found, UpgradeResult)
     return found
 
 
 def test_an_untouched_pack_becomes_the_new_one() -> None:
-    found = put(OLD, OLD)
+    found = upgrade(OLD, OLD)
 
     assert found.data.decode() == NEW
-    assert (found.kept, found.removed, found.gave_way) == ((), (), ())
+    assert (found.edited, found.deleted, found.overridden) == ((), (), ())
 
 
 def test_an_edit_stays_beside_what_is_new_in_the_same_entry() -> None:
-    found = put(OLD, OLD.replace("- one\n", "- one, and mine\n"))
+    found = upgrade(OLD, OLD.replace("- one\n", "- one, and mine\n"))
 
     text = found.data.decode()
     assert "- one, and mine\n- two\n- THREE" in text
-    assert found.kept == ("Kit: first",)
+    assert found.edited == ("Kit: first",)
     assert text.count("Kit: first") == 1
     assert "1.0.0" not in text
 
 
 def test_of_two_edits_of_a_line_the_persons_stays_and_it_is_said() -> None:
-    found = put(OLD, OLD.replace("- three", "- mine"))
+    found = upgrade(OLD, OLD.replace("- three", "- mine"))
 
     assert "- mine" in found.data.decode()
     assert "- THREE" not in found.data.decode()
-    assert found.gave_way == ("Kit: first",)
+    assert found.overridden == ("Kit: first",)
 
 
 def test_an_entry_that_a_person_added_stays_and_so_does_one_that_was_taken_out() -> None:
     start = OLD.index("## Etched \u2014 Kit: second")
     visible = OLD[:start] + OLD[OLD.index("## Etched \u2014 Kit: gone") :] + "\n" + MINE
 
-    found = put(OLD, visible)
+    found = upgrade(OLD, visible)
 
-    assert found.kept == ("mine",)
-    assert found.removed == ("Kit: second",)
+    assert found.edited == ("mine",)
+    assert found.deleted == ("Kit: second",)
     assert "Kit: second" not in found.data.decode()
     assert MINE in found.data.decode()
     assert "Kit: third" in found.data.decode()
 
 
 def test_a_withdrawn_entry_goes_unless_a_person_edited_it() -> None:
-    assert "withdrawn" not in put(OLD, OLD).data.decode()
+    assert "withdrawn" not in upgrade(OLD, OLD).data.decode()
 
-    found = put(OLD, OLD.replace("- withdrawn", "- withdrawn, still true"))
+    found = upgrade(OLD, OLD.replace("- withdrawn", "- withdrawn, still true"))
 
     assert "- withdrawn, still true" in found.data.decode()
-    assert found.kept == ("Kit: gone",)
+    assert found.edited == ("Kit: gone",)
 
 
 def test_where_it_is_not_known_what_was_installed_everything_that_is_not_the_packs_stays() -> None:
-    found = put(None, OLD.replace("- old", "- older") + "\n" + MINE)
+    found = upgrade(None, OLD.replace("- old", "- older") + "\n" + MINE)
 
     assert found.data.decode().startswith(NEW.rstrip())
     assert MINE in found.data.decode()
-    assert found.kept == ("mine",)
+    assert found.edited == ("mine",)
 
 
 @given(st.lists(st.sampled_from(["- one\n", "- two\n", "- three", "- old", "- withdrawn"]), unique=True))
@@ -101,53 +109,54 @@ def test_no_edit_of_a_person_is_lost(lines: list[str]) -> None:
     for line in lines:
         visible = visible.replace(line, line.replace("- ", "- mine ", 1))
 
-    found = put(OLD, visible)
+    found = upgrade(OLD, visible)
 
     text = found.data.decode()
     assert all(line.replace("- ", "- mine ", 1).strip() in text for line in lines)
-    assert put(NEW, text).data == found.data, "doing it again changes nothing"
-    assert put(OLD, text).data == found.data, "nor does it after a crash that lost only the manifest"
+    assert upgrade(NEW, text).data == found.data, "doing it again changes nothing"
+    assert upgrade(OLD, text).data == found.data, "nor does it after a crash that lost only the manifest"
 
 
 # The manifest that belongs to it
 
 
 @dataclass(frozen=True)
-class Told:
-    one: str = compose_manifest(Manifest("kit", "1.0.0", "2026-01-01", None, "1.0.0")).decode()
-    two: str = compose_manifest(Manifest("kit", "2.0.0", "2026-06-01", None, "2.0.0")).decode()
-    foreign: str = compose_manifest(Manifest("kit", "9.0.0", "2026-09-01", None, "9.0.0")).decode()
+class ManifestTexts:
+    one: str = compose_manifest(PackManifest("kit", "1.0.0", "2026-01-01", None, "1.0.0")).decode()
+    two: str = compose_manifest(PackManifest("kit", "2.0.0", "2026-06-01", None, "2.0.0")).decode()
+    foreign: str = compose_manifest(PackManifest("kit", "9.0.0", "2026-09-01", None, "9.0.0")).decode()
     two_checked: str = compose_manifest(
-        Manifest("kit", "2.0.0", "2026-06-01", None, "2.0.0", checked_at="2026-10-01")
+        PackManifest("kit", "2.0.0", "2026-06-01", None, "2.0.0", checked_at="2026-10-01")
     ).decode()
 
 
-T = Told()
+T = ManifestTexts()
 INSTALL, UPDATE, REMOVE = (None, T.one), (T.one, T.two), (T.two, None)
 
 
-def steps(*changes: tuple[str | None, str | None], undone: int = 0) -> list[Step]:
+def steps(*changes: tuple[str | None, str | None], undone: int = 0) -> list[ManifestChange]:
     """The newest first; so many of the newest were undone."""
     return [
-        Step(before, after, stands=number >= undone) for number, (before, after) in enumerate(reversed(list(changes)))
+        ManifestChange(before, after, in_effect=number >= undone)
+        for number, (before, after) in enumerate(reversed(list(changes)))
     ]
 
 
 @pytest.mark.parametrize(
     ("done", "present", "has_file", "due"),
     [
-        (steps(INSTALL), None, True, Due(T.one)),
+        (steps(INSTALL), None, True, ExpectedManifest(T.one)),
         (steps(INSTALL), T.one, True, None),
-        (steps(INSTALL, UPDATE), T.one, True, Due(T.two)),
-        (steps(INSTALL, UPDATE, undone=1), T.two, True, Due(T.one)),
-        (steps(INSTALL, UPDATE, undone=1), T.two_checked, True, Due(T.one)),
+        (steps(INSTALL, UPDATE), T.one, True, ExpectedManifest(T.two)),
+        (steps(INSTALL, UPDATE, undone=1), T.two, True, ExpectedManifest(T.one)),
+        (steps(INSTALL, UPDATE, undone=1), T.two_checked, True, ExpectedManifest(T.one)),
         (steps(INSTALL, UPDATE), T.two_checked, True, None),
-        (steps(INSTALL, undone=1), T.one, False, Due(None)),
-        (steps(INSTALL, UPDATE, REMOVE), T.two, False, Due(None)),
-        (steps(INSTALL, UPDATE, REMOVE, undone=1), None, True, Due(T.two)),
-        (steps(INSTALL, (T.two, None), undone=1), None, True, Due(T.two)),
-        (steps(INSTALL, (T.two, T.foreign), undone=1), T.foreign, True, Due(T.two)),
-        (steps(INSTALL, (T.two, T.foreign), (T.foreign, None), undone=2), None, True, Due(T.two)),
+        (steps(INSTALL, undone=1), T.one, False, ExpectedManifest(None)),
+        (steps(INSTALL, UPDATE, REMOVE), T.two, False, ExpectedManifest(None)),
+        (steps(INSTALL, UPDATE, REMOVE, undone=1), None, True, ExpectedManifest(T.two)),
+        (steps(INSTALL, (T.two, None), undone=1), None, True, ExpectedManifest(T.two)),
+        (steps(INSTALL, (T.two, T.foreign), undone=1), T.foreign, True, ExpectedManifest(T.two)),
+        (steps(INSTALL, (T.two, T.foreign), (T.foreign, None), undone=2), None, True, ExpectedManifest(T.two)),
         (steps(INSTALL, UPDATE), T.foreign, True, None),
         (steps(INSTALL), None, False, None),
         (steps(INSTALL, undone=1), T.one, True, None),
@@ -173,12 +182,16 @@ def steps(*changes: tuple[str | None, str | None], undone: int = 0) -> list[Step
     ],
 )
 def test_the_manifest_follows_what_was_done_to_the_pack(
-    done: list[Step], present: str | None, has_file: bool, due: Due | None
+    done: list[ManifestChange], present: str | None, has_file: bool, due: ExpectedManifest | None
 ) -> None:
-    assert due_manifest("kit", done, present, has_file=has_file) == due
+    assert expected_manifest("kit", done, present, has_file=has_file) == due
 
 
 def test_the_lines_that_changes_leave_are_read_again_and_others_are_passed_over() -> None:
-    data = compose_step(1, None, T.one.encode()) + b'{"job": "x"}\n\xff\nnull\n' + compose_step(2, T.one.encode(), None)
+    data = (
+        compose_manifest_change(1, None, T.one.encode())
+        + b'{"job": "x"}\n\xff\nnull\n'
+        + compose_manifest_change(2, T.one.encode(), None)
+    )
 
-    assert read_steps(data) == {1: (None, T.one), 2: (T.one, None)}
+    assert read_manifest_changes(data) == {1: (None, T.one), 2: (T.one, None)}

@@ -18,7 +18,7 @@ import pytest
 import echod
 from echod.memory.document import parse
 from echod.memory.model import Document, Entry, Form, Layer
-from echod.memory.prompt_injection import speaks_to_agents
+from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import find_secrets
 
 REPOSITORY = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def entries_of(stack: str) -> list[Entry]:
     return [block.entry for block in document_of(stack).blocks if block.entry]
 
 
-def said(entry: Entry, name: str) -> str:
+def field_value(entry: Entry, name: str) -> str:
     return next(field.value for field in entry.fields if field.name == name)
 
 
@@ -114,7 +114,7 @@ def test_the_registry_lists_the_domains_of_the_entries_and_no_others(stack: str)
 
     assert isinstance(domains, list)
     assert set(domains) <= DOMAINS
-    assert {said(entry, "domain") for entry in entries_of(stack)} == set(domains)
+    assert {field_value(entry, "domain") for entry in entries_of(stack)} == set(domains)
 
 
 # The packs as memory files
@@ -141,7 +141,7 @@ def test_every_block_of_a_pack_is_an_etched_entry_in_the_pack_form(stack: str) -
         assert entry.heading_date == date.fromisoformat(str(PACKS[stack]["last_updated"]))
         assert entry.title
         assert entry.evidence
-        assert said(entry, "category") in CATEGORIES
+        assert field_value(entry, "category") in CATEGORIES
         assert block.text[entry.body.start : entry.body.end].startswith("- ")
 
 
@@ -181,7 +181,7 @@ def test_a_pack_holds_nothing_that_redaction_would_take_out(stack: str) -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_no_entry_of_a_pack_speaks_to_agents(stack: str) -> None:
-    assert [speaks_to_agents(block.text) for block in document_of(stack).blocks if speaks_to_agents(block.text)] == []
+    assert [find_injection(block.text) for block in document_of(stack).blocks if find_injection(block.text)] == []
 
 
 @pytest.mark.parametrize("stack", STACKS)

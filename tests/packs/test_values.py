@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.packs.manifest import (
-    Ages,
-    Manifest,
-    Order,
-    Unusable,
+    InvalidManifest,
+    PackAges,
+    PackManifest,
+    VersionOrder,
     age_in_days,
-    compare,
+    compare_versions,
     compose_manifest,
-    is_stack,
+    is_stack_name,
     is_stale,
     is_version,
     read_manifest,
@@ -38,14 +38,14 @@ VERSIONS = st.builds(
 
 @pytest.mark.parametrize("name", ["fastapi", "tailwind-v4", "A_1", "x" * 64, "ab"])
 def test_a_name_of_letters_digits_dash_and_underscore_is_one(name: str) -> None:
-    assert is_stack(name)
+    assert is_stack_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "a", "x" * 65, "--help", "-a", "1ab", "../x", "a/b", "a.b", "a b", "fastapi\n", "späße", "_ab", ".ab"]
 )
 def test_what_could_leave_its_place_or_pass_for_an_option_is_no_name(name: str) -> None:
-    assert not is_stack(name)
+    assert not is_stack_name(name)
 
 
 # Versions
@@ -65,28 +65,32 @@ def test_what_could_leave_its_place_or_pass_for_an_option_is_no_name(name: str) 
     ],
 )
 def test_versions_are_compared_as_versions(older: str, newer: str) -> None:
-    assert (compare(older, newer), compare(newer, older)) == (Order.OLDER, Order.NEWER)
+    assert (compare_versions(older, newer), compare_versions(newer, older)) == (VersionOrder.OLDER, VersionOrder.NEWER)
 
 
 @pytest.mark.parametrize(("one", "other"), [("1.0.0", "1.0"), ("v1.0.0", "1.0.0"), ("1.0.0+7", "1.0.0"), ("x", " x ")])
 def test_versions_that_mean_the_same_are_the_same(one: str, other: str) -> None:
-    assert compare(one, other) is Order.SAME
+    assert compare_versions(one, other) is VersionOrder.SAME
 
 
 @pytest.mark.parametrize("odd", ["latest", "", "1.x", "1..0", "1.0.0-", "\u0661.0", "9" * 5000, "1." * 5000])
 def test_what_is_no_version_is_neither_older_nor_newer(odd: str) -> None:
     assert not is_version(odd)
-    assert compare(odd, "1.0.0") is Order.UNKNOWN
+    assert compare_versions(odd, "1.0.0") is VersionOrder.UNKNOWN
 
 
 @given(VERSIONS, VERSIONS, VERSIONS)
 def test_versions_have_one_order(one: str, two: str, three: str) -> None:
-    turned = {Order.OLDER: Order.NEWER, Order.NEWER: Order.OLDER, Order.SAME: Order.SAME}
+    turned = {
+        VersionOrder.OLDER: VersionOrder.NEWER,
+        VersionOrder.NEWER: VersionOrder.OLDER,
+        VersionOrder.SAME: VersionOrder.SAME,
+    }
 
-    assert compare(two, one) is turned[compare(one, two)]
-    assert compare(one, one) is Order.SAME
-    if compare(one, two) is compare(two, three) is Order.OLDER:
-        assert compare(one, three) is Order.OLDER
+    assert compare_versions(two, one) is turned[compare_versions(one, two)]
+    assert compare_versions(one, one) is VersionOrder.SAME
+    if compare_versions(one, two) is compare_versions(two, three) is VersionOrder.OLDER:
+        assert compare_versions(one, three) is VersionOrder.OLDER
 
 
 # Ages
@@ -136,7 +140,7 @@ def test_what_is_no_date_has_no_age(stamp: str | None) -> None:
 def test_a_pack_of_exactly_the_limit_is_fresh_and_of_unknown_age_neither(
     updated: int | None, installed: int | None, checked: int | None, stale: bool | None
 ) -> None:
-    assert is_stale(Ages(updated, installed, checked), 90) is stale
+    assert is_stale(PackAges(updated, installed, checked), 90) is stale
 
 
 # Manifests
@@ -154,21 +158,21 @@ SEEN_ELSEWHERE = {
 def test_a_manifest_of_another_program_is_understood() -> None:
     found = read_manifest(json.dumps(SEEN_ELSEWHERE).encode(), "fastapi")
 
-    assert found == Manifest("fastapi", "1.0.0", "2026-03-11T08:15:00.000Z", "2026-03-11", "1.0.0", ("backend",))
+    assert found == PackManifest("fastapi", "1.0.0", "2026-03-11T08:15:00.000Z", "2026-03-11", "1.0.0", ("backend",))
 
 
 def test_what_a_manifest_says_beyond_what_is_known_stays_in_it() -> None:
     values = {**SEEN_ELSEWHERE, "pinned": {"by": ["me"]}, "note": None}
     found = read_manifest(json.dumps(values).encode(), "fastapi")
 
-    assert isinstance(found, Manifest)
+    assert isinstance(found, PackManifest)
     again = json.loads(compose_manifest(found))
     assert {key: again[key] for key in ("pinned", "note")} == {"pinned": {"by": ["me"]}, "note": None}
 
 
 @given(
     st.builds(
-        Manifest,
+        PackManifest,
         name=st.just("fastapi"),
         version=st.text(min_size=1).filter(lambda text: text == text.strip()),
         installed_at=st.sampled_from([None, "2026-11-20", "x"]),
@@ -178,10 +182,10 @@ def test_what_a_manifest_says_beyond_what_is_known_stays_in_it() -> None:
         sha256=st.sampled_from([None, "ab"]),
         registry=st.sampled_from([None, "echod"]),
         checked_at=st.sampled_from([None, "2026-11-20"]),
-        others=st.sampled_from([(), (("x", "1"),)]),
+        extra_fields=st.sampled_from([(), (("x", "1"),)]),
     )
 )
-def test_a_manifest_that_is_written_is_read_again(manifest: Manifest) -> None:
+def test_a_manifest_that_is_written_is_read_again(manifest: PackManifest) -> None:
     assert read_manifest(compose_manifest(manifest), "fastapi") == manifest
 
 
@@ -204,7 +208,7 @@ def test_a_manifest_that_is_written_is_read_again(manifest: Manifest) -> None:
 def test_what_is_no_manifest_is_said_and_never_empty(data: bytes, reason: str) -> None:
     found = read_manifest(data, "fastapi")
 
-    assert isinstance(found, Unusable)
+    assert isinstance(found, InvalidManifest)
     assert reason in found.reason
 
 
@@ -232,7 +236,7 @@ def test_a_pack_that_cannot_be_used_is_named_and_the_others_are_there() -> None:
         )
     )
 
-    assert [listed.stack for listed in read.listed] == ["fastapi"]
+    assert [listed.stack for listed in read.listings] == ["fastapi"]
     assert len(read.problems) == 6
     for name in ("'x'", "nover", "nodate", "noname", "nothing", "odd"):
         assert any(name in problem for problem in read.problems)
@@ -241,7 +245,7 @@ def test_a_pack_that_cannot_be_used_is_named_and_the_others_are_there() -> None:
 def test_a_domain_that_readers_do_not_know_is_told_but_keeps_nobody_from_the_pack() -> None:
     read = read_registry(registry(fastapi=pack(domains=["backend", "cooking"])))
 
-    assert len(read.listed) == 1
+    assert len(read.listings) == 1
     assert "cooking" in read.problems[0]
 
 
@@ -249,7 +253,7 @@ def test_a_domain_that_readers_do_not_know_is_told_but_keeps_nobody_from_the_pac
 def test_what_is_no_registry_is_said(data: bytes) -> None:
     read = read_registry(data)
 
-    assert read.listed == ()
+    assert read.listings == ()
     assert len(read.problems) == 1
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.service.base import Recorded
+from echod.service.base import ServiceConfig
 from tests.service.fakes import FakeSupervisor
 
 
@@ -14,5 +14,5 @@ def supervisor(tmp_path: Path) -> FakeSupervisor:
 
 
 @pytest.fixture
-def recorded() -> Recorded:
-    return Recorded(("/opt/echod/bin/echod", "run"), (("CLAUDE_CONFIG_DIR", "/home/me/claude"),))
+def service_config() -> ServiceConfig:
+    return ServiceConfig(("/opt/echod/bin/echod", "run"), (("CLAUDE_CONFIG_DIR", "/home/me/claude"),))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.runtime.heartbeat import Heartbeat, Liveness, State
-from echod.service.base import Clock, Tool
+from echod.runtime.heartbeat import DaemonState, Heartbeat, Liveness
+from echod.service.base import Clock, CommandRunner
 
-BEAT = Heartbeat(
+HEARTBEAT = Heartbeat(
     pid=4711,
     started="boot:1",
     version="0.1.0",
@@ -57,22 +57,22 @@ class FakeSupervisor:
         script = directory / "supervisorctl"
         script.write_text(_SCRIPT.format(state=self.state))
         script.chmod(0o755)
-        self.tool = Tool(str(script))
+        self.tool = CommandRunner(str(script))
         self.version = "0.1.0"
         self.now = 0.0
-        self.shows(LoadState="loaded", MainPID="0", ActiveState="inactive", Version="252", ExecMainStatus="0")
+        self.set_properties(LoadState="loaded", MainPID="0", ActiveState="inactive", Version="252", ExecMainStatus="0")
 
-    def shows(self, **properties: str) -> None:
+    def set_properties(self, **properties: str) -> None:
         for name, value in properties.items():
             (self.state / f"show-{name}").write_text(f"{value}\n")
 
-    def fails(self, verb: str, *codes: int) -> None:
+    def fail_next(self, verb: str, *codes: int) -> None:
         """The next calls of `verb` end with these codes."""
         (self.state / f"codes-{verb}").write_text("".join(f"{code}\n" for code in codes))
 
-    def runs(self, *, pid: int = 4711) -> None:
+    def set_running(self, *, pid: int = 4711) -> None:
         (self.state / "running").touch()
-        self.shows(MainPID=str(pid))
+        self.set_properties(MainPID=str(pid))
 
     def is_running(self) -> bool:
         return (self.state / "running").exists()
@@ -84,15 +84,15 @@ class FakeSupervisor:
         file.unlink(missing_ok=True)
         return found
 
-    def verbs(self) -> list[str]:
+    def changing_calls(self) -> list[str]:
         """Like `calls`, without the questions."""
         return [call for call in self.calls() if call.split()[0] not in {"show", "show-user", "list"}]
 
     def probe(self) -> Liveness:
         if not self.is_running():
-            return Liveness(State.STOPPED, "The daemon is not running.", None)
-        state = State.RUNNING if self.version == "0.1.0" else State.UPGRADED
-        return Liveness(state, "healthy", BEAT)
+            return Liveness(DaemonState.STOPPED, "The daemon is not running.", None)
+        state = DaemonState.RUNNING if self.version == "0.1.0" else DaemonState.UPGRADED
+        return Liveness(state, "healthy", HEARTBEAT)
 
     @property
     def clock(self) -> Clock:

@@ -22,7 +22,7 @@ BOOT_SECONDS = 30
 
 # The control group comes first: inside the new namespace it is the root, and systemd moves everything it finds in its
 # root. systemd must not be process 1, or it would take itself for the system's manager.
-_INSIDE = """
+_INNER_SCRIPT = """
 set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/systemd/system /run/groups
@@ -37,14 +37,14 @@ exec unshare --cgroup sh -ec '
 '
 """
 
-_SWEEP = """
+_CLEANUP_SCRIPT = """
 set -e
 mount -t cgroup2 none /mnt
 [ ! -d "/mnt/$RIG" ] || find "/mnt/$RIG" -depth -type d -exec rmdir {} +
 """
 
 
-class Rig:
+class SystemdManager:
     """The manager, and how to talk to it."""
 
     def __init__(self, base: Path, inside: int, environ: dict[str, str]) -> None:
@@ -77,7 +77,7 @@ class Rig:
         return self.systemctl("show", unit, f"--property={name}", "--value").stdout.strip()
 
 
-def why_not() -> str:
+def skip_reason() -> str:
     """Why the rig cannot be built here, or ""."""
     if os.name != "posix" or not Path("/proc/self/ns/cgroup").exists():
         return "no namespaces here"
@@ -100,7 +100,7 @@ def _manager() -> str:
 
 
 @contextmanager
-def manager(environ: dict[str, str]) -> Iterator[Rig]:
+def running_manager(environ: dict[str, str]) -> Iterator[SystemdManager]:
     """A running manager; `environ` is its environment besides the directories."""
     # Not pytest's directory: the path of a socket may have 107 bytes.
     base = Path(tempfile.mkdtemp(prefix="echod-rig-"))
@@ -118,25 +118,25 @@ def manager(environ: dict[str, str]) -> Iterator[Rig]:
         }
         with (base / "manager.log").open("wb") as log:
             outer = subprocess.Popen(
-                ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _INSIDE],
+                ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _INNER_SCRIPT],
                 env={**inner, "RIG": name, "MANAGER": _manager()},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
         try:
-            rig = Rig(base, _first_inside(outer), inner)
-            _await_boot(rig, outer)
-            yield rig
+            systemd_manager = SystemdManager(base, _find_inner_pid(outer), inner)
+            _wait_for_boot(systemd_manager, outer)
+            yield systemd_manager
         finally:
             outer.kill()  # and with it process 1 inside, and with that everything
             outer.wait()
-            _sweep(name)
+            _remove_control_groups(name)
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _first_inside(outer: subprocess.Popen[bytes]) -> int:
+def _find_inner_pid(outer: subprocess.Popen[bytes]) -> int:
     children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
     deadline = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < deadline and outer.poll() is None:
@@ -146,7 +146,7 @@ def _first_inside(outer: subprocess.Popen[bytes]) -> int:
     raise RuntimeError("the namespaces could not be made")
 
 
-def _await_boot(rig: Rig, outer: subprocess.Popen[bytes]) -> None:
+def _wait_for_boot(rig: SystemdManager, outer: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < deadline and outer.poll() is None:
         if rig.systemctl("show", "--property=Version").returncode == 0:
@@ -155,11 +155,11 @@ def _await_boot(rig: Rig, outer: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"the user manager did not come up:\n{rig.log.read_text(errors='replace')}")
 
 
-def _sweep(name: str) -> None:
+def _remove_control_groups(name: str) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         done = subprocess.run(
-            ["unshare", "--mount", "sh", "-c", _SWEEP],
+            ["unshare", "--mount", "sh", "-c", _CLEANUP_SCRIPT],
             env={**os.environ, "RIG": name},
             capture_output=True,
             check=False,

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from echod.paths import Paths
-from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import Recorded, ServiceError, Tool
-from echod.service.choose import service_for
+from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.service.base import CommandRunner, ServiceConfig, ServiceError
+from echod.service.choose import create_service
 from echod.service.launchd import LaunchdService
-from echod.service.paths import how_to_help, how_to_start
+from echod.service.paths import recovery_hint, start_hint
 from echod.service.systemd import SystemdService
 
 
@@ -34,10 +34,10 @@ def test_on_linux_the_unit_lies_where_systemd_looks(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", "")  # and no systemctl is asked
 
-    service = service_for("linux", paths, "0.1.0", environ)
+    service = create_service("linux", paths, "0.1.0", environ)
 
     assert isinstance(service, SystemdService)
-    standing = service.standing(Recorded(("/bin/echod", "run"), ()))
+    standing = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
     assert standing.file == tmp_path / below / "systemd" / "user" / "echod.service"
     assert (standing.installed, standing.active) == (False, None)
     assert standing.detail == "systemctl is not installed here."
@@ -47,29 +47,29 @@ def test_on_macos_it_is_a_launchd_agent(paths: Paths, tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "")
 
-    service = service_for("darwin", paths, "0.1.0", {})
+    service = create_service("darwin", paths, "0.1.0", {})
 
     assert isinstance(service, LaunchdService)
-    standing = service.standing(Recorded(("/bin/echod", "run"), ()))
+    standing = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
     assert standing.file == tmp_path / "Library" / "LaunchAgents" / "local.echod.plist"
     assert standing.active is None
 
 
 def test_elsewhere_a_person_is_told_what_to_run(paths: Paths) -> None:
     with pytest.raises(ServiceError, match="echod run"):
-        service_for("win32", paths, "0.1.0", {})
+        create_service("win32", paths, "0.1.0", {})
 
 
 def test_a_tool_that_does_not_come_back_is_given_up() -> None:
     with pytest.raises(ServiceError, match="did not come back"):
-        Tool("sleep", seconds=0.05).ask("60")
+        CommandRunner("sleep", timeout_seconds=0.05).run("60")
 
 
 def test_a_tool_says_its_last_line() -> None:
-    answer = Tool("sh", "-c").ask("echo one; echo first >&2; echo second >&2; exit 3")
+    answer = CommandRunner("sh", "-c").run("echo one; echo first >&2; echo second >&2; exit 3")
 
-    assert (answer.code, answer.said) == (3, "second")
-    assert Tool("sh", "-c").ask("exit 4").said == "it ended with code 4"
+    assert (answer.code, answer.error_line) == (3, "second")
+    assert CommandRunner("sh", "-c").run("exit 4").error_line == "it ended with code 4"
 
 
 @pytest.mark.parametrize(
@@ -80,38 +80,50 @@ def test_a_service_is_started_only_where_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, file: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert how_to_start(platform, {}) == "echod service install, or echod run"
+    assert start_hint(platform, {}) == "echod service install, or echod run"
 
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).touch()
 
-    assert how_to_start(platform, {}) == "echod service start, or echod run"
+    assert start_hint(platform, {}) == "echod service start, or echod run"
 
 
 def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
-    assert how_to_start("win32", {}) == "echod run"
+    assert start_hint("win32", {}) == "echod run"
 
 
 @pytest.mark.parametrize(
     ("state", "without", "installed"),
     [
-        (State.STOPPED, "Start it with: echod service install, or echod run", "Start it with: echod service start,"),
-        (State.HUNG, "No service is installed, so restart it as it was started: kill 42,", "echod service restart"),
-        (State.UPGRADED, "No service is installed, so restart it as it was started: kill 42,", "echod service restart"),
-        (State.SUSPENDED, "Wake it with: kill -CONT 42", "Wake it with: kill -CONT 42"),
-        (State.STARTING, "Ask again in a moment.", "Ask again in a moment."),
-        (State.RUNNING, "", ""),
+        (
+            DaemonState.STOPPED,
+            "Start it with: echod service install, or echod run",
+            "Start it with: echod service start,",
+        ),
+        (
+            DaemonState.HUNG,
+            "No service is installed, so restart it as it was started: kill 42,",
+            "echod service restart",
+        ),
+        (
+            DaemonState.UPGRADED,
+            "No service is installed, so restart it as it was started: kill 42,",
+            "echod service restart",
+        ),
+        (DaemonState.SUSPENDED, "Wake it with: kill -CONT 42", "Wake it with: kill -CONT 42"),
+        (DaemonState.STARTING, "Ask again in a moment.", "Ask again in a moment."),
+        (DaemonState.RUNNING, "", ""),
     ],
 )
 def test_what_to_do_about_a_daemon_names_the_service_only_where_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, without: str, installed: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: DaemonState, without: str, installed: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    live = Liveness(state, "It is as it is.", None, 42)
+    liveness = Liveness(state, "It is as it is.", None, 42)
     unit = tmp_path / ".config/systemd/user/echod.service"
 
-    assert how_to_help(live, "linux", {}).startswith(without)
+    assert recovery_hint(liveness, "linux", {}).startswith(without)
 
     unit.parent.mkdir(parents=True)
     unit.touch()
-    assert installed in how_to_help(live, "linux", {})
+    assert installed in recovery_hint(liveness, "linux", {})

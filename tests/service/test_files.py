@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.service import paths
-from echod.service.base import MARK, ManagedFile, Recorded, ServiceError, record
+from echod.service.base import MANAGED_MARK, ManagedFile, ServiceConfig, ServiceError, build_service_config
 from echod.service.launchd import render_plist
-from echod.service.paths import template
+from echod.service.paths import read_template
 from echod.service.systemd import render_unit
 
-ODD = Recorded(
+ODD_CONFIG = ServiceConfig(
     ('/home/me/my "tools"/100% $HOME/echod', "run"),
     (("CLAUDE_CONFIG_DIR", "/home/me/a b%n\\c"), ("ECHOD_MODE", 'say "hi" $x')),
 )
@@ -29,8 +29,8 @@ ODD = Recorded(
 
 
 def test_the_templates_are_found_in_a_checkout() -> None:
-    assert template("systemd", "echod.service").startswith("# Managed by echod")
-    assert "<plist" in template("launchd", "local.echod.plist")
+    assert read_template("systemd", "echod.service").startswith("# Managed by echod")
+    assert "<plist" in read_template("launchd", "local.echod.plist")
 
 
 def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,19 +39,19 @@ def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeyp
     (installed / "_share" / "systemd" / "echod.service").write_text("installed")
     monkeypatch.setattr(paths, "files", lambda _: installed)
 
-    assert template("systemd", "echod.service") == "installed"
+    assert read_template("systemd", "echod.service") == "installed"
 
 
 def test_an_installation_without_templates_says_so() -> None:
     with pytest.raises(ServiceError, match="install it again"):
-        template("systemd", "other.service")
+        read_template("systemd", "other.service")
 
 
 # systemd
 
 
 def test_the_unit_says_what_the_supervisor_must_know() -> None:
-    lines = template("systemd", "echod.service").splitlines()
+    lines = read_template("systemd", "echod.service").splitlines()
 
     for needed in (
         "Type=notify",
@@ -70,8 +70,8 @@ def test_the_unit_says_what_the_supervisor_must_know() -> None:
 
 
 def test_the_rendered_unit_differs_from_the_template_in_command_and_environment_only() -> None:
-    before = template("systemd", "echod.service").splitlines()
-    after = render_unit("\n".join(before), ODD).decode().splitlines()
+    before = read_template("systemd", "echod.service").splitlines()
+    after = render_unit("\n".join(before), ODD_CONFIG).decode().splitlines()
 
     assert [line for line in after if line not in before] == [
         r'Environment="CLAUDE_CONFIG_DIR=/home/me/a b%%n\\c"',
@@ -83,7 +83,7 @@ def test_the_rendered_unit_differs_from_the_template_in_command_and_environment_
 
 def test_a_damaged_template_is_refused() -> None:
     with pytest.raises(ServiceError):
-        render_unit("[Service]\n", ODD)
+        render_unit("[Service]\n", ODD_CONFIG)
 
 
 @pytest.mark.parametrize("which", ["the template itself", "rendered"])
@@ -97,9 +97,11 @@ def test_systemd_itself_has_nothing_to_say_about_the_unit(tmp_path: Path, which:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     unit = tmp_path / "echod.service"
-    text = template("systemd", "echod.service")
+    text = read_template("systemd", "echod.service")
     unit.write_bytes(
-        text.encode() if which != "rendered" else render_unit(text, Recorded((str(program), "run"), ODD.environment))
+        text.encode()
+        if which != "rendered"
+        else render_unit(text, ServiceConfig((str(program), "run"), ODD_CONFIG.environment))
     )
 
     done = subprocess.run(
@@ -118,7 +120,9 @@ def test_systemd_itself_has_nothing_to_say_about_the_unit(tmp_path: Path, which:
 
 
 def test_the_agent_has_the_keys_and_types_that_launchd_knows() -> None:
-    agent = plistlib.loads(render_plist(template("launchd", "local.echod.plist"), ODD, Path("/state/launchd.err")))
+    agent = plistlib.loads(
+        render_plist(read_template("launchd", "local.echod.plist"), ODD_CONFIG, Path("/state/launchd.err"))
+    )
 
     assert agent == {
         "Label": "local.echod",
@@ -143,26 +147,26 @@ def test_the_agent_has_the_keys_and_types_that_launchd_knows() -> None:
 
 
 def test_the_rendered_agent_has_our_mark_and_is_xml() -> None:
-    agent = render_plist(template("launchd", "local.echod.plist"), ODD, Path("/x"))
+    agent = render_plist(read_template("launchd", "local.echod.plist"), ODD_CONFIG, Path("/x"))
 
-    assert MARK in agent
+    assert MANAGED_MARK in agent
     assert agent.startswith(b"<?xml")
 
 
 def test_the_templates_say_that_macos_is_untested() -> None:
-    assert "Nobody has run this on macOS yet" in template("launchd", "local.echod.plist")
+    assert "Nobody has run this on macOS yet" in read_template("launchd", "local.echod.plist")
 
 
 @pytest.mark.parametrize("text", ["", "<plist", "not xml", "<plist><dict><key>a</key></dict></plist>"])
 def test_a_damaged_agent_template_is_refused(text: str) -> None:
     with pytest.raises(ServiceError):
-        render_plist(text, ODD, Path("/x"))
+        render_plist(text, ODD_CONFIG, Path("/x"))
 
 
 # What is recorded
 
 
-def _python(tmp_path: Path, *, script: bool) -> Path:
+def _make_python(tmp_path: Path, *, script: bool) -> Path:
     (tmp_path / "bin").mkdir()
     if script:
         (tmp_path / "bin" / "echod").touch(0o755)
@@ -170,13 +174,16 @@ def _python(tmp_path: Path, *, script: bool) -> Path:
 
 
 def test_the_command_is_the_script_beside_the_interpreter(tmp_path: Path) -> None:
-    assert record(_python(tmp_path, script=True), {}).command == (str(tmp_path / "bin" / "echod"), "run")
+    assert build_service_config(_make_python(tmp_path, script=True), {}).command == (
+        str(tmp_path / "bin" / "echod"),
+        "run",
+    )
 
 
 def test_without_a_script_the_module_is_run(tmp_path: Path) -> None:
-    python = _python(tmp_path, script=False)
+    python = _make_python(tmp_path, script=False)
 
-    assert record(python, {}).command == (str(python), "-m", "echod", "run")
+    assert build_service_config(python, {}).command == (str(python), "-m", "echod", "run")
 
 
 def test_what_decides_where_things_are_is_recorded_and_nothing_else(tmp_path: Path) -> None:
@@ -190,20 +197,20 @@ def test_what_decides_where_things_are_is_recorded_and_nothing_else(tmp_path: Pa
         "API_TOKEN": "secret",
     }
 
-    found = record(_python(tmp_path, script=True), environ).environment
+    found = build_service_config(_make_python(tmp_path, script=True), environ).environment
 
     assert found == (("CLAUDE_CONFIG_DIR", "/c"), ("ECHOD_STATE_DIR", "/s"), ("XDG_STATE_HOME", "/x"))
 
 
 def test_a_value_that_no_service_file_can_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="ECHOD_MODE"):
-        record(_python(tmp_path, script=True), {"ECHOD_MODE": "a\nExecStartPre=/bin/evil"})
+        build_service_config(_make_python(tmp_path, script=True), {"ECHOD_MODE": "a\nExecStartPre=/bin/evil"})
 
 
 @settings(max_examples=80)
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=30))
 def test_every_value_is_one_quoted_word_of_the_unit(value: str) -> None:
-    unit = render_unit("ExecStart=x", Recorded(("/bin/echod",), (("ECHOD_X", value),))).decode()
+    unit = render_unit("ExecStart=x", ServiceConfig(("/bin/echod",), (("ECHOD_X", value),))).decode()
 
     [line] = [line for line in unit.splitlines() if line.startswith("Environment=")]
     # A shell reads double quotes alike, but for the dollar sign and the backquote, which shlex does not expand.

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from echod.errors import Exit
-from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import ForeignFileError, Recorded, ServiceError
-from echod.service.launchd import TRIES, LaunchdService, exit_code
-from echod.service.paths import FILE, LABEL
+from echod.errors import ExitCode
+from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.service.base import ForeignFileError, ServiceConfig, ServiceError
+from echod.service.launchd import BOOTSTRAP_ATTEMPTS, LaunchdService, supervisor_exit_code
+from echod.service.paths import LAUNCHD_LABEL, PLIST_NAME
 from tests.service.fakes import FakeSupervisor
 
 
@@ -21,7 +21,7 @@ def agents(tmp_path: Path) -> Path:
 @pytest.fixture
 def service(supervisor: FakeSupervisor, agents: Path, tmp_path: Path) -> LaunchdService:
     return LaunchdService(
-        agents=agents,
+        agent_directory=agents,
         launchctl=supervisor.tool,
         uid=501,
         log_file=tmp_path / "state" / "log" / "echod.log",
@@ -31,114 +31,119 @@ def service(supervisor: FakeSupervisor, agents: Path, tmp_path: Path) -> Launchd
 
 
 def test_install_writes_and_bootstraps_into_the_persons_session(
-    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded, tmp_path: Path
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig, tmp_path: Path
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
 
-    assert supervisor.verbs() == [f"bootstrap gui/501 {agents / FILE}"]
-    agent = plistlib.loads((agents / FILE).read_bytes())
+    assert supervisor.changing_calls() == [f"bootstrap gui/501 {agents / PLIST_NAME}"]
+    agent = plistlib.loads((agents / PLIST_NAME).read_bytes())
     assert agent["ProgramArguments"] == ["/opt/echod/bin/echod", "run"]
     assert (tmp_path / "state" / "log").is_dir()
 
 
-def test_installing_again_does_nothing(service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded) -> None:
-    service.install(recorded, force=False)
+def test_installing_again_does_nothing(
+    service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
+) -> None:
+    service.install(service_config, force=False)
     supervisor.calls()
 
-    told = service.install(recorded, force=False)
+    told = service.install(service_config, force=False)
 
-    assert supervisor.verbs() == []
+    assert supervisor.changing_calls() == []
     assert "nothing to do" in told[0]
 
 
 def test_a_changed_agent_replaces_the_loaded_one(
-    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
 
-    service.install(Recorded(("/new/echod", "run"), ()), force=False)
+    service.install(ServiceConfig(("/new/echod", "run"), ()), force=False)
 
-    assert supervisor.verbs() == [f"bootout gui/501/{LABEL}", f"bootstrap gui/501 {agents / FILE}"]
+    assert supervisor.changing_calls() == [
+        f"bootout gui/501/{LAUNCHD_LABEL}",
+        f"bootstrap gui/501 {agents / PLIST_NAME}",
+    ]
 
 
 def test_an_agent_that_still_drains_is_tried_again(
-    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("bootstrap", 5, 5)
+    supervisor.fail_next("bootstrap", 5, 5)
 
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
 
-    assert len(supervisor.verbs()) == 3
+    assert len(supervisor.changing_calls()) == 3
 
 
 def test_without_a_graphical_session_that_is_explained_in_the_end(
-    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("bootstrap", *[5] * TRIES)
+    supervisor.fail_next("bootstrap", *[5] * BOOTSTRAP_ATTEMPTS)
 
     with pytest.raises(ServiceError, match="graphical login"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
 
 def test_any_other_failure_is_told_at_once(
-    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("bootstrap", 1)
+    supervisor.fail_next("bootstrap", 1)
 
     with pytest.raises(ServiceError, match="told to fail"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
-    assert len(supervisor.verbs()) == 1
+    assert len(supervisor.changing_calls()) == 1
 
 
 def test_loaded_is_not_enough_if_it_does_not_answer(
-    supervisor: FakeSupervisor, agents: Path, recorded: Recorded, tmp_path: Path
+    supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig, tmp_path: Path
 ) -> None:
     silent = LaunchdService(
-        agents=agents,
+        agent_directory=agents,
         launchctl=supervisor.tool,
         uid=501,
         log_file=tmp_path / "log" / "echod.log",
-        probe=lambda: Liveness(State.STOPPED, "The daemon is not running.", None),
+        probe=lambda: Liveness(DaemonState.STOPPED, "The daemon is not running.", None),
         clock=supervisor.clock,
     )
 
     with pytest.raises(ServiceError, match=r"does not answer\. The daemon is not running"):
-        silent.install(recorded, force=False)
+        silent.install(service_config, force=False)
 
 
 def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
-    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
     agents.mkdir(parents=True)
-    (agents / FILE).write_text("<plist/>")
+    (agents / PLIST_NAME).write_text("<plist/>")
 
     with pytest.raises(ForeignFileError):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
     with pytest.raises(ForeignFileError):
         service.uninstall(force=False)
-    assert (agents / FILE).read_text() == "<plist/>"
-    assert supervisor.verbs() == []
+    assert (agents / PLIST_NAME).read_text() == "<plist/>"
+    assert supervisor.changing_calls() == []
 
 
 def test_a_daemon_started_by_hand_is_named_and_left_alone(
-    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
-    supervisor.runs()
+    supervisor.set_running()
 
     with pytest.raises(ServiceError, match="process 4711"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
     assert not agents.exists()
 
 
 def test_stop_start_restart_and_uninstall(
-    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
-    target = f"gui/501/{LABEL}"
+    target = f"gui/501/{LAUNCHD_LABEL}"
 
     service.stop()
     assert not supervisor.is_running()
@@ -147,7 +152,7 @@ def test_stop_start_restart_and_uninstall(
     service.restart()
     service.uninstall(force=False)
 
-    assert supervisor.verbs() == [
+    assert supervisor.changing_calls() == [
         f"kill SIGTERM {target}",
         f"kickstart {target}",
         f"kickstart -k {target}",
@@ -164,14 +169,14 @@ def test_verbs_need_an_installation(service: LaunchdService) -> None:
 
 
 def test_the_standing_tells_installed_and_loaded(
-    service: LaunchdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    before = service.standing(recorded)
-    service.install(recorded, force=False)
-    after = service.standing(recorded)
+    before = service.read_state(service_config)
+    service.install(service_config, force=False)
+    after = service.read_state(service_config)
 
     assert (before.installed, before.active) == (False, False)
-    assert (after.installed, after.current, after.active) == (True, True, True)
+    assert (after.installed, after.up_to_date, after.active) == (True, True, True)
 
 
 def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
@@ -187,11 +192,13 @@ def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "environ", "ends_with"),
     [
-        pytest.param(Exit.CONFIGURATION, {"XPC_SERVICE_NAME": LABEL}, 0, id="launchd would start it for ever"),
-        pytest.param(Exit.CONFIGURATION, {"XPC_SERVICE_NAME": "0"}, 78, id="a terminal on a Mac"),
-        pytest.param(Exit.CONFIGURATION, {}, 78, id="systemd knows the code"),
-        pytest.param(Exit.FAILED, {"XPC_SERVICE_NAME": LABEL}, 1, id="a failure is started again"),
+        pytest.param(
+            ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 0, id="launchd would start it for ever"
+        ),
+        pytest.param(ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": "0"}, 78, id="a terminal on a Mac"),
+        pytest.param(ExitCode.CONFIGURATION, {}, 78, id="systemd knows the code"),
+        pytest.param(ExitCode.FAILED, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 1, id="a failure is started again"),
     ],
 )
-def test_a_bad_configuration_is_not_started_again(code: Exit, environ: dict[str, str], ends_with: int) -> None:
-    assert exit_code(code, environ) == ends_with
+def test_a_bad_configuration_is_not_started_again(code: ExitCode, environ: dict[str, str], ends_with: int) -> None:
+    assert supervisor_exit_code(code, environ) == ends_with

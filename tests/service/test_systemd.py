@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from echod.errors import ConfigurationError
-from echod.runtime.heartbeat import Liveness, State
-from echod.service.base import ForeignFileError, Recorded, ServiceError
-from echod.service.paths import UNIT
+from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.service.base import ForeignFileError, ServiceConfig, ServiceError
+from echod.service.paths import SYSTEMD_UNIT
 from echod.service.systemd import SystemdService
 from tests.service.fakes import FakeSupervisor
 
@@ -21,7 +21,7 @@ def units(tmp_path: Path) -> Path:
 @pytest.fixture
 def service(supervisor: FakeSupervisor, units: Path) -> SystemdService:
     return SystemdService(
-        units=units,
+        unit_directory=units,
         systemctl=supervisor.tool,
         loginctl=supervisor.tool,
         probe=supervisor.probe,
@@ -31,188 +31,197 @@ def service(supervisor: FakeSupervisor, units: Path) -> SystemdService:
 
 
 def test_install_writes_enables_and_starts(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    told = service.install(recorded, force=False)
+    told = service.install(service_config, force=False)
 
-    assert supervisor.verbs() == ["daemon-reload", f"enable {UNIT}", f"reset-failed {UNIT}", f"restart {UNIT}"]
-    assert b'ExecStart="/opt/echod/bin/echod" "run"' in (units / UNIT).read_bytes()
-    assert str(units / UNIT) in told[0]
-    assert [path.name for path in units.iterdir()] == [UNIT]
+    assert supervisor.changing_calls() == [
+        "daemon-reload",
+        f"enable {SYSTEMD_UNIT}",
+        f"reset-failed {SYSTEMD_UNIT}",
+        f"restart {SYSTEMD_UNIT}",
+    ]
+    assert b'ExecStart="/opt/echod/bin/echod" "run"' in (units / SYSTEMD_UNIT).read_bytes()
+    assert str(units / SYSTEMD_UNIT) in told[0]
+    assert [path.name for path in units.iterdir()] == [SYSTEMD_UNIT]
 
 
 def test_installing_again_changes_and_restarts_nothing(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
-    inode = (units / UNIT).stat().st_ino
+    service.install(service_config, force=False)
+    inode = (units / SYSTEMD_UNIT).stat().st_ino
     supervisor.calls()
 
-    told = service.install(recorded, force=False)
+    told = service.install(service_config, force=False)
 
-    assert supervisor.verbs() == [f"enable {UNIT}"]
-    assert (units / UNIT).stat().st_ino == inode
+    assert supervisor.changing_calls() == [f"enable {SYSTEMD_UNIT}"]
+    assert (units / SYSTEMD_UNIT).stat().st_ino == inode
     assert "nothing to do" in told[0]
 
 
 def test_installing_after_a_move_restarts_with_the_new_path(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
 
-    service.install(replace(recorded, command=("/new/echod", "run")), force=False)
+    service.install(replace(service_config, command=("/new/echod", "run")), force=False)
 
-    assert f"restart {UNIT}" in supervisor.verbs()
-    assert b"/new/echod" in (units / UNIT).read_bytes()
+    assert f"restart {SYSTEMD_UNIT}" in supervisor.changing_calls()
+    assert b"/new/echod" in (units / SYSTEMD_UNIT).read_bytes()
 
 
 def test_installing_after_an_upgrade_restarts_the_old_version(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
     supervisor.version = "0.0.9"
 
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
 
-    assert f"restart {UNIT}" in supervisor.verbs()
+    assert f"restart {SYSTEMD_UNIT}" in supervisor.changing_calls()
 
 
 def test_a_unit_that_somebody_else_wrote_is_kept_unless_forced(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
     units.mkdir(parents=True)
-    (units / UNIT).write_text("[Service]\nExecStart=/mine\n")
+    (units / SYSTEMD_UNIT).write_text("[Service]\nExecStart=/mine\n")
 
     with pytest.raises(ForeignFileError, match="--force"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
     with pytest.raises(ForeignFileError, match="--force"):
         service.uninstall(force=False)
-    assert (units / UNIT).read_text() == "[Service]\nExecStart=/mine\n"
-    assert supervisor.verbs() == []
+    assert (units / SYSTEMD_UNIT).read_text() == "[Service]\nExecStart=/mine\n"
+    assert supervisor.changing_calls() == []
 
-    service.install(recorded, force=True)
-    assert b"/opt/echod" in (units / UNIT).read_bytes()
+    service.install(service_config, force=True)
+    assert b"/opt/echod" in (units / SYSTEMD_UNIT).read_bytes()
 
 
 def test_where_no_user_manager_answers_nothing_is_written(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("show", 1)
+    supervisor.fail_next("show", 1)
 
     with pytest.raises(ServiceError, match="Log in to a session of your own"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
     assert not units.exists()
 
 
 def test_a_daemon_started_by_hand_is_named_and_left_alone(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    supervisor.runs(pid=1)
+    supervisor.set_running(pid=1)
 
     with pytest.raises(ServiceError, match="process 4711"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
     assert not units.exists()
 
 
 def test_a_unit_that_systemd_does_not_find_is_explained(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.shows(LoadState="not-found")
+    supervisor.set_properties(LoadState="not-found")
 
     with pytest.raises(ServiceError, match="XDG_CONFIG_HOME"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
 
 def test_a_bad_configuration_is_told_as_such(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("restart", 1)
-    supervisor.shows(ExecMainStatus="78")
+    supervisor.fail_next("restart", 1)
+    supervisor.set_properties(ExecMainStatus="78")
 
     with pytest.raises(ConfigurationError, match="echod config"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
 
 def test_any_other_failure_to_start_leads_to_the_logs(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("restart", 1)
+    supervisor.fail_next("restart", 1)
 
     with pytest.raises(ServiceError, match=r"told to fail.*echod service logs"):
-        service.install(recorded, force=False)
+        service.install(service_config, force=False)
 
 
 def test_started_is_not_enough_if_it_does_not_answer(
-    supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
     silent = SystemdService(
-        units=units,
+        unit_directory=units,
         systemctl=supervisor.tool,
         loginctl=supervisor.tool,
-        probe=lambda: Liveness(State.STOPPED, "The daemon is not running.", None),
+        probe=lambda: Liveness(DaemonState.STOPPED, "The daemon is not running.", None),
         clock=supervisor.clock,
         user="me",
     )
 
     with pytest.raises(ServiceError, match=r"does not answer\. The daemon is not running"):
-        silent.install(recorded, force=False)
+        silent.install(service_config, force=False)
 
 
 @pytest.mark.parametrize(("linger", "told"), [("yes", False), ("no", True)])
 def test_lingering_is_explained_where_it_is_off_and_never_switched(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded, linger: str, told: bool
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig, linger: str, told: bool
 ) -> None:
-    supervisor.shows(Linger=linger)
+    supervisor.set_properties(Linger=linger)
 
-    sentences = service.install(recorded, force=False)
+    sentences = service.install(service_config, force=False)
 
     assert any("loginctl enable-linger me" in sentence for sentence in sentences) is told
     assert not any("enable-linger" in call for call in supervisor.calls())
 
 
 def test_uninstall_leaves_nothing(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     (units / "default.target.wants").mkdir()
-    (units / "default.target.wants" / UNIT).symlink_to(units / UNIT)
+    (units / "default.target.wants" / SYSTEMD_UNIT).symlink_to(units / SYSTEMD_UNIT)
     supervisor.calls()
 
     told = service.uninstall(force=False)
 
-    assert supervisor.verbs() == [f"disable --now {UNIT}", "daemon-reload", f"reset-failed {UNIT}"]
+    assert supervisor.changing_calls() == [
+        f"disable --now {SYSTEMD_UNIT}",
+        "daemon-reload",
+        f"reset-failed {SYSTEMD_UNIT}",
+    ]
     assert [path for path in units.rglob("*") if not path.is_dir()] == []
     assert told == ("The service is removed; memory, settings and state stay.",)
     assert service.uninstall(force=False) == ("It is not installed.",)
 
 
 def test_uninstall_works_where_systemd_no_longer_answers(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
-    supervisor.fails("disable", 1)
+    service.install(service_config, force=False)
+    supervisor.fail_next("disable", 1)
 
     told = service.uninstall(force=False)
 
-    assert not (units / UNIT).exists()
+    assert not (units / SYSTEMD_UNIT).exists()
     assert "could not be asked to stop" in told[1]
 
 
 def test_uninstall_keeps_a_persons_drop_ins_and_says_so(
-    service: SystemdService, units: Path, recorded: Recorded
+    service: SystemdService, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
-    (units / f"{UNIT}.d").mkdir()
-    (units / f"{UNIT}.d" / "own.conf").write_text("[Service]\nNice=19\n")
+    service.install(service_config, force=False)
+    (units / f"{SYSTEMD_UNIT}.d").mkdir()
+    (units / f"{SYSTEMD_UNIT}.d" / "own.conf").write_text("[Service]\nNice=19\n")
 
     told = service.uninstall(force=False)
 
-    assert (units / f"{UNIT}.d" / "own.conf").exists()
-    assert f"{UNIT}.d" in told[-1]
+    assert (units / f"{SYSTEMD_UNIT}.d" / "own.conf").exists()
+    assert f"{SYSTEMD_UNIT}.d" in told[-1]
 
 
 def test_start_stop_and_restart_need_an_installation(service: SystemdService) -> None:
@@ -222,19 +231,19 @@ def test_start_stop_and_restart_need_an_installation(service: SystemdService) ->
 
 
 def test_start_of_a_running_service_is_a_friendly_no(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
 
     assert service.start() == ("The service runs already.",)
-    assert supervisor.verbs() == []
+    assert supervisor.changing_calls() == []
 
 
 def test_stop_start_and_restart_ask_systemd_and_then_the_daemon(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     supervisor.calls()
 
     service.stop()
@@ -243,22 +252,22 @@ def test_stop_start_and_restart_ask_systemd_and_then_the_daemon(
     assert supervisor.is_running()
     service.restart()
 
-    assert [call for call in supervisor.verbs() if "reset" not in call] == [
-        f"stop {UNIT}",
-        f"start {UNIT}",
-        f"restart {UNIT}",
+    assert [call for call in supervisor.changing_calls() if "reset" not in call] == [
+        f"stop {SYSTEMD_UNIT}",
+        f"start {SYSTEMD_UNIT}",
+        f"restart {SYSTEMD_UNIT}",
     ]
 
 
 def test_a_daemon_that_outlives_the_stop_is_told(
-    service: SystemdService, supervisor: FakeSupervisor, units: Path, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    service.install(recorded, force=False)
+    service.install(service_config, force=False)
     stubborn = SystemdService(
-        units=units,
+        unit_directory=units,
         systemctl=supervisor.tool,
         loginctl=supervisor.tool,
-        probe=lambda: Liveness(State.RUNNING, "healthy", None),
+        probe=lambda: Liveness(DaemonState.RUNNING, "healthy", None),
         clock=supervisor.clock,
         user="me",
     )
@@ -267,25 +276,25 @@ def test_a_daemon_that_outlives_the_stop_is_told(
 
 
 def test_the_standing_tells_installed_current_and_active(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    before = service.standing(recorded)
-    service.install(recorded, force=False)
-    supervisor.shows(ActiveState="active")
-    after = service.standing(recorded)
-    moved = service.standing(replace(recorded, command=("/new", "run")))
+    before = service.read_state(service_config)
+    service.install(service_config, force=False)
+    supervisor.set_properties(ActiveState="active")
+    after = service.read_state(service_config)
+    moved = service.read_state(replace(service_config, command=("/new", "run")))
 
-    assert (before.installed, before.current, before.active) == (False, False, False)
-    assert (after.installed, after.current, after.active) == (True, True, True)
-    assert (moved.installed, moved.current) == (True, False)
+    assert (before.installed, before.up_to_date, before.active) == (False, False, False)
+    assert (after.installed, after.up_to_date, after.active) == (True, True, True)
+    assert (moved.installed, moved.up_to_date) == (True, False)
 
 
 def test_the_standing_says_when_no_manager_answers(
-    service: SystemdService, supervisor: FakeSupervisor, recorded: Recorded
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
-    supervisor.fails("show", 1)
+    supervisor.fail_next("show", 1)
 
-    assert service.standing(recorded).active is None
+    assert service.read_state(service_config).active is None
 
 
 def test_the_logs_are_the_journals(service: SystemdService) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from echod.runtime.heartbeat import BEAT_SECONDS
-from tests.service.rig import Rig, manager, why_not
-from tests.support import finding, until
+from echod.runtime.heartbeat import HEARTBEAT_SECONDS
+from tests.service.rig import SystemdManager, running_manager, skip_reason
+from tests.support import finding_text, until
 
 UNIT = "echod.service"
 
-_REASON = why_not()
+_REASON = skip_reason()
 pytestmark = [
     pytest.mark.skipif(bool(_REASON), reason=f"no systemd user manager can run here: {_REASON}"),
 ]
@@ -22,21 +22,21 @@ pytestmark = [
 _LIVENESS = """
 import os, time
 from echod import __version__
-from echod.runtime.heartbeat import observe
-from echod.paths import from_environment
-print(observe(from_environment(os.environ), __version__, time.monotonic()).state)
+from echod.runtime.heartbeat import read_liveness
+from echod.paths import paths_from_environment
+print(read_liveness(paths_from_environment(os.environ), __version__, time.monotonic()).state)
 """
 
 
-class Service:
+class InstalledService:
     """What a person does with it, inside the rig."""
 
-    def __init__(self, rig: Rig, state: Path, config: Path) -> None:
+    def __init__(self, rig: SystemdManager, state: Path, config: Path) -> None:
         self.rig = rig
         self.state = state
         self.config = config
 
-    def do(self, verb: str, *, code: int = 0) -> str:
+    def run_verb(self, verb: str, *, code: int = 0) -> str:
         return self.echod("service", verb, code=code)
 
     def echod(self, *arguments: str, code: int = 0) -> str:
@@ -71,15 +71,15 @@ class Service:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path: Path) -> Iterator[InstalledService]:
     state, config = tmp_path / "state", tmp_path / "config.toml"
     config.write_text("")
-    with manager({"ECHOD_STATE_DIR": str(state), "ECHOD_CONFIG": str(config)}) as rig:
-        yield Service(rig, state, config)
+    with running_manager({"ECHOD_STATE_DIR": str(state), "ECHOD_CONFIG": str(config)}) as rig:
+        yield InstalledService(rig, state, config)
 
 
-def test_install_comes_up_ready_answers_and_comes_back_at_login(service: Service) -> None:
-    told = service.do("install")
+def test_install_comes_up_ready_answers_and_comes_back_at_login(service: InstalledService) -> None:
+    told = service.run_verb("install")
 
     assert "the service runs" in told
     assert (service.show("ActiveState"), service.show("SubState")) == ("active", "running")
@@ -88,14 +88,14 @@ def test_install_comes_up_ready_answers_and_comes_back_at_login(service: Service
     assert service.liveness() == "running"
     first = service.show("MainPID")
 
-    again = service.do("install")
+    again = service.run_verb("install")
 
     assert "nothing to do" in again
     assert service.show("MainPID") == first
 
 
-def test_a_reload_is_reported_and_the_same_process_goes_on(service: Service) -> None:
-    service.do("install")
+def test_a_reload_is_reported_and_the_same_process_goes_on(service: InstalledService) -> None:
+    service.run_verb("install")
     before = service.show("MainPID")
 
     assert service.rig.systemctl("reload", UNIT).returncode == 0
@@ -105,9 +105,9 @@ def test_a_reload_is_reported_and_the_same_process_goes_on(service: Service) -> 
     assert service.liveness() == "running"
 
 
-def test_a_killed_daemon_comes_back_without_a_hand(service: Service) -> None:
+def test_a_killed_daemon_comes_back_without_a_hand(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
-    service.do("install")
+    service.run_verb("install")
 
     service.signal("SIGKILL")
 
@@ -116,10 +116,10 @@ def test_a_killed_daemon_comes_back_without_a_hand(service: Service) -> None:
     assert service.liveness() == "running"
 
 
-def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(service: Service) -> None:
+def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(service: InstalledService) -> None:
     """Suspended it looks alive from outside; only the missing progress tells."""
-    service.customise(f"WatchdogSec={2 * BEAT_SECONDS + 2}\nTimeoutAbortSec=1\nRestartSec=100ms")
-    service.do("install")
+    service.customise(f"WatchdogSec={2 * HEARTBEAT_SECONDS + 2}\nTimeoutAbortSec=1\nRestartSec=100ms")
+    service.run_verb("install")
 
     first = service.show("WatchdogTimestampMonotonic")
     service.until_not("WatchdogTimestampMonotonic", first)
@@ -133,27 +133,27 @@ def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(
     assert service.liveness() == "running"
 
 
-def test_a_job_can_do_all_it_has_to_within_the_units_limits(service: Service, tmp_path: Path) -> None:
+def test_a_job_can_do_all_it_has_to_within_the_units_limits(service: InstalledService, tmp_path: Path) -> None:
     """Leases, exchanges, locks and syncs pass the filter of system calls."""
     service.config.write_text("quiet_seconds = 0\ndebounce_seconds = 0.05\n")
     role = tmp_path / "project" / ".rune" / "echoes" / "reviewer"
     role.mkdir(parents=True)
-    service.do("install")
+    service.run_verb("install")
     service.echod("add", str(tmp_path / "project"))
 
-    (role / "ward-findings.md").write_text(finding("Retries need a ceiling"))
+    (role / "ward-findings.md").write_text(finding_text("Retries need a ceiling"))
 
     until((role / "MEMORY.md").exists, "the memory file")
     assert "Retries need a ceiling" in (role / "MEMORY.md").read_text()
     assert service.liveness() == "running"
 
 
-def test_a_bad_configuration_is_told_and_not_started_again(service: Service) -> None:
+def test_a_bad_configuration_is_told_and_not_started_again(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
-    service.do("install")
+    service.run_verb("install")
     service.config.write_text("no_such_setting = 1\n")
 
-    told = service.do("restart", code=78)
+    told = service.run_verb("restart", code=78)
 
     assert "configuration" in told
     assert (service.show("ActiveState"), service.show("Result")) == ("failed", "exit-code")
@@ -161,19 +161,19 @@ def test_a_bad_configuration_is_told_and_not_started_again(service: Service) -> 
     assert service.show("NRestarts") == "0"
 
 
-def test_stop_is_clean_start_brings_it_back_and_uninstall_leaves_nothing(service: Service) -> None:
-    service.do("install")
+def test_stop_is_clean_start_brings_it_back_and_uninstall_leaves_nothing(service: InstalledService) -> None:
+    service.run_verb("install")
 
-    service.do("stop")
+    service.run_verb("stop")
     assert (service.show("ActiveState"), service.show("Result")) == ("inactive", "success")
     assert service.liveness() == "stopped"
 
-    service.do("start")
+    service.run_verb("start")
     assert service.liveness() == "running"
 
-    service.do("uninstall")
+    service.run_verb("uninstall")
     assert [path for path in service.rig.units.rglob("*") if not path.is_dir()] == []
     assert (service.show("LoadState"), service.show("MainPID")) == ("not-found", "0")
     assert service.liveness() == "stopped"
     assert service.state.is_dir()
-    assert "not installed" in service.do("uninstall")
+    assert "not installed" in service.run_verb("uninstall")

@@ -10,7 +10,7 @@ import pytest
 from echod.state.database import Database
 from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
-from tests.state.examples import queue_of
+from tests.state.examples import make_queue
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def database(path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def queue(database: Database) -> JobQueue:
-    return queue_of(database)
+    return make_queue(database)
 
 
 @pytest.fixture

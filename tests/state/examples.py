@@ -10,9 +10,9 @@ from echod.state.job import Job, JobKind, Need, ProcessIdentity
 from echod.state.queue import Backoff, JobQueue
 
 NOW: Final = 1_800_000_000.0
-ME: Final = ProcessIdentity(4242, 1_799_999_000.5)
-OTHER: Final = ProcessIdentity(4343, 1_799_999_500.25)
-PAUSE: Final = Backoff(base_seconds=30, factor=4, cap_seconds=3600)
+THIS_PROCESS: Final = ProcessIdentity(4242, 1_799_999_000.5)
+OTHER_PROCESS: Final = ProcessIdentity(4343, 1_799_999_500.25)
+BACKOFF: Final = Backoff(base_seconds=30, factor=4, cap_seconds=3600)
 
 
 def need(
@@ -21,11 +21,11 @@ def need(
     return Need(JobKind.CONSOLIDATE, store, role, fingerprint, f"input {fingerprint}", due)
 
 
-def queue_of(database: Database, worker: ProcessIdentity = ME, *, max_attempts: int = 3) -> JobQueue:
-    return JobQueue(database, worker=worker, rng=random.Random(7), max_attempts=max_attempts, backoff=PAUSE)
+def make_queue(database: Database, worker: ProcessIdentity = THIS_PROCESS, *, max_attempts: int = 3) -> JobQueue:
+    return JobQueue(database, worker=worker, rng=random.Random(7), max_attempts=max_attempts, backoff=BACKOFF)
 
 
-def claimed(queue: JobQueue, now: float = NOW) -> Job:
+def claim_job(queue: JobQueue, now: float = NOW) -> Job:
     job = queue.claim(now)
     assert job is not None
     return job

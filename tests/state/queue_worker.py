@@ -24,10 +24,10 @@ from echod.state.queue import Backoff, JobQueue
 
 STORES = ("/a", "/b", "/c")
 ROLES = ("r", "s")
-OFTEN = 1_000_000  # being killed all the time must not make a job dead
+MANY_ATTEMPTS = 1_000_000  # being killed all the time must not make a job dead
 
 
-def alive(worker: ProcessIdentity) -> bool:
+def is_alive(worker: ProcessIdentity) -> bool:
     try:
         process = psutil.Process(worker.pid)
         return process.create_time() == worker.started and process.status() != psutil.STATUS_ZOMBIE
@@ -36,7 +36,7 @@ def alive(worker: ProcessIdentity) -> bool:
 
 
 @contextmanager
-def witness(directory: Path, job: Job) -> Iterator[bool]:
+def exclusive_run(directory: Path, job: Job) -> Iterator[bool]:
     """Whether nobody else runs the same now. The system takes this lock away when its holder dies."""
     file = directory / f"{job.store[1:]}-{job.role}.witness"
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
@@ -59,9 +59,9 @@ def main(database_path: Path, notes_path: Path, seed: int, *, drain: bool) -> No
     with Database.open(database_path) as database:
         me = ProcessIdentity(os.getpid(), psutil.Process().create_time())
         pause = Backoff(base_seconds=0.001, factor=2, cap_seconds=0.01)
-        queue = JobQueue(database, worker=me, rng=rng, max_attempts=OFTEN, backoff=pause)
+        queue = JobQueue(database, worker=me, rng=rng, max_attempts=MANY_ATTEMPTS, backoff=pause)
         view = QueueView(database)
-        for lost in queue.recover(alive, time.time()):
+        for lost in queue.recover(is_alive, time.time()):
             note("recovered", lost.id)
         turn = 0
         while True:
@@ -79,7 +79,7 @@ def main(database_path: Path, notes_path: Path, seed: int, *, drain: bool) -> No
                 if drain and view.next_due() is None:
                     return
                 continue
-            with witness(database_path.parent, job) as alone:
+            with exclusive_run(database_path.parent, job) as alone:
                 if not alone:
                     note("twice", job.id)
                 time.sleep(rng.random() * 0.002)

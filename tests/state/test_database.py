@@ -19,14 +19,14 @@ from echod.errors import StateError
 from echod.memory.model import Layer
 from echod.state import database as connection
 from echod.state.database import Database
-from echod.state.entries import EntryLog
+from echod.state.entries import EntryStore
 from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
-from echod.state.hook_events import ObservedLog
+from echod.state.hook_events import HookEventLog
 from echod.state.job import JobKind, JobState
 from echod.state.job_rows import QueueView
-from echod.state.repair import damaged_copies, open_checked
-from echod.state.schema import MIGRATIONS, VERSION
-from tests.state.examples import NOW, need, queue_of
+from echod.state.repair import list_damaged_copies, open_checked
+from echod.state.schema import MIGRATIONS, SCHEMA_VERSION
+from tests.state.examples import NOW, make_queue, need
 
 A_ROW = "INSERT INTO served VALUES (hex(randomblob(8)), 1)"
 AS_ROOT = os.geteuid() == 0
@@ -36,13 +36,13 @@ TODAY = date(2026, 11, 28)
 def fill(path: Path, jobs: int = 80) -> None:
     """A database of many pages, closed cleanly."""
     with Database.open(path) as database:
-        queue = queue_of(database)
+        queue = make_queue(database)
         for number in range(jobs):
             queue.put(need(role=f"role-{number}" + "x" * 200), NOW)
 
 
 @contextmanager
-def older(path: Path, applied: int) -> Iterator[sqlite3.Connection]:
+def older_database(path: Path, applied: int) -> Iterator[sqlite3.Connection]:
     """A database as an echod left it that knew so many migrations, with one job; held open."""
     path.parent.mkdir(parents=True)
     link = sqlite3.connect(path, isolation_level=None)
@@ -61,18 +61,18 @@ def older(path: Path, applied: int) -> Iterator[sqlite3.Connection]:
         link.close()
 
 
-def files(path: Path) -> set[str]:
+def file_names(path: Path) -> set[str]:
     return {file.name for file in path.parent.iterdir()}
 
 
-def at_once(number: int, path: Path, opening: str) -> list[str]:
+def open_concurrently(number: int, path: Path, opening: str) -> list[str]:
     """Let that many processes run `opening` at the same moment, each then writes a row; what they print."""
     program = (
         "import sys; from pathlib import Path\n"
         "from echod.state.database import Database; from echod.state.repair import open_checked\n"
         "path = Path(sys.argv[1]); sys.stdin.readline()\n"
         f"{opening}\n"
-        "with database.writing() as link:\n"
+        "with database.write_transaction() as link:\n"
         "    link.execute(sys.argv[2])"
     )
     processes = [
@@ -88,26 +88,26 @@ def at_once(number: int, path: Path, opening: str) -> list[str]:
 
 class TestOpening:
     def test_everything_is_private(self, path: Path) -> None:
-        with Database.open(path) as database, database.writing():
+        with Database.open(path) as database, database.write_transaction():
             modes = {file.name: oct(file.stat().st_mode & 0o777) for file in path.parent.iterdir()}
 
         assert path.parent.stat().st_mode & 0o777 == 0o700
         assert modes == dict.fromkeys(("echod.db", "echod.db-wal", "echod.db-shm"), "0o600")
 
     def test_a_commit_survives_a_power_cut(self, database: Database) -> None:
-        with database.reading() as link:
+        with database.read_transaction() as link:
             assert link.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
             assert link.execute("PRAGMA synchronous").fetchone()[0] == 2
             assert link.execute("PRAGMA fullfsync").fetchone()[0] == 1
-            assert link.execute("PRAGMA busy_timeout").fetchone()[0] == 1000 * connection.BUSY_SECONDS
+            assert link.execute("PRAGMA busy_timeout").fetchone()[0] == 1000 * connection.BUSY_TIMEOUT_SECONDS
 
     def test_it_is_migrated_once_and_for_all(self, path: Path) -> None:
         for _ in range(2):
-            with Database.open(path) as database, database.reading() as link:
-                assert connection.version(link) == VERSION
+            with Database.open(path) as database, database.read_transaction() as link:
+                assert connection.schema_version(link) == SCHEMA_VERSION
 
     def test_every_table_checks_its_types(self, database: Database) -> None:
-        with database.reading() as link:
+        with database.read_transaction() as link:
             tables = link.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").fetchall()
 
         lax = {row["name"] for row in tables if not row["strict"]}
@@ -119,37 +119,37 @@ class TestOpening:
             Database.open(path)
         monkeypatch.undo()
 
-        with Database.open(path) as database, database.reading() as link:
+        with Database.open(path) as database, database.read_transaction() as link:
             assert link.execute("SELECT 1 FROM sqlite_schema WHERE name = 'half'").fetchone() is None
 
     def test_many_processes_may_create_it_at_once(self, path: Path) -> None:
-        answers = at_once(6, path, "database = Database.open(path)")
+        answers = open_concurrently(6, path, "database = Database.open(path)")
 
         assert answers == [""] * 6
-        with Database.open(path) as database, database.reading() as link:
+        with Database.open(path) as database, database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 6
 
     def test_an_upgrade_keeps_every_job(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """As the first version left it: with the first migration alone."""
         monkeypatch.setattr(connection, "MIGRATIONS", MIGRATIONS[:1])
-        monkeypatch.setattr(connection, "VERSION", 1)
+        monkeypatch.setattr(connection, "SCHEMA_VERSION", 1)
         fill(path, 3)
         monkeypatch.undo()
 
         with Database.open(path) as database:
-            assert QueueView(database).counts()[JobState.QUEUED] == 3
-            with database.reading() as link:
-                assert connection.version(link) == VERSION
+            assert QueueView(database).count_by_state()[JobState.QUEUED] == 3
+            with database.read_transaction() as link:
+                assert connection.schema_version(link) == SCHEMA_VERSION
 
     def test_a_database_of_a_newer_echod_is_left_alone(self, path: Path) -> None:
         fill(path, 1)
-        with Database.open(path) as database, database.writing() as link:
-            link.execute(f"PRAGMA user_version = {VERSION + 1}")
+        with Database.open(path) as database, database.write_transaction() as link:
+            link.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
-        for opening in (Database.open, Database.open_reading, lambda path: open_checked(path, lambda: NOW)):
+        for opening in (Database.open, Database.open_readonly, lambda path: open_checked(path, lambda: NOW)):
             with pytest.raises(DatabaseNewerError, match="upgrade echod"):
                 opening(path)
-        assert files(path) == {"echod.db"}
+        assert file_names(path) == {"echod.db"}
 
     def test_a_state_directory_that_cannot_be_made_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
@@ -162,41 +162,41 @@ class TestOpening:
         database.close()
         database.close()
 
-        with pytest.raises(StateError, match="closed"), database.reading():
+        with pytest.raises(StateError, match="closed"), database.read_transaction():
             pass
 
 
 class TestTransactions:
     def test_an_exception_undoes_everything(self, database: Database) -> None:
         def fails() -> None:
-            with database.writing() as link:
+            with database.write_transaction() as link:
                 link.execute("INSERT INTO served VALUES ('/p', 1)")
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
             fails()
 
-        with database.reading() as link:
+        with database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 0
 
     def test_a_reader_changes_nothing(self, database: Database) -> None:
-        with database.reading() as link:
+        with database.read_transaction() as link:
             link.execute("INSERT INTO served VALUES ('/p', 1)")
 
-        with database.reading() as link:
+        with database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 0
 
     def test_readers_see_one_moment_while_others_write(self, database: Database) -> None:
-        with database.reading() as reader:
+        with database.read_transaction() as reader:
             reader.execute("SELECT count(*) FROM served").fetchone()
-            with database.writing() as link:
+            with database.write_transaction() as link:
                 link.execute("INSERT INTO served VALUES ('/p', 1)")
             assert reader.execute("SELECT count(*) FROM served").fetchone()[0] == 0
 
     def test_threads_take_turns(self, database: Database) -> None:
         def count() -> None:
             for _ in range(25):
-                with database.writing() as link:
+                with database.write_transaction() as link:
                     turn = link.execute("SELECT coalesce(max(turn), 0) FROM served").fetchone()[0]
                     link.execute("INSERT INTO served VALUES (hex(randomblob(8)), ?)", (turn + 1,))
 
@@ -206,38 +206,38 @@ class TestTransactions:
         for thread in threads:
             thread.join()
 
-        with database.reading() as link:
+        with database.read_transaction() as link:
             assert tuple(link.execute("SELECT max(turn), count(*) FROM served").fetchone()) == (200, 200)
 
     def test_a_database_that_stays_locked_is_busy_not_broken(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
-        with Database.open(path) as holder, Database.open(path) as database, holder.writing():
-            with pytest.raises(DatabaseBusyError, match="try again"), database.writing():
+        monkeypatch.setattr(connection, "BUSY_TIMEOUT_SECONDS", 0.05)
+        with Database.open(path) as holder, Database.open(path) as database, holder.write_transaction():
+            with pytest.raises(DatabaseBusyError, match="try again"), database.write_transaction():
                 pass
-            with database.reading() as link:
+            with database.read_transaction() as link:
                 link.execute("SELECT count(*) FROM job").fetchone()
 
     def test_a_wrong_statement_is_a_state_error_with_its_cause(self, database: Database) -> None:
-        with pytest.raises(StateError) as caught, database.writing() as link:
+        with pytest.raises(StateError) as caught, database.write_transaction() as link:
             link.execute("NONSENSE")
 
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
-        with database.writing():
+        with database.write_transaction():
             pass
 
     def test_a_full_disk_says_so_and_loses_nothing(self, database: Database) -> None:
-        with database.writing() as link:
+        with database.write_transaction() as link:
             link.execute("INSERT INTO served VALUES ('/p', 1)")
 
         def fills_the_disk() -> None:
-            with database.writing() as link:
+            with database.write_transaction() as link:
                 link.execute(f"PRAGMA max_page_count = {link.execute('PRAGMA page_count').fetchone()[0]}")
                 link.executemany("INSERT INTO served VALUES (hex(randomblob(400)), ?)", [(n,) for n in range(99)])
 
         with pytest.raises(StateError, match="disk is full"):
             fills_the_disk()
 
-        with database.reading() as link:
+        with database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 1
 
 
@@ -259,13 +259,13 @@ class TestLoss:
     @pytest.mark.parametrize("lose", LOSSES)
     def test_it_is_noticed_and_nothing_more_is_acknowledged(self, path: Path, lose: Callable[[Path], object]) -> None:
         with Database.open(path) as database:
-            queue = queue_of(database)
+            queue = make_queue(database)
             queue.put(need(), NOW)
-            assert database.still_ours()
+            assert database.is_current()
 
             lose(path)
 
-            assert not database.still_ours()
+            assert not database.is_current()
             with pytest.raises(DatabaseLostError, match="start echod again"):
                 queue.put(need(role="workers"), NOW)
 
@@ -273,35 +273,35 @@ class TestLoss:
         with Database.open(path) as database:
             for number in range(3):
                 with Database.open(path) as other:
-                    queue_of(other).put(need(role=f"r{number}"), NOW)
+                    make_queue(other).put(need(role=f"r{number}"), NOW)
                 subprocess.run(
                     [sys.executable, "-c", f"import sqlite3; sqlite3.connect({str(path)!r}).execute('VACUUM')"],
                     check=True,
                     timeout=60,
                 )
-            assert database.still_ours()
-            assert QueueView(database).counts()[JobState.QUEUED] == 3
+            assert database.is_current()
+            assert QueueView(database).count_by_state()[JobState.QUEUED] == 3
 
 
-def zeroed(path: Path) -> None:
+def write_zeros(path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(bytes(3 * 4096))
 
 
-def truncated(path: Path) -> None:
+def truncate(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-def text(path: Path) -> None:
+def write_text(path: Path) -> None:
     path.write_text("this is not a database, it only has its name " * 200)
 
 
-def cut_in_header(path: Path) -> None:
+def cut_header(path: Path) -> None:
     os.truncate(path, 57)
 
 
-DAMAGES = pytest.mark.parametrize("damage", [zeroed, truncated, text, cut_in_header])
+DAMAGES = pytest.mark.parametrize("damage", [write_zeros, truncate, write_text, cut_header])
 
 
 class TestDamage:
@@ -314,14 +314,14 @@ class TestDamage:
         opened = open_checked(path, lambda: NOW)
 
         with opened.database as database:
-            assert queue_of(database).put(need(), NOW) is not None
-        assert opened.rebuilt is not None
-        assert opened.rebuilt.at == NOW
-        assert opened.rebuilt.reason
-        assert opened.rebuilt.moved_to.name == "echod.db.damaged-20270115T080000Z"
-        assert opened.rebuilt.moved_to.read_bytes() == content
-        assert damaged_copies(path) == (opened.rebuilt.moved_to,)
-        assert opened.rebuilt.moved_to.stat().st_mode & 0o777 == 0o600
+            assert make_queue(database).put(need(), NOW) is not None
+        assert opened.rebuild is not None
+        assert opened.rebuild.rebuilt_at == NOW
+        assert opened.rebuild.reason
+        assert opened.rebuild.moved_to.name == "echod.db.damaged-20270115T080000Z"
+        assert opened.rebuild.moved_to.read_bytes() == content
+        assert list_damaged_copies(path) == (opened.rebuild.moved_to,)
+        assert opened.rebuild.moved_to.stat().st_mode & 0o777 == 0o600
 
     @DAMAGES
     def test_a_sound_database_follows(self, path: Path, damage: Callable[[Path], None]) -> None:
@@ -332,16 +332,16 @@ class TestDamage:
         again = open_checked(path, lambda: NOW)
 
         again.database.close()
-        assert again.rebuilt is None
+        assert again.rebuild is None
 
     def test_a_command_leaves_the_repair_to_whoever_works(self, path: Path) -> None:
         fill(path)
-        text(path)
+        write_text(path)
 
-        for opening in (Database.open, Database.open_reading):
+        for opening in (Database.open, Database.open_readonly):
             with pytest.raises(DatabaseDamagedError, match="start echod"):
                 opening(path)
-        assert not damaged_copies(path)
+        assert not list_damaged_copies(path)
 
     def test_an_empty_file_is_a_new_database(self, path: Path) -> None:
         path.parent.mkdir()
@@ -350,8 +350,8 @@ class TestDamage:
         opened = open_checked(path, lambda: NOW)
 
         with opened.database as database:
-            assert queue_of(database).put(need(), NOW) == 1
-        assert opened.rebuilt is None
+            assert make_queue(database).put(need(), NOW) == 1
+        assert opened.rebuild is None
 
     def test_the_log_of_a_database_that_was_moved_aside_is_not_replayed_into_the_new_one(self, path: Path) -> None:
         """As after dying in the middle of moving: the database is gone, its log is still there."""
@@ -359,55 +359,55 @@ class TestDamage:
             path.unlink()
 
             with open_checked(path, lambda: NOW).database as database:
-                assert QueueView(database).jobs() == ()
+                assert QueueView(database).list_jobs() == ()
 
     def test_whoever_still_has_it_open_goes_with_it(self, path: Path) -> None:
         fill(path)
         with Database.open(path) as holder:
-            queue_of(holder).put(need(), NOW)
-            zeroed(path)
+            make_queue(holder).put(need(), NOW)
+            write_zeros(path)
 
             opened = open_checked(path, lambda: NOW)
 
             with opened.database as database:
-                assert opened.rebuilt is not None
-                assert opened.rebuilt.moved_to.with_name(f"{opened.rebuilt.moved_to.name}-wal").exists()
+                assert opened.rebuild is not None
+                assert opened.rebuild.moved_to.with_name(f"{opened.rebuild.moved_to.name}-wal").exists()
                 with pytest.raises(DatabaseLostError):
-                    queue_of(holder).put(need("b"), NOW)
-                assert QueueView(database).jobs() == ()
+                    make_queue(holder).put(need("b"), NOW)
+                assert QueueView(database).list_jobs() == ()
 
     def test_only_the_last_few_are_kept(self, path: Path) -> None:
         fill(path, 1)
         minutes = iter([NOW + 60 * minute for minute in range(5)])
         for _ in range(5):
-            text(path)
+            write_text(path)
             open_checked(path, lambda: next(minutes)).database.close()
 
-        assert [copy.name[-7:] for copy in damaged_copies(path)] == ["080200Z", "080300Z", "080400Z"]
+        assert [copy.name[-7:] for copy in list_damaged_copies(path)] == ["080200Z", "080300Z", "080400Z"]
 
     def test_two_in_one_second_do_not_overwrite_each_other(self, path: Path) -> None:
         fill(path, 1)
         for _ in range(2):
-            text(path)
+            write_text(path)
             open_checked(path, lambda: NOW).database.close()
 
-        assert len(damaged_copies(path)) == 2
+        assert len(list_damaged_copies(path)) == 2
 
     def test_of_many_processes_one_rebuilds(self, path: Path) -> None:
         """The second one must not move the first one's new database aside."""
         fill(path)
-        text(path)
-        answers = at_once(
+        write_text(path)
+        answers = open_concurrently(
             4,
             path,
             "opened = open_checked(path, lambda: 1.8e9); database = opened.database\n"
-            "print('rebuilt' if opened.rebuilt else 'found sound')",
+            "print('rebuilt' if opened.rebuild else 'found sound')",
         )
 
         assert sorted(answers) == ["found sound", "found sound", "found sound", "rebuilt"]
-        with Database.open(path) as database, database.reading() as link:
+        with Database.open(path) as database, database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 4
-        assert len(damaged_copies(path)) == 1
+        assert len(list_damaged_copies(path)) == 1
 
 
 @contextmanager
@@ -415,9 +415,9 @@ def crashed_writer(path: Path) -> Iterator[None]:
     """A database whose last writer died without closing it: its content is still in the log."""
     program = (
         "import os, signal; from pathlib import Path; from echod.state.database import Database\n"
-        "from tests.state.examples import NOW, need, queue_of\n"
+        "from tests.state.examples import NOW, make_queue, need\n"
         f"database = Database.open(Path({str(path)!r}))\n"
-        "queue_of(database).put(need(), NOW)\n"
+        "make_queue(database).put(need(), NOW)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
@@ -428,100 +428,102 @@ def crashed_writer(path: Path) -> Iterator[None]:
 
 class TestReading:
     def test_nothing_is_there_before_anything_was_recorded(self, path: Path) -> None:
-        assert Database.open_reading(path) is None
+        assert Database.open_readonly(path) is None
         assert not path.parent.exists()
 
         path.parent.mkdir()
         path.touch()
-        assert Database.open_reading(path) is None
+        assert Database.open_readonly(path) is None
 
     def test_with_the_daemon_down_it_leaves_no_trace(self, path: Path) -> None:
         fill(path, 2)
 
-        database = Database.open_reading(path)
+        database = Database.open_readonly(path)
 
         assert database is not None
         with database:
-            assert QueueView(database).counts()[JobState.QUEUED] == 2
-            assert files(path) == {"echod.db"}
-        assert files(path) == {"echod.db"}
+            assert QueueView(database).count_by_state()[JobState.QUEUED] == 2
+            assert file_names(path) == {"echod.db"}
+        assert file_names(path) == {"echod.db"}
 
     def test_with_the_daemon_up_it_sees_the_latest(self, path: Path) -> None:
         with Database.open(path) as writer:
-            reader = Database.open_reading(path)
+            reader = Database.open_readonly(path)
             assert reader is not None
             with reader:
-                queue_of(writer).put(need(), NOW)
-                assert QueueView(reader).counts()[JobState.QUEUED] == 1
-                assert writer.still_ours()
-            assert writer.still_ours()
+                make_queue(writer).put(need(), NOW)
+                assert QueueView(reader).count_by_state()[JobState.QUEUED] == 1
+                assert writer.is_current()
+            assert writer.is_current()
 
     def test_after_a_crash_it_sees_what_was_acknowledged(self, path: Path) -> None:
         with crashed_writer(path):
-            before = files(path)
+            before = file_names(path)
 
-            database = Database.open_reading(path)
+            database = Database.open_readonly(path)
 
             assert database is not None
             with database:
-                assert QueueView(database).counts()[JobState.QUEUED] == 1
-            assert files(path) == before
+                assert QueueView(database).count_by_state()[JobState.QUEUED] == 1
+            assert file_names(path) == before
 
     def test_it_cannot_write(self, path: Path) -> None:
         fill(path, 1)
-        database = Database.open_reading(path)
+        database = Database.open_readonly(path)
         assert database is not None
 
         with database, pytest.raises(StateError, match="cannot be written"):
-            queue_of(database).put(need(), NOW)
+            make_queue(database).put(need(), NOW)
 
     def test_a_writer_that_came_meanwhile_is_not_taken_for_damage(self, path: Path) -> None:
         """Without a log nothing is locked, so the file may change under the reader."""
         fill(path)
-        database = Database.open_reading(path)
+        database = Database.open_readonly(path)
         assert database is not None
         with database:
-            zeroed(path)
+            write_zeros(path)
             with pytest.raises(DatabaseBusyError):
-                QueueView(database).jobs(limit=1000)
+                QueueView(database).list_jobs(limit=1000)
 
-    @pytest.mark.parametrize("applied", range(1, VERSION))
+    @pytest.mark.parametrize("applied", range(1, SCHEMA_VERSION))
     def test_what_an_older_echod_wrote_can_be_read_and_stays_as_it_is(self, path: Path, applied: int) -> None:
-        with older(path, applied):
+        with older_database(path, applied):
             pass
         before = path.read_bytes()
 
-        database = Database.open_reading(path)
+        database = Database.open_readonly(path)
 
         assert database is not None
         with database:
-            (job,) = QueueView(database).jobs()
+            (job,) = QueueView(database).list_jobs()
             assert (job.kind, job.state, job.role) == (JobKind.CONSOLIDATE, JobState.DONE, "reviewer")
-            assert ObservedLog(database).heard() == ()
-            assert EntryLog(database).often_referenced("/p/.rune/echoes", "reviewer", Layer.TRACED, 1, TODAY) == ()
-            with pytest.raises(StateError), database.writing() as link:
+            assert HookEventLog(database).list_counts() == ()
+            assert (
+                EntryStore(database).list_often_referenced("/p/.rune/echoes", "reviewer", Layer.TRACED, 1, TODAY) == ()
+            )
+            with pytest.raises(StateError), database.write_transaction() as link:
                 link.execute(A_ROW)
         assert path.read_bytes() == before
-        assert files(path) == {path.name}
+        assert file_names(path) == {path.name}
 
     def test_what_an_older_echod_left_in_its_log_can_be_read_too(self, path: Path) -> None:
-        with older(path, VERSION - 1) as writer:
+        with older_database(path, SCHEMA_VERSION - 1) as writer:
             writer.execute("UPDATE job SET role = 'planner'")
-            database = Database.open_reading(path)
+            database = Database.open_readonly(path)
 
             assert database is not None
             with database:
-                assert [job.role for job in QueueView(database).jobs()] == ["planner"]
+                assert [job.role for job in QueueView(database).list_jobs()] == ["planner"]
 
     @pytest.mark.skipif(AS_ROOT, reason="root may write everything")
     def test_a_read_only_directory_can_still_be_read(self, path: Path) -> None:
         fill(path, 1)
         path.parent.chmod(0o500)
         try:
-            database = Database.open_reading(path)
+            database = Database.open_readonly(path)
             assert database is not None
             with database:
-                assert QueueView(database).counts()[JobState.QUEUED] == 1
+                assert QueueView(database).count_by_state()[JobState.QUEUED] == 1
             with pytest.raises(StateError, match="cannot be"):
                 Database.open(path)
         finally:
@@ -530,10 +532,10 @@ class TestReading:
 
 def test_no_descriptor_of_the_file_is_opened_behind_the_back_of_sqlite(path: Path) -> None:
     """Closing one would drop the locks SQLite holds: another process could then write in our transaction."""
-    with Database.open(path) as database, database.writing() as link:
+    with Database.open(path) as database, database.write_transaction() as link:
         link.execute("INSERT INTO served VALUES ('/p', 1)")
-        database.still_ours()
-        damaged_copies(path)
+        database.is_current()
+        list_damaged_copies(path)
         probe = (
             f"import sqlite3; link = sqlite3.connect({str(path)!r}, timeout=0, isolation_level=None)\n"
             "try:\n    link.execute('BEGIN IMMEDIATE')\nexcept sqlite3.OperationalError as error:\n    print(error)"

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changes import Append, ChangeSet, Consume, Write
-from echod.store.commit.steps import Step, Tracer, untraced
+from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
+from echod.store.commit.steps import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
@@ -26,13 +26,13 @@ def entry(title: str, body: str = "Learned.", layer: str = "Inscribed") -> bytes
 
 
 @dataclass
-class Place:
+class Sandbox:
     """A project with one role, and the journal of an engine beside it."""
 
     project: Path
     journal: Path
     limits: EngineLimits
-    now: float = 0.0
+    clock_offset: float = 0.0
 
     @property
     def store(self) -> Store:
@@ -50,21 +50,21 @@ class Place:
     def archive(self) -> Path:
         return self.role.path / "archive"
 
-    def engine(self, trace: Tracer = untraced, **limits: float) -> Engine:
+    def engine(self, trace: Tracer = no_trace, **limits: float) -> Engine:
         return Engine(self.journal, limits=replace(self.limits, **limits), clock=self.clock, trace=trace)  # type: ignore[arg-type]
 
     def clock(self) -> float:
-        return time.time() + self.now
+        return time.time() + self.clock_offset
 
     def findings(self, agent: str, *blocks: bytes) -> Path:
         path = self.role.path / f"{agent}-findings.md"
         path.write_bytes(b"".join(blocks))
         return path
 
-    def hidden(self) -> list[str]:
+    def hidden_names(self) -> list[str]:
         return sorted(p.name for p in self.role.path.iterdir() if p.name.startswith("."))
 
-    def texts(self) -> dict[str, bytes]:
+    def visible_files(self) -> dict[str, bytes]:
         """Every visible file of the role."""
         return {
             str(p.relative_to(self.role.path)): p.read_bytes()
@@ -73,7 +73,7 @@ class Place:
         }
 
 
-def consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
+def plan_consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
     """A job of the tests' own: append every finding to the memory, keep the files, archive `archive`."""
     text = view.memory.text or HEADER
     new = [f for f in view.findings if f.text]
@@ -87,7 +87,7 @@ def consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
         (Write(PurePosixPath(role, "MEMORY.md"), view.memory.digest, text),),
         (Append(PurePosixPath(role, "archive/pruned-2026.md"), archive),) if archive else (),
         tuple(
-            Consume(
+            ConsumeFindings(
                 PurePosixPath(role, f.path.name),
                 f.digest or "",
                 PurePosixPath(role, "archive/findings", f"2026-11-27-{f.path.stem}.md"),
@@ -99,10 +99,10 @@ def consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
     )
 
 
-def die_at(step: Step) -> Callable[[Step], None]:
+def die_at(step: CommitStep) -> Callable[[CommitStep], None]:
     """A tracer that ends the process, as kill -9 would, when the step is passed."""
 
-    def trace(passed: Step) -> None:
+    def trace(passed: CommitStep) -> None:
         if passed is step:
             os._exit(137)
 
@@ -110,9 +110,9 @@ def die_at(step: Step) -> Callable[[Step], None]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def sandbox(tmp_path: Path) -> Sandbox:
     project = (tmp_path / "project").resolve()
-    made = Place(project, tmp_path / "journal", EngineLimits())
+    made = Sandbox(project, tmp_path / "journal", EngineLimits())
     made.role.path.mkdir(parents=True)
     (project / "tmp").mkdir()
     made.memory.write_bytes(HEADER + entry("First") + entry("Second"))

@@ -11,38 +11,38 @@ import pytest
 
 from echod.store import fs
 from echod.store.capabilities import Capabilities, probe
-from echod.store.commit.commit import Overtaken
-from echod.store.commit.steps import Step
-from echod.store.errors import Busy
-from echod.store.fs import Dir, UnsupportedError, Writers
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
-from tests.support import in_child
+from echod.store.commit.commit import CommitConflict
+from echod.store.commit.steps import CommitStep
+from echod.store.errors import BusyError
+from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError
+from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
+from tests.support import run_in_child
 
 AFTER = HEADER + entry("First") + entry("Second") + entry("Third")
 
 
-def _cannot(_source: Dir, _name: str, _target: Dir, _new: str, _flags: int) -> None:
-    raise UnsupportedError("not here")
+def _raise_unsupported(_source: Dir, _name: str, _target: Dir, _new: str, _flags: int) -> None:
+    raise RenameUnsupportedError("not here")
 
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "_rename", _cannot)
+    monkeypatch.setattr(fs, "_rename", _raise_unsupported)
 
 
 @pytest.fixture
 def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "_take", lambda _fd: Writers.UNKNOWN)
+    monkeypatch.setattr(fs, "_take_lease", lambda _fd: OpenWriters.UNKNOWN)
 
 
-def consolidate(place: Place, at: Step | None = None) -> None:
-    engine = place.engine(die_at(at)) if at else place.engine()
-    with engine.open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
+def consolidate(sandbox: Sandbox, at: CommitStep | None = None) -> None:
+    engine = sandbox.engine(die_at(at)) if at else sandbox.engine()
+    with engine.open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
 
 
-def calm(place: Place) -> None:
-    place.now = 10.0
+def settle(sandbox: Sandbox) -> None:
+    sandbox.clock_offset = 10.0
 
 
 def test_what_works_is_found_by_trying_and_leaves_nothing(tmp_path: Path) -> None:
@@ -57,55 +57,67 @@ def test_missing_abilities_are_seen(tmp_path: Path, no_exchange: None, no_lease:
     assert not probe(tmp_path).full
 
 
-def test_without_exchange_a_file_just_written_is_waited_for(place: Place, no_exchange: None) -> None:
-    place.findings("agent", entry("Third"))
+def test_without_exchange_a_file_just_written_is_waited_for(sandbox: Sandbox, no_exchange: None) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    with pytest.raises(Busy, match="cannot exchange"):
-        consolidate(place)
+    with pytest.raises(BusyError, match="cannot exchange"):
+        consolidate(sandbox)
 
-    calm(place)
-    consolidate(place)
-    assert place.memory.read_bytes() == AFTER
-
-
-def test_without_leases_a_file_just_written_is_waited_for(place: Place, no_lease: None) -> None:
-    with pytest.raises(Busy, match="less than 2 s ago"):
-        consolidate(place)
+    settle(sandbox)
+    consolidate(sandbox)
+    assert sandbox.memory.read_bytes() == AFTER
 
 
-@pytest.mark.parametrize("step", [Step.INTENDED, Step.LEASED, Step.LINKED, Step.EXCHANGED, Step.RELEASED, Step.CLAIMED])
-def test_without_exchange_a_kill_is_survived(place: Place, no_exchange: None, no_lease: None, step: Step) -> None:
-    place.findings("agent", entry("Third"))
-    calm(place)
+def test_without_leases_a_file_just_written_is_waited_for(sandbox: Sandbox, no_lease: None) -> None:
+    with pytest.raises(BusyError, match="less than 2 s ago"):
+        consolidate(sandbox)
 
-    status = in_child(lambda: consolidate(place, step))
-    place.engine().recover([place.store])
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        CommitStep.INTENT_WRITTEN,
+        CommitStep.LEASED,
+        CommitStep.LINKED,
+        CommitStep.EXCHANGED,
+        CommitStep.RELEASED,
+        CommitStep.CLAIMED,
+    ],
+)
+def test_without_exchange_a_kill_is_survived(
+    sandbox: Sandbox, no_exchange: None, no_lease: None, step: CommitStep
+) -> None:
+    sandbox.findings("agent", entry("Third"))
+    settle(sandbox)
+
+    status = run_in_child(lambda: consolidate(sandbox, step))
+    sandbox.engine().recover([sandbox.store])
 
     assert status == 137
-    assert place.memory.read_bytes() == AFTER
-    assert not list(place.role.path.glob("*-findings.md"))
-    assert not list(place.role.path.glob(".*.old"))
+    assert sandbox.memory.read_bytes() == AFTER
+    assert not list(sandbox.role.path.glob("*-findings.md"))
+    assert not list(sandbox.role.path.glob(".*.old"))
 
 
-def test_without_exchange_an_open_writer_stops_the_commit(place: Place, no_exchange: None) -> None:
-    place.findings("agent", entry("Third"))
-    calm(place)
-    before = place.memory.read_bytes()
+def test_without_exchange_an_open_writer_stops_the_commit(sandbox: Sandbox, no_exchange: None) -> None:
+    sandbox.findings("agent", entry("Third"))
+    settle(sandbox)
+    before = sandbox.memory.read_bytes()
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        with place.memory.open("ab"):
-            replans = [session.commit(1, consolidation(view)) for _ in range(3)]
-            with pytest.raises(Busy):
-                session.commit(1, consolidation(view))
+        with sandbox.memory.open("ab"):
+            replans = [session.commit(1, plan_consolidation(view)) for _ in range(3)]
+            with pytest.raises(BusyError):
+                session.commit(1, plan_consolidation(view))
 
-    assert replans == [Overtaken("reviewer/MEMORY.md")] * 3
-    assert place.memory.read_bytes() == before
-    assert place.hidden() == []
+    assert replans == [CommitConflict("reviewer/MEMORY.md")] * 3
+    assert sandbox.memory.read_bytes() == before
+    assert sandbox.hidden_names() == []
 
 
 @pytest.fixture
-def bind(tmp_path: Path) -> Iterator[Path]:
+def bind_mount(tmp_path: Path) -> Iterator[Path]:
     """A FUSE mount, which knows no exchange."""
     if shutil.which("bindfs") is None:
         pytest.skip("bindfs is not installed")
@@ -118,5 +130,5 @@ def bind(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(mount)], check=True)
 
 
-def test_a_fuse_mount_is_seen_for_what_it_is(bind: Path) -> None:
-    assert not probe(bind).full
+def test_a_fuse_mount_is_seen_for_what_it_is(bind_mount: Path) -> None:
+    assert not probe(bind_mount).full

@@ -9,245 +9,245 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from echod.store.changes import Append, ChangeSet, Write
-from echod.store.commit.commit import Committed, Overtaken
-from echod.store.commit.steps import Step
-from echod.store.errors import Busy, Refused, StoreFault
-from echod.store.snapshot import digest
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
-from tests.support import in_child
+from echod.store.commit.commit import CommitConflict, CommitResult
+from echod.store.commit.steps import CommitStep
+from echod.store.errors import BusyError, RefusedError, StoreError
+from echod.store.snapshot import content_digest
+from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
+from tests.support import run_in_child
 
 BOTH = HEADER + entry("First") + entry("Second")
 
 
-def commit_findings(place: Place, trace: object = None, archive: bytes = b"") -> Committed | Overtaken:
-    engine = place.engine(trace) if trace else place.engine()  # type: ignore[arg-type]
-    with engine.open_role(place.role) as session:
-        return session.commit(1, consolidation(session.read(), archive=archive))
+def commit_findings(sandbox: Sandbox, trace: object = None, archive: bytes = b"") -> CommitResult | CommitConflict:
+    engine = sandbox.engine(trace) if trace else sandbox.engine()  # type: ignore[arg-type]
+    with engine.open_role(sandbox.role) as session:
+        return session.commit(1, plan_consolidation(session.read(), archive=archive))
 
 
-def test_findings_become_memory_and_stay_in_the_archive(place: Place) -> None:
-    place.findings("agent", entry("Third"))
+def test_findings_become_memory_and_stay_in_the_archive(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    outcome = commit_findings(place)
+    outcome = commit_findings(sandbox)
 
-    assert outcome == Committed(1)
-    assert place.texts() == {
+    assert outcome == CommitResult(1)
+    assert sandbox.visible_files() == {
         "MEMORY.md": BOTH + entry("Third"),
         "archive/findings/2026-11-27-agent-findings.md": entry("Third"),
     }
 
 
-def test_an_unchanged_result_writes_nothing(place: Place) -> None:
-    before = place.memory.stat()
+def test_an_unchanged_result_writes_nothing(sandbox: Sandbox) -> None:
+    before = sandbox.memory.stat()
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        outcome = session.commit(1, ChangeSet("x", "reviewer", "", (_rewrite(place, view.memory.text),)))
+        outcome = session.commit(1, ChangeSet("x", "reviewer", "", (_rewrite(sandbox, view.memory.text),)))
 
-    assert outcome == Committed(None)
-    after = place.memory.stat()
+    assert outcome == CommitResult(None)
+    after = sandbox.memory.stat()
     assert (after.st_ino, after.st_mtime_ns, after.st_size) == (before.st_ino, before.st_mtime_ns, before.st_size)
 
 
-def test_the_first_memory_file_is_created(place: Place) -> None:
-    place.memory.unlink()
-    place.findings("agent", entry("Third"))
+def test_the_first_memory_file_is_created(sandbox: Sandbox) -> None:
+    sandbox.memory.unlink()
+    sandbox.findings("agent", entry("Third"))
 
-    commit_findings(place)
+    commit_findings(sandbox)
 
-    assert place.memory.read_bytes() == HEADER + entry("Third")
+    assert sandbox.memory.read_bytes() == HEADER + entry("Third")
 
 
-def test_mode_owner_and_attributes_are_kept(place: Place) -> None:
-    place.memory.chmod(0o640)
+def test_mode_owner_and_attributes_are_kept(sandbox: Sandbox) -> None:
+    sandbox.memory.chmod(0o640)
     if hasattr(os, "setxattr"):
-        os.setxattr(place.memory, "user.colour", b"blue")
-    place.findings("agent", entry("Third"))
+        os.setxattr(sandbox.memory, "user.colour", b"blue")
+    sandbox.findings("agent", entry("Third"))
 
-    commit_findings(place)
+    commit_findings(sandbox)
 
-    assert stat.S_IMODE(place.memory.stat().st_mode) == 0o640
+    assert stat.S_IMODE(sandbox.memory.stat().st_mode) == 0o640
     if hasattr(os, "getxattr"):
-        assert os.getxattr(place.memory, "user.colour") == b"blue"
+        assert os.getxattr(sandbox.memory, "user.colour") == b"blue"
 
 
-def test_a_backup_is_private(place: Place) -> None:
-    with place.engine().open_role(place.role) as session:
+def test_a_backup_is_private(sandbox: Sandbox) -> None:
+    with sandbox.engine().open_role(sandbox.role) as session:
         backup = Write(PurePosixPath("reviewer/archive/MEMORY-2026-11-27.md"), None, BOTH)
         session.commit(1, ChangeSet("prune", "reviewer", "", (backup,)))
 
-    assert stat.S_IMODE((place.archive / "MEMORY-2026-11-27.md").stat().st_mode) == 0o600
+    assert stat.S_IMODE((sandbox.archive / "MEMORY-2026-11-27.md").stat().st_mode) == 0o600
 
 
-def test_modification_time_never_goes_back(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    before = place.memory.stat().st_mtime_ns
+def test_modification_time_never_goes_back(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    before = sandbox.memory.stat().st_mtime_ns
 
-    commit_findings(place)
+    commit_findings(sandbox)
 
-    assert place.memory.stat().st_mtime_ns >= before
-
-
-def test_own_writes_are_known_by_their_time(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-
-    commit_findings(place)
-
-    assert place.engine().own_writes(place.store) == {place.memory: place.memory.stat().st_mtime_ns}
+    assert sandbox.memory.stat().st_mtime_ns >= before
 
 
-def test_own_writes_to_archives_are_not_kept_for_ever(place: Place) -> None:
-    role = PurePosixPath(place.role.name)
+def test_own_writes_are_known_by_their_time(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    with place.engine().open_role(place.role) as session:
+    commit_findings(sandbox)
+
+    assert sandbox.engine().own_mtimes(sandbox.store) == {sandbox.memory: sandbox.memory.stat().st_mtime_ns}
+
+
+def test_own_writes_to_archives_are_not_kept_for_ever(sandbox: Sandbox) -> None:
+    role = PurePosixPath(sandbox.role.name)
+
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
         backup = Write(role / "archive/MEMORY-2026-11-28.md", None, view.memory.text)
         changed = Write(role / "MEMORY.md", view.memory.digest, view.memory.text + entry("Third"))
-        session.commit(1, ChangeSet("prune", place.role.name, "a backup", (changed, backup)))
+        session.commit(1, ChangeSet("prune", sandbox.role.name, "a backup", (changed, backup)))
 
-    assert (place.archive / "MEMORY-2026-11-28.md").exists()
-    assert place.engine().own_writes(place.store).keys() == {place.memory}
+    assert (sandbox.archive / "MEMORY-2026-11-28.md").exists()
+    assert sandbox.engine().own_mtimes(sandbox.store).keys() == {sandbox.memory}
 
 
-def test_a_plan_from_an_older_content_is_overtaken(place: Place) -> None:
-    place.findings("agent", entry("Third"))
+def test_a_plan_from_an_older_content_is_overtaken(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        place.memory.write_bytes(BOTH + entry("Meanwhile"))
-        outcome = session.commit(1, consolidation(view, archive=b"x\n"))
+        sandbox.memory.write_bytes(BOTH + entry("Meanwhile"))
+        outcome = session.commit(1, plan_consolidation(view, archive=b"x\n"))
 
-    assert outcome == Overtaken("reviewer/MEMORY.md")
-    assert place.texts() == {"MEMORY.md": BOTH + entry("Meanwhile"), "agent-findings.md": entry("Third")}
-    assert place.hidden() == []
-
-
-def test_a_closed_gate_changes_nothing(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    before = place.texts()
-
-    with place.engine().open_role(place.role) as session, pytest.raises(Busy, match="A workflow runs"):
-        session.commit(1, consolidation(session.read()), gate=lambda: "A workflow runs.")
-
-    assert place.texts() == before
-    assert place.hidden() == []
+    assert outcome == CommitConflict("reviewer/MEMORY.md")
+    assert sandbox.visible_files() == {"MEMORY.md": BOTH + entry("Meanwhile"), "agent-findings.md": entry("Third")}
+    assert sandbox.hidden_names() == []
 
 
-def test_consumed_findings_are_in_the_ledger(place: Place) -> None:
-    found = place.findings("agent", entry("Third")).read_bytes()
+def test_a_closed_gate_changes_nothing(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    before = sandbox.visible_files()
 
-    commit_findings(place)
+    with sandbox.engine().open_role(sandbox.role) as session, pytest.raises(BusyError, match="A workflow runs"):
+        session.commit(1, plan_consolidation(session.read()), gate=lambda: "A workflow runs.")
 
-    with place.engine().open_role(place.role) as session:
-        assert session.read().known_keys == {f"key-{digest(found)}"}
+    assert sandbox.visible_files() == before
+    assert sandbox.hidden_names() == []
 
 
-def test_a_second_file_of_the_same_agent_gets_the_next_name(place: Place) -> None:
+def test_consumed_findings_are_in_the_ledger(sandbox: Sandbox) -> None:
+    found = sandbox.findings("agent", entry("Third")).read_bytes()
+
+    commit_findings(sandbox)
+
+    with sandbox.engine().open_role(sandbox.role) as session:
+        assert session.read().consumed_keys == {f"key-{content_digest(found)}"}
+
+
+def test_a_second_file_of_the_same_agent_gets_the_next_name(sandbox: Sandbox) -> None:
     for title in ("Third", "Fourth"):
-        place.findings("agent", entry(title))
-        commit_findings(place)
+        sandbox.findings("agent", entry(title))
+        commit_findings(sandbox)
 
-    assert sorted(p.name for p in (place.archive / "findings").iterdir()) == [
+    assert sorted(p.name for p in (sandbox.archive / "findings").iterdir()) == [
         "2026-11-27-agent-findings-2.md",
         "2026-11-27-agent-findings.md",
     ]
 
 
 @pytest.mark.parametrize("path", ["../x.md", "other/MEMORY.md", "reviewer/../other/x.md", "/etc/x", "reviewer/.x.md"])
-def test_a_path_outside_the_role_is_refused(place: Place, path: str) -> None:
-    with place.engine().open_role(place.role) as session, pytest.raises(Refused):
+def test_a_path_outside_the_role_is_refused(sandbox: Sandbox, path: str) -> None:
+    with sandbox.engine().open_role(sandbox.role) as session, pytest.raises(RefusedError):
         session.commit(1, ChangeSet("x", "reviewer", "", (), (Append(PurePosixPath(path), b"x"),)))
 
 
-def test_a_read_only_memory_is_left_alone(place: Place) -> None:
-    place.memory.chmod(0o444)
-    place.findings("agent", entry("Third"))
-    before = place.texts()
+def test_a_read_only_memory_is_left_alone(sandbox: Sandbox) -> None:
+    sandbox.memory.chmod(0o444)
+    sandbox.findings("agent", entry("Third"))
+    before = sandbox.visible_files()
 
-    with pytest.raises(Refused, match="read-only"):
-        commit_findings(place)
+    with pytest.raises(RefusedError, match="read-only"):
+        commit_findings(sandbox)
 
-    assert place.texts() == before
-    assert place.hidden() == []
+    assert sandbox.visible_files() == before
+    assert sandbox.hidden_names() == []
 
 
-def test_a_memory_that_becomes_a_symlink_after_planning_is_not_followed(place: Place, tmp_path: Path) -> None:
+def test_a_memory_that_becomes_a_symlink_after_planning_is_not_followed(sandbox: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside.md"
     outside.write_bytes(BOTH)
-    place.findings("agent", entry("Third"))
+    sandbox.findings("agent", entry("Third"))
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        place.memory.unlink()
-        place.memory.symlink_to(outside)
-        with pytest.raises((StoreFault, Refused)):
-            session.commit(1, consolidation(view, archive=b"x\n"))
+        sandbox.memory.unlink()
+        sandbox.memory.symlink_to(outside)
+        with pytest.raises((StoreError, RefusedError)):
+            session.commit(1, plan_consolidation(view, archive=b"x\n"))
 
     assert outside.read_bytes() == BOTH
-    assert place.memory.is_symlink()
-    assert place.hidden() == []
+    assert sandbox.memory.is_symlink()
+    assert sandbox.hidden_names() == []
 
 
-def test_an_archive_that_is_a_symlink_is_not_followed(place: Place, tmp_path: Path) -> None:
+def test_an_archive_that_is_a_symlink_is_not_followed(sandbox: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    place.archive.symlink_to(outside)
-    place.findings("agent", entry("Third"))
+    sandbox.archive.symlink_to(outside)
+    sandbox.findings("agent", entry("Third"))
 
-    with pytest.raises(StoreFault):
-        commit_findings(place)
+    with pytest.raises(StoreError):
+        commit_findings(sandbox)
 
     assert list(outside.iterdir()) == []
-    assert place.memory.read_bytes() == BOTH
-    assert place.hidden() == []
+    assert sandbox.memory.read_bytes() == BOTH
+    assert sandbox.hidden_names() == []
 
 
-def test_a_role_that_disappears_between_plan_and_commit_fails_with_a_sentence(place: Place) -> None:
-    place.findings("agent", entry("Third"))
+def test_a_role_that_disappears_between_plan_and_commit_fails_with_a_sentence(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        moved = place.role.path.rename(place.role.path.with_name("moved"))
-        with pytest.raises(StoreFault, match="moved or replaced"):
-            session.commit(1, consolidation(view, archive=b"x\n"))
+        moved = sandbox.role.path.rename(sandbox.role.path.with_name("moved"))
+        with pytest.raises(StoreError, match="moved or replaced"):
+            session.commit(1, plan_consolidation(view, archive=b"x\n"))
 
     assert (moved / "MEMORY.md").read_bytes() == BOTH
-    assert not place.role.path.exists()
+    assert not sandbox.role.path.exists()
 
 
 COMMIT_STEPS = [
-    Step.BEGIN,
-    Step.STAGED,
-    Step.IMAGES_KEPT,
-    Step.COMPARED,
-    Step.INTENDED,
-    Step.ARCHIVED,
-    Step.LEASED,
-    Step.EXCHANGED,
-    Step.TOUCHED,
-    Step.RELEASED,
-    Step.PUBLISHED,
-    Step.CLAIMED,
-    Step.CLAIMS_SYNCED,
-    Step.APPLIED,
+    CommitStep.BEGIN,
+    CommitStep.STAGED,
+    CommitStep.BLOBS_STORED,
+    CommitStep.COMPARED,
+    CommitStep.INTENT_WRITTEN,
+    CommitStep.ARCHIVED,
+    CommitStep.LEASED,
+    CommitStep.EXCHANGED,
+    CommitStep.TOUCHED,
+    CommitStep.RELEASED,
+    CommitStep.PUBLISHED,
+    CommitStep.CLAIMED,
+    CommitStep.CLAIMS_SYNCED,
+    CommitStep.APPLIED,
 ]
 
 
 @pytest.mark.parametrize("step", COMMIT_STEPS)
-def test_killed_at_any_step_it_is_all_or_nothing_after_recovery(place: Place, step: Step) -> None:
-    place.findings("agent", entry("Third"))
+def test_killed_at_any_step_it_is_all_or_nothing_after_recovery(sandbox: Sandbox, step: CommitStep) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    status = in_child(lambda: commit_findings(place, die_at(step), b"old\n"))
-    recovery = place.engine().recover([place.store])
-    with place.engine().open_role(place.role):
+    status = run_in_child(lambda: commit_findings(sandbox, die_at(step), b"old\n"))
+    recovery = sandbox.engine().recover([sandbox.store])
+    with sandbox.engine().open_role(sandbox.role):
         pass
 
     assert status == 137
-    assert recovery.parked == ()
-    texts = place.texts()
-    if COMMIT_STEPS.index(step) < COMMIT_STEPS.index(Step.INTENDED):
+    assert recovery.deferred == ()
+    texts = sandbox.visible_files()
+    if COMMIT_STEPS.index(step) < COMMIT_STEPS.index(CommitStep.INTENT_WRITTEN):
         assert texts == {"MEMORY.md": BOTH, "agent-findings.md": entry("Third")}
-        assert place.hidden() == []
+        assert sandbox.hidden_names() == []
     else:
         assert texts == {
             "MEMORY.md": BOTH + entry("Third"),
@@ -256,30 +256,32 @@ def test_killed_at_any_step_it_is_all_or_nothing_after_recovery(place: Place, st
         }
 
 
-@pytest.mark.parametrize("first", [Step.INTENDED, Step.EXCHANGED, Step.CLAIMED])
-@pytest.mark.parametrize("second", [Step.REDOING, Step.ARCHIVED, Step.LEASED, Step.PUBLISHED, Step.CLAIMED])
-def test_killed_again_inside_recovery_changes_nothing(place: Place, first: Step, second: Step) -> None:
-    place.findings("agent", entry("Third"))
+@pytest.mark.parametrize("first", [CommitStep.INTENT_WRITTEN, CommitStep.EXCHANGED, CommitStep.CLAIMED])
+@pytest.mark.parametrize(
+    "second", [CommitStep.REDOING, CommitStep.ARCHIVED, CommitStep.LEASED, CommitStep.PUBLISHED, CommitStep.CLAIMED]
+)
+def test_killed_again_inside_recovery_changes_nothing(sandbox: Sandbox, first: CommitStep, second: CommitStep) -> None:
+    sandbox.findings("agent", entry("Third"))
 
-    in_child(lambda: commit_findings(place, die_at(first), b"old\n"))
-    in_child(lambda: place.engine(die_at(second)).recover([place.store]))
-    place.engine().recover([place.store])
+    run_in_child(lambda: commit_findings(sandbox, die_at(first), b"old\n"))
+    run_in_child(lambda: sandbox.engine(die_at(second)).recover([sandbox.store]))
+    sandbox.engine().recover([sandbox.store])
 
-    assert place.texts() == {
+    assert sandbox.visible_files() == {
         "MEMORY.md": BOTH + entry("Third"),
         "archive/findings/2026-11-27-agent-findings.md": entry("Third"),
         "archive/pruned-2026.md": b"old\n",
     }
 
 
-def test_a_killed_commit_leaves_no_lock_behind(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    in_child(lambda: commit_findings(place, die_at(Step.EXCHANGED)))
+def test_a_killed_commit_leaves_no_lock_behind(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    run_in_child(lambda: commit_findings(sandbox, die_at(CommitStep.EXCHANGED)))
 
-    place.engine().recover([place.store])
+    sandbox.engine().recover([sandbox.store])
 
-    assert list((place.project / "tmp").iterdir()) == []
+    assert list((sandbox.project / "tmp").iterdir()) == []
 
 
-def _rewrite(place: Place, after: bytes) -> Write:
-    return Write(PurePosixPath("reviewer/MEMORY.md"), digest(place.memory.read_bytes()), after)
+def _rewrite(sandbox: Sandbox, after: bytes) -> Write:
+    return Write(PurePosixPath("reviewer/MEMORY.md"), content_digest(sandbox.memory.read_bytes()), after)

@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changes import ChangeSet, Consume, Origin, Write
-from echod.store.create import make_global
+from echod.store.changes import ChangeSet, ConsumeFindings, Origin, Write
+from echod.store.create import create_global_role
 from echod.store.engine import Engine
-from echod.store.errors import Busy, StoreFault
-from echod.store.layout import DIRTY, LOCK, Role, global_role, global_store, packs_store, store_at
+from echod.store.errors import BusyError, StoreError
+from echod.store.layout import DIRTY_MARKER, GLOBAL_LOCK, Role, global_role, global_store, packs_store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleSession
 from tests.store.conftest import entry
@@ -33,22 +33,22 @@ def engine(tmp_path: Path) -> Engine:
 @pytest.fixture
 def pack(home: Path) -> Role:
     role = Role(packs_store(home), "fastapi")
-    make_global(role)
+    create_global_role(role)
     return role
 
 
 def write(session: RoleSession, job: int, text: bytes) -> None:
     path = PurePosixPath(session.role.name) / "MEMORY.md"
     before = session.read().memory.digest
-    session.commit(job, ChangeSet("pack", session.role.name, "", (Write(path, before, text),), origin=Origin.PERSON))
+    session.commit(job, ChangeSet("pack", session.role.name, "", (Write(path, before, text),), origin=Origin.USER))
 
 
-def take_away(session: RoleSession, job: int) -> None:
+def consume_memory(session: RoleSession, job: int) -> None:
     found = session.read().memory
     path = PurePosixPath(session.role.name) / "MEMORY.md"
     assert found.digest is not None
-    consume = Consume(path, found.digest, path.with_name("archive") / "taken.md", found.text)
-    session.commit(job, ChangeSet("pack", session.role.name, "", consumes=(consume,), origin=Origin.PERSON))
+    consume = ConsumeFindings(path, found.digest, path.with_name("archive") / "taken.md", found.text)
+    session.commit(job, ChangeSet("pack", session.role.name, "", consumes=(consume,), origin=Origin.USER))
 
 
 def test_a_pack_and_the_global_memory_are_written_and_taken_back_like_any_other(
@@ -59,7 +59,7 @@ def test_a_pack_and_the_global_memory_are_written_and_taken_back_like_any_other(
             write(session, number, TEXT)
         assert role.memory.read_bytes() == TEXT
 
-        engine.undo(number, by=number + 10)
+        engine.undo(number, by_job=number + 10)
 
         assert not role.memory.exists()
 
@@ -79,24 +79,24 @@ def test_which_memory_echod_wrote_and_when_is_known_of_every_role(home: Path, en
     stores = {"a pack": ("fastapi", packs_store), "a pack called archive": ("archive", packs_store)}
     name, store_of = stores.get(which, ("", global_store))
     role = Role(store_of(home), name)
-    make_global(role)
+    create_global_role(role)
     path = PurePosixPath(name)
     writes = (Write(path / "MEMORY.md", None, TEXT), Write(path / "archive/MEMORY-2026-11-28.md", None, TEXT))
 
     with engine.open_role(role) as session:
         session.read()
-        session.commit(1, ChangeSet("pack", name, "", writes, origin=Origin.PERSON))
+        session.commit(1, ChangeSet("pack", name, "", writes, origin=Origin.USER))
 
-    (made,) = engine.rewrites(role)
-    assert (made.done.job, made.before.blocks, made.after.render()) == (1, (), TEXT)
-    assert engine.own_writes(role.store) == {role.memory: role.memory.stat().st_mtime_ns}
+    (made,) = engine.memory_commits(role)
+    assert (made.info.job, made.before.blocks, made.after.render()) == (1, (), TEXT)
+    assert engine.own_mtimes(role.store) == {role.memory: role.memory.stat().st_mtime_ns}
 
 
 def test_the_lock_of_the_other_writers_is_held_and_respected(home: Path, engine: Engine, pack: Role) -> None:
-    lock = global_store(home).root / LOCK
+    lock = global_store(home).root / GLOBAL_LOCK
     with engine.open_role(pack):
         assert list(lock.iterdir()) == []
-        with pytest.raises(Busy, match="Another writer"), engine.open_role(global_role(home)):
+        with pytest.raises(BusyError, match="Another writer"), engine.open_role(global_role(home)):
             pass
     assert not lock.exists()
 
@@ -107,13 +107,13 @@ def test_the_lock_of_the_other_writers_is_held_and_respected(home: Path, engine:
 
 
 def test_whoever_searches_is_told_of_what_came_and_of_what_went(home: Path, engine: Engine, pack: Role) -> None:
-    signal = global_store(home).root / DIRTY
+    signal = global_store(home).root / DIRTY_MARKER
     with engine.open_role(pack) as session:
         write(session, 1, TEXT)
         assert signal.exists()
         signal.unlink()
 
-        take_away(session, 2)
+        consume_memory(session, 2)
 
     assert signal.exists()
 
@@ -121,13 +121,13 @@ def test_whoever_searches_is_told_of_what_came_and_of_what_went(home: Path, engi
 def test_what_we_took_away_is_not_taken_for_a_persons_deletion(engine: Engine, pack: Role) -> None:
     with engine.open_role(pack) as session:
         write(session, 1, TEXT)
-        take_away(session, 2)
+        consume_memory(session, 2)
 
     with engine.open_role(pack) as session:
         assert session.read().memory.data is None
 
-    assert engine.notes(pack.store).reviews == ()
-    engine.undo(2, by=3)
+    assert engine.collect_notices(pack.store).notices == ()
+    engine.undo(2, by_job=3)
     assert pack.memory.read_bytes() == TEXT
 
 
@@ -137,7 +137,7 @@ def test_no_symlink_is_followed_below_the_home(home: Path, engine: Engine, tmp_p
     home.mkdir()
     (home / "echoes").symlink_to(outside)
 
-    with pytest.raises(StoreFault, match=r"symbolic link|not a directory"):
-        make_global(Role(packs_store(home), "fastapi"))
+    with pytest.raises(StoreError, match=r"symbolic link|not a directory"):
+        create_global_role(Role(packs_store(home), "fastapi"))
 
     assert list(outside.iterdir()) == []

@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from echod.store.changes import Append, ChangeSet, Consume, Origin, Write
-from echod.store.commit.commit import Committed
-from echod.store.errors import Refused
-from tests.store.conftest import HEADER, Place, entry
+from echod.store.changes import Append, ChangeSet, ConsumeFindings, Origin, Write
+from echod.store.commit.commit import CommitResult
+from echod.store.errors import RefusedError
+from tests.store.conftest import HEADER, Sandbox, entry
 
 FIRST, SECOND = entry("First"), entry("Second")
 BOTH = HEADER + FIRST + SECOND
@@ -17,76 +17,76 @@ MEMORY = PurePosixPath("reviewer/MEMORY.md")
 ARCHIVE = PurePosixPath("reviewer/archive/pruned-2026.md")
 
 
-def attempt(place: Place, after: bytes, *appends: Append, origin: Origin = Origin.SERVICE) -> object:
-    with place.engine().open_role(place.role) as session:
+def attempt(sandbox: Sandbox, after: bytes, *appends: Append, origin: Origin = Origin.SERVICE) -> object:
+    with sandbox.engine().open_role(sandbox.role) as session:
         write = Write(MEMORY, session.read().memory.digest, after)
         return session.commit(1, ChangeSet("prune", "reviewer", "", (write,), appends, origin=origin))
 
 
-def test_a_job_that_would_lose_an_entry_is_refused_by_name(place: Place) -> None:
-    with pytest.raises(Refused, match=r"First \(2026-11-01\).* would be lost"):
-        attempt(place, HEADER + SECOND)
+def test_a_job_that_would_lose_an_entry_is_refused_by_name(sandbox: Sandbox) -> None:
+    with pytest.raises(RefusedError, match=r"First \(2026-11-01\).* would be lost"):
+        attempt(sandbox, HEADER + SECOND)
 
-    assert place.texts() == {"MEMORY.md": BOTH}
-    assert place.hidden() == []
-
-
-def test_the_same_job_is_done_if_it_archives_the_entry(place: Place) -> None:
-    assert attempt(place, HEADER + SECOND, Append(ARCHIVE, FIRST)) == Committed(1)
+    assert sandbox.visible_files() == {"MEMORY.md": BOTH}
+    assert sandbox.hidden_names() == []
 
 
-def test_a_protected_block_is_changed_only_for_a_person(place: Place) -> None:
+def test_the_same_job_is_done_if_it_archives_the_entry(sandbox: Sandbox) -> None:
+    assert attempt(sandbox, HEADER + SECOND, Append(ARCHIVE, FIRST)) == CommitResult(1)
+
+
+def test_a_protected_block_is_changed_only_for_a_person(sandbox: Sandbox) -> None:
     etched = entry("Law", layer="Etched")
-    place.memory.write_bytes(BOTH + etched)
+    sandbox.memory.write_bytes(BOTH + etched)
 
-    with pytest.raises(Refused, match="protected"):
-        attempt(place, BOTH, Append(ARCHIVE, etched))
+    with pytest.raises(RefusedError, match="protected"):
+        attempt(sandbox, BOTH, Append(ARCHIVE, etched))
 
-    assert attempt(place, BOTH, Append(ARCHIVE, etched), origin=Origin.PERSON) == Committed(1)
+    assert attempt(sandbox, BOTH, Append(ARCHIVE, etched), origin=Origin.USER) == CommitResult(1)
 
 
-def test_an_unreadable_memory_is_never_written_over(place: Place) -> None:
+def test_an_unreadable_memory_is_never_written_over(sandbox: Sandbox) -> None:
     broken = BOTH + b"\xff\n"
-    place.memory.write_bytes(broken)
+    sandbox.memory.write_bytes(broken)
 
-    with pytest.raises(Refused, match="not UTF-8"):
-        attempt(place, BOTH)
+    with pytest.raises(RefusedError, match="not UTF-8"):
+        attempt(sandbox, BOTH)
 
-    assert place.memory.read_bytes() == broken
+    assert sandbox.memory.read_bytes() == broken
 
 
-def test_a_memory_with_conflict_markers_is_never_written_over(place: Place) -> None:
+def test_a_memory_with_conflict_markers_is_never_written_over(sandbox: Sandbox) -> None:
     broken = HEADER + b"<<<<<<< ours\n" + FIRST + b"=======\n" + SECOND + b">>>>>>> theirs\n"
-    place.memory.write_bytes(broken)
+    sandbox.memory.write_bytes(broken)
 
-    with pytest.raises(Refused, match="conflict markers"):
-        attempt(place, BOTH)
+    with pytest.raises(RefusedError, match="conflict markers"):
+        attempt(sandbox, BOTH)
 
 
-def test_findings_are_kept_in_full(place: Place) -> None:
-    place.findings("agent", entry("Third"), entry("Fourth"))
+def test_findings_are_kept_in_full(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"), entry("Fourth"))
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        consume = Consume(
+        consume = ConsumeFindings(
             PurePosixPath("reviewer/agent-findings.md"),
             view.findings[0].digest or "",
             PurePosixPath("reviewer/archive/findings/agent.md"),
             entry("Third"),
         )
-        with pytest.raises(Refused, match="Fourth"):
+        with pytest.raises(RefusedError, match="Fourth"):
             session.commit(1, ChangeSet("consolidate", "reviewer", "", (), (), (consume,)))
 
-    assert (place.role.path / "agent-findings.md").exists()
+    assert (sandbox.role.path / "agent-findings.md").exists()
 
 
-def test_unreadable_findings_go_to_quarantine_byte_for_byte(place: Place) -> None:
+def test_unreadable_findings_go_to_quarantine_byte_for_byte(sandbox: Sandbox) -> None:
     broken = b"## X\n\xff\xfe\n"
-    place.findings("agent", broken)
+    sandbox.findings("agent", broken)
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
-        consume = Consume(
+        consume = ConsumeFindings(
             PurePosixPath("reviewer/agent-findings.md"),
             view.findings[0].digest or "",
             PurePosixPath("reviewer/quarantine/agent-findings.md"),
@@ -94,4 +94,4 @@ def test_unreadable_findings_go_to_quarantine_byte_for_byte(place: Place) -> Non
         )
         session.commit(1, ChangeSet("consolidate", "reviewer", "", (), (), (consume,)))
 
-    assert place.texts()["quarantine/agent-findings.md"] == broken
+    assert sandbox.visible_files()["quarantine/agent-findings.md"] == broken

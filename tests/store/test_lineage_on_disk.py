@@ -8,181 +8,183 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.errors import Busy
-from tests.store.conftest import HEADER, Place, consolidation, entry
+from echod.store.errors import BusyError
+from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 BOTH = HEADER + entry("First") + entry("Second")
 THIRD = entry("Third")
 AND_THIRD = BOTH + THIRD
 
 
-def consolidate(place: Place) -> None:
-    with place.engine().open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
+def consolidate(sandbox: Sandbox) -> None:
+    with sandbox.engine().open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
 
 
-def look(place: Place) -> bytes:
-    with place.engine().open_role(place.role) as session:
+def read_memory(sandbox: Sandbox) -> bytes:
+    with sandbox.engine().open_role(sandbox.role) as session:
         return session.read().memory.text
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace_by_rename(path: Path, data: bytes) -> None:
     aside = path.with_name("aside.tmp")
     aside.write_bytes(data)
     aside.rename(path)
 
 
 @pytest.fixture
-def grown(place: Place) -> Place:
+def consolidated(sandbox: Sandbox) -> Sandbox:
     """A memory into which one commit brought a third entry."""
-    place.findings("agent", THIRD)
-    consolidate(place)
-    return place
+    sandbox.findings("agent", THIRD)
+    consolidate(sandbox)
+    return sandbox
 
 
-def test_a_stale_writer_with_an_entry_of_its_own_is_healed(grown: Place) -> None:
-    replace(grown.memory, BOTH + entry("Theirs"))
+def test_a_stale_writer_with_an_entry_of_its_own_is_healed(consolidated: Sandbox) -> None:
+    replace_by_rename(consolidated.memory, BOTH + entry("Theirs"))
 
-    assert look(grown) == BOTH + THIRD + entry("Theirs")
-    assert grown.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
-
-
-def test_a_store_owes_nothing_before_its_first_commit_and_something_while_one_is_followed(place: Place) -> None:
-    assert not place.engine().owes(place.store)
-
-    place.findings("agent", THIRD)
-    consolidate(place)
-
-    assert place.engine().owes(place.store)
+    assert read_memory(consolidated) == BOTH + THIRD + entry("Theirs")
+    assert consolidated.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
 
 
-def test_settle_debts_heals_too(grown: Place) -> None:
-    replace(grown.memory, BOTH + entry("Theirs"))
+def test_a_store_owes_nothing_before_its_first_commit_and_something_while_one_is_followed(sandbox: Sandbox) -> None:
+    assert not sandbox.engine().has_open_commits(sandbox.store)
 
-    grown.engine().settle_debts(grown.store)
+    sandbox.findings("agent", THIRD)
+    consolidate(sandbox)
 
-    assert grown.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
-
-
-def test_several_changes_turned_back_are_healed_even_after_hours(place: Place) -> None:
-    place.findings("agent", THIRD, entry("Fourth"))
-    consolidate(place)
-    place.now = 3600.0
-
-    replace(place.memory, BOTH + entry("Theirs"))
-
-    assert look(place) == BOTH + THIRD + entry("Fourth") + entry("Theirs")
+    assert sandbox.engine().has_open_commits(sandbox.store)
 
 
-def test_an_entry_that_a_person_deletes_stays_deleted(grown: Place) -> None:
-    grown.now = 60.0
-    replace(grown.memory, AND_THIRD.replace(entry("First"), b""))
+def test_settle_debts_heals_too(consolidated: Sandbox) -> None:
+    replace_by_rename(consolidated.memory, BOTH + entry("Theirs"))
 
-    assert look(grown) == AND_THIRD.replace(entry("First"), b"")
+    consolidated.engine().merge_late_writes(consolidated.store)
 
-
-def test_the_newest_entry_deleted_together_with_an_edit_stays_deleted_and_is_kept_and_told(grown: Place) -> None:
-    grown.now = 60.0
-    old = grown.memory.stat().st_mtime + 30
-    replace(grown.memory, BOTH + entry("Mine"))
-    os.utime(grown.memory, (old, old))
-
-    assert look(grown) == BOTH + entry("Mine")
-    assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
-    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["doubtful"]
+    assert consolidated.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
 
 
-def test_a_byte_exact_revert_is_respected_and_told_once(grown: Place) -> None:
-    replace(grown.memory, BOTH)
+def test_several_changes_turned_back_are_healed_even_after_hours(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", THIRD, entry("Fourth"))
+    consolidate(sandbox)
+    sandbox.clock_offset = 3600.0
 
-    assert look(grown) == BOTH
-    assert look(grown) == BOTH
-    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["reverted"]
-    assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
+    replace_by_rename(sandbox.memory, BOTH + entry("Theirs"))
+
+    assert read_memory(sandbox) == BOTH + THIRD + entry("Fourth") + entry("Theirs")
 
 
-def test_what_is_put_back_too_often_is_left_to_a_person(grown: Place) -> None:
+def test_an_entry_that_a_person_deletes_stays_deleted(consolidated: Sandbox) -> None:
+    consolidated.clock_offset = 60.0
+    replace_by_rename(consolidated.memory, AND_THIRD.replace(entry("First"), b""))
+
+    assert read_memory(consolidated) == AND_THIRD.replace(entry("First"), b"")
+
+
+def test_the_newest_entry_deleted_together_with_an_edit_stays_deleted_and_is_kept_and_told(
+    consolidated: Sandbox,
+) -> None:
+    consolidated.clock_offset = 60.0
+    old = consolidated.memory.stat().st_mtime + 30
+    replace_by_rename(consolidated.memory, BOTH + entry("Mine"))
+    os.utime(consolidated.memory, (old, old))
+
+    assert read_memory(consolidated) == BOTH + entry("Mine")
+    assert THIRD.strip() in next(consolidated.archive.glob("removed-*.md")).read_bytes()
+    assert [r.kind for r in consolidated.engine().collect_notices(consolidated.store).notices] == ["doubtful"]
+
+
+def test_a_byte_exact_revert_is_respected_and_told_once(consolidated: Sandbox) -> None:
+    replace_by_rename(consolidated.memory, BOTH)
+
+    assert read_memory(consolidated) == BOTH
+    assert read_memory(consolidated) == BOTH
+    assert [r.kind for r in consolidated.engine().collect_notices(consolidated.store).notices] == ["reverted"]
+    assert THIRD.strip() in next(consolidated.archive.glob("removed-*.md")).read_bytes()
+
+
+def test_what_is_put_back_too_often_is_left_to_a_person(consolidated: Sandbox) -> None:
     for number in range(4):
-        replace(grown.memory, BOTH + b"".join(entry(f"Theirs {n}") for n in range(number + 1)))
-        text = look(grown)
+        replace_by_rename(consolidated.memory, BOTH + b"".join(entry(f"Theirs {n}") for n in range(number + 1)))
+        text = read_memory(consolidated)
 
     assert THIRD not in text
-    assert THIRD.strip() in next(grown.archive.glob("removed-*.md")).read_bytes()
-    assert "reapplied-often" in [r.kind for r in grown.engine().notes(grown.store).reviews]
+    assert THIRD.strip() in next(consolidated.archive.glob("removed-*.md")).read_bytes()
+    assert "restored-too-often" in [r.kind for r in consolidated.engine().collect_notices(consolidated.store).notices]
 
 
-def test_a_file_emptied_a_moment_ago_is_waited_for(grown: Place) -> None:
-    grown.memory.write_bytes(b"")
+def test_a_file_emptied_a_moment_ago_is_waited_for(consolidated: Sandbox) -> None:
+    consolidated.memory.write_bytes(b"")
 
-    with pytest.raises(Busy, match="emptied a moment ago"):
-        look(grown)
+    with pytest.raises(BusyError, match="emptied a moment ago"):
+        read_memory(consolidated)
 
-    grown.now = 60.0
-    assert look(grown) == b""
-    assert [r.kind for r in grown.engine().notes(grown.store).reviews] == ["emptied"]
-
-
-def test_a_file_open_for_writing_is_waited_for(grown: Place) -> None:
-    with grown.memory.open("ab"), pytest.raises(Busy, match="open for writing"):
-        look(grown)
+    consolidated.clock_offset = 60.0
+    assert read_memory(consolidated) == b""
+    assert [r.kind for r in consolidated.engine().collect_notices(consolidated.store).notices] == ["emptied"]
 
 
-def test_an_unreadable_file_is_left_alone(grown: Place) -> None:
+def test_a_file_open_for_writing_is_waited_for(consolidated: Sandbox) -> None:
+    with consolidated.memory.open("ab"), pytest.raises(BusyError, match="open for writing"):
+        read_memory(consolidated)
+
+
+def test_an_unreadable_file_is_left_alone(consolidated: Sandbox) -> None:
     broken = BOTH + b"\xff\xfe\n"
-    replace(grown.memory, broken)
+    replace_by_rename(consolidated.memory, broken)
 
-    assert look(grown) == broken
-    assert grown.memory.read_bytes() == broken
+    assert read_memory(consolidated) == broken
+    assert consolidated.memory.read_bytes() == broken
 
 
-def git(place: Place, *arguments: str) -> None:
+def git(sandbox: Sandbox, *arguments: str) -> None:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", *identity, *arguments], cwd=place.project, check=True, capture_output=True)
+    subprocess.run(["git", *identity, *arguments], cwd=sandbox.project, check=True, capture_output=True)
 
 
-def test_a_git_checkout_of_an_older_file_is_respected(place: Place) -> None:
-    git(place, "init")
-    git(place, "add", "-f", ".rune/echoes/reviewer/MEMORY.md")
-    git(place, "commit", "-m", "one")
-    place.findings("agent", THIRD, entry("Fourth"))
-    consolidate(place)
+def test_a_git_checkout_of_an_older_file_is_respected(sandbox: Sandbox) -> None:
+    git(sandbox, "init")
+    git(sandbox, "add", "-f", ".rune/echoes/reviewer/MEMORY.md")
+    git(sandbox, "commit", "-m", "one")
+    sandbox.findings("agent", THIRD, entry("Fourth"))
+    consolidate(sandbox)
 
-    git(place, "checkout", "--", ".rune/echoes/reviewer/MEMORY.md")
+    git(sandbox, "checkout", "--", ".rune/echoes/reviewer/MEMORY.md")
 
-    assert look(place) == BOTH
+    assert read_memory(sandbox) == BOTH
 
 
-def test_a_branch_switch_is_respected_in_both_directions(place: Place) -> None:
+def test_a_branch_switch_is_respected_in_both_directions(sandbox: Sandbox) -> None:
     path = ".rune/echoes/reviewer/MEMORY.md"
-    git(place, "init")
-    git(place, "add", "-f", path)
-    git(place, "commit", "-m", "one")
-    git(place, "checkout", "-b", "other")
-    place.findings("agent", THIRD, entry("Fourth"))
-    consolidate(place)
-    git(place, "add", "-f", path)
-    git(place, "commit", "-m", "two")
-    look(place)
+    git(sandbox, "init")
+    git(sandbox, "add", "-f", path)
+    git(sandbox, "commit", "-m", "one")
+    git(sandbox, "checkout", "-b", "other")
+    sandbox.findings("agent", THIRD, entry("Fourth"))
+    consolidate(sandbox)
+    git(sandbox, "add", "-f", path)
+    git(sandbox, "commit", "-m", "two")
+    read_memory(sandbox)
 
-    git(place, "checkout", "main")
-    there = look(place)
-    git(place, "checkout", "other")
-    back = look(place)
+    git(sandbox, "checkout", "main")
+    there = read_memory(sandbox)
+    git(sandbox, "checkout", "other")
+    back = read_memory(sandbox)
 
     assert there == BOTH
     assert back == AND_THIRD + entry("Fourth")
 
 
-def test_a_commit_without_a_change_does_not_blind_the_healing(place: Place) -> None:
+def test_a_commit_without_a_change_does_not_blind_the_healing(sandbox: Sandbox) -> None:
     path = ".rune/echoes/reviewer/MEMORY.md"
-    git(place, "init")
-    git(place, "add", "-f", path)
-    git(place, "commit", "-m", "one")
-    place.findings("agent", THIRD, entry("Fourth"))
-    consolidate(place)
-    git(place, "commit", "--allow-empty", "-m", "two")
-    look(place)
+    git(sandbox, "init")
+    git(sandbox, "add", "-f", path)
+    git(sandbox, "commit", "-m", "one")
+    sandbox.findings("agent", THIRD, entry("Fourth"))
+    consolidate(sandbox)
+    git(sandbox, "commit", "--allow-empty", "-m", "two")
+    read_memory(sandbox)
 
-    replace(place.memory, BOTH + entry("Theirs"))
+    replace_by_rename(sandbox.memory, BOTH + entry("Theirs"))
 
-    assert look(place) == BOTH + THIRD + entry("Fourth") + entry("Theirs")
+    assert read_memory(sandbox) == BOTH + THIRD + entry("Fourth") + entry("Theirs")

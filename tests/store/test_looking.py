@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from echod.store.errors import Refused
-from tests.store.conftest import HEADER, Place, consolidation, entry
+from echod.store.errors import RefusedError
+from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 
-def traces(place: Place) -> dict[str, int]:
-    found = [*place.project.rglob("*"), *place.journal.rglob("*")]
+def modification_times(sandbox: Sandbox) -> dict[str, int]:
+    found = [*sandbox.project.rglob("*"), *sandbox.journal.rglob("*")]
     return {str(path): path.stat().st_mtime_ns for path in found}
 
 
-def test_peeking_changes_nothing_even_where_something_is_to_be_healed(place: Place) -> None:
-    place.findings("agent", entry("Third"), entry("Fourth"))
-    with place.engine().open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
+def test_peeking_changes_nothing_even_where_something_is_to_be_healed(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"), entry("Fourth"))
+    with sandbox.engine().open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
     stale = HEADER + entry("First") + entry("Second") + entry("Theirs")
-    place.memory.write_bytes(stale)
-    before = traces(place)
+    sandbox.memory.write_bytes(stale)
+    before = modification_times(sandbox)
 
-    view = place.engine().peek(place.role)
+    view = sandbox.engine().read_role(sandbox.role)
 
     assert view.memory.data == stale
-    assert traces(place) == before
+    assert modification_times(sandbox) == before
 
 
-def test_looking_is_not_held_up_by_another_writers_lock(place: Place) -> None:
-    (place.project / "tmp/.rune-echo-lock-reviewer").mkdir()
+def test_looking_is_not_held_up_by_another_writers_lock(sandbox: Sandbox) -> None:
+    (sandbox.project / "tmp/.rune-echo-lock-reviewer").mkdir()
 
-    assert place.engine().peek(place.role).memory.data == place.memory.read_bytes()
+    assert sandbox.engine().read_role(sandbox.role).memory.data == sandbox.memory.read_bytes()
 
 
-def test_a_session_that_only_looks_commits_nothing(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    before = traces(place)
+def test_a_session_that_only_looks_commits_nothing(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    before = modification_times(sandbox)
 
-    with place.engine().only_look(place.role) as session, pytest.raises(Refused, match="only to look"):
-        session.commit(1, consolidation(session.read()))
+    with sandbox.engine().open_read_only(sandbox.role) as session, pytest.raises(RefusedError, match="only to look"):
+        session.commit(1, plan_consolidation(session.read()))
 
-    assert traces(place) == before
+    assert modification_times(sandbox) == before

@@ -10,31 +10,31 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.store import layout
-from echod.store.changes import Begin, ChangeSet, Consume, Write
-from echod.store.commit.steps import Step
+from echod.store.changes import ChangeSet, ConsumeFindings, PartialConsume, Write
+from echod.store.commit.steps import CommitStep
 from echod.store.engine import Engine
 from echod.store.fs import Dir
-from echod.store.snapshot import MAX_FILE_BYTES, digest
-from tests.store.conftest import HEADER, Place, consolidation, die_at, entry
-from tests.support import in_child
+from echod.store.snapshot import MAX_FILE_BYTES, content_digest
+from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
+from tests.support import run_in_child
 
 PARTS = [entry(title) for title in ("Third", "Fourth", "Fifth")]
 BEFORE = HEADER + entry("First") + entry("Second")
 
 
-def begin(engine: Engine, place: Place, job: int, part: int) -> None:
+def consume_part(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
     """Take the entry `part` out of a findings file that stays."""
-    with engine.open_role(place.role) as session:
+    with engine.open_role(sandbox.role) as session:
         view = session.read()
         (found,) = view.findings
         write = Write(PurePosixPath("reviewer/MEMORY.md"), view.memory.digest, view.memory.text + PARTS[part])
-        begun = Begin(found.digest or "", (f"key-{part}",))
-        session.commit(job, ChangeSet("consolidate", "reviewer", f"part {part}", (write,), begins=(begun,)))
+        begun = PartialConsume(found.digest or "", (f"key-{part}",))
+        session.commit(job, ChangeSet("consolidate", "reviewer", f"part {part}", (write,), partial_consumes=(begun,)))
 
 
-def finish(engine: Engine, place: Place, job: int, part: int) -> None:
+def consume_rest(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
     """Take the last entry and the file."""
-    with engine.open_role(place.role) as session:
+    with engine.open_role(sandbox.role) as session:
         view = session.read()
         (found,) = view.findings
         path = PurePosixPath("reviewer", found.path.name)
@@ -46,134 +46,134 @@ def finish(engine: Engine, place: Place, job: int, part: int) -> None:
                 "reviewer",
                 f"part {part}",
                 (Write(PurePosixPath("reviewer/MEMORY.md"), view.memory.digest, view.memory.text + PARTS[part]),),
-                consumes=(Consume(path, found.digest or "", kept, found.text, (f"key-{part}",)),),
+                consumes=(ConsumeFindings(path, found.digest or "", kept, found.text, (f"key-{part}",)),),
             ),
         )
 
 
-def test_a_file_of_which_a_part_was_taken_stays_and_its_findings_are_known(place: Place) -> None:
-    path = place.findings("agent", *PARTS)
-    begin(place.engine(), place, 1, 0)
+def test_a_file_of_which_a_part_was_taken_stays_and_its_findings_are_known(sandbox: Sandbox) -> None:
+    path = sandbox.findings("agent", *PARTS)
+    consume_part(sandbox.engine(), sandbox, 1, 0)
 
-    view = place.engine().peek(place.role)
+    view = sandbox.engine().read_role(sandbox.role)
 
     assert path.read_bytes() == b"".join(PARTS)
-    assert view.known_keys == {"key-0"}
-    assert view.begun == {digest(path.read_bytes())}
-    assert not view.undone
-    assert place.memory.read_bytes() == BEFORE + PARTS[0]
+    assert view.consumed_keys == {"key-0"}
+    assert view.partially_consumed == {content_digest(path.read_bytes())}
+    assert not view.restored_findings
+    assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
 
 
-def test_parts_undone_in_reverse_give_the_first_bytes(place: Place) -> None:
-    path = place.findings("agent", *PARTS)
-    engine = place.engine()
-    begin(engine, place, 1, 0)
-    begin(engine, place, 2, 1)
-    finish(engine, place, 3, 2)
+def test_parts_undone_in_reverse_give_the_first_bytes(sandbox: Sandbox) -> None:
+    path = sandbox.findings("agent", *PARTS)
+    engine = sandbox.engine()
+    consume_part(engine, sandbox, 1, 0)
+    consume_part(engine, sandbox, 2, 1)
+    consume_rest(engine, sandbox, 3, 2)
     assert not path.exists()
 
     for undo, job in enumerate((3, 2, 1), start=4):
-        engine.undo(job, by=undo)
+        engine.undo(job, by_job=undo)
 
-    view = engine.peek(place.role)
-    assert (place.memory.read_bytes(), path.read_bytes()) == (BEFORE, b"".join(PARTS))
-    assert view.known_keys == set()
-    assert view.undone == {digest(path.read_bytes())}
-
-
-def test_a_part_that_was_taken_back_is_not_taken_again_unasked(place: Place) -> None:
-    path = place.findings("agent", *PARTS)
-    begin(place.engine(), place, 1, 0)
-
-    place.engine().undo(1, by=2)
-
-    assert place.memory.read_bytes() == BEFORE
-    view = place.engine().peek(place.role)
-    assert not view.known_keys
-    assert view.undone == {digest(path.read_bytes())}
-    place.engine().undo(2, by=3)
-    view = place.engine().peek(place.role)
-    assert view.known_keys == {"key-0"}
-    assert not view.undone
-    assert place.memory.read_bytes() == BEFORE + PARTS[0]
+    view = engine.read_role(sandbox.role)
+    assert (sandbox.memory.read_bytes(), path.read_bytes()) == (BEFORE, b"".join(PARTS))
+    assert view.consumed_keys == set()
+    assert view.restored_findings == {content_digest(path.read_bytes())}
 
 
-def test_that_a_part_was_taken_back_outlives_its_record(place: Place) -> None:
-    place.findings("agent", *PARTS)
-    begin(place.engine(), place, 1, 0)
-    place.engine().undo(1, by=2)
-    withheld = place.engine().peek(place.role).undone
+def test_a_part_that_was_taken_back_is_not_taken_again_unasked(sandbox: Sandbox) -> None:
+    path = sandbox.findings("agent", *PARTS)
+    consume_part(sandbox.engine(), sandbox, 1, 0)
+
+    sandbox.engine().undo(1, by_job=2)
+
+    assert sandbox.memory.read_bytes() == BEFORE
+    view = sandbox.engine().read_role(sandbox.role)
+    assert not view.consumed_keys
+    assert view.restored_findings == {content_digest(path.read_bytes())}
+    sandbox.engine().undo(2, by_job=3)
+    view = sandbox.engine().read_role(sandbox.role)
+    assert view.consumed_keys == {"key-0"}
+    assert not view.restored_findings
+    assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
+
+
+def test_that_a_part_was_taken_back_outlives_its_record(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", *PARTS)
+    consume_part(sandbox.engine(), sandbox, 1, 0)
+    sandbox.engine().undo(1, by_job=2)
+    withheld = sandbox.engine().read_role(sandbox.role).restored_findings
 
     for days in (2, 20, 40):
-        place.now = days * 86_400.0
-        place.engine().settle_debts(place.store)
-        place.engine().retain()
+        sandbox.clock_offset = days * 86_400.0
+        sandbox.engine().merge_late_writes(sandbox.store)
+        sandbox.engine().apply_retention()
 
-    assert place.engine().peek(place.role).undone == withheld != frozenset()
+    assert sandbox.engine().read_role(sandbox.role).restored_findings == withheld != frozenset()
 
 
-def test_a_part_that_is_gone_from_the_memory_a_moment_later_is_put_back(place: Place) -> None:
+def test_a_part_that_is_gone_from_the_memory_a_moment_later_is_put_back(sandbox: Sandbox) -> None:
     """A stale copy of the memory file must not cost what was taken from a file that stays."""
-    place.findings("agent", *PARTS)
-    begin(place.engine(), place, 1, 0)
-    place.memory.write_bytes(BEFORE + entry("Of others"))
+    sandbox.findings("agent", *PARTS)
+    consume_part(sandbox.engine(), sandbox, 1, 0)
+    sandbox.memory.write_bytes(BEFORE + entry("Of others"))
 
-    with place.engine().open_role(place.role) as session:
+    with sandbox.engine().open_role(sandbox.role) as session:
         assert PARTS[0] in session.read().memory.text
 
 
-def test_a_killed_part_is_finished_and_known(place: Place) -> None:
-    place.findings("agent", *PARTS)
+def test_a_killed_part_is_finished_and_known(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", *PARTS)
 
-    assert in_child(lambda: begin(place.engine(die_at(Step.INTENDED)), place, 1, 0)) == 137
-    place.engine().recover([place.store])
+    assert run_in_child(lambda: consume_part(sandbox.engine(die_at(CommitStep.INTENT_WRITTEN)), sandbox, 1, 0)) == 137
+    sandbox.engine().recover([sandbox.store])
 
-    assert place.memory.read_bytes() == BEFORE + PARTS[0]
-    assert place.engine().peek(place.role).known_keys == {"key-0"}
+    assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
+    assert sandbox.engine().read_role(sandbox.role).consumed_keys == {"key-0"}
 
 
-def test_what_a_killed_process_staged_is_swept_by_one_that_was_running_already(place: Place) -> None:
-    place.findings("agent", PARTS[0])
-    running = place.engine()
-    with running.open_role(place.role):
+def test_what_a_killed_process_staged_is_swept_by_one_that_was_running_already(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", PARTS[0])
+    running = sandbox.engine()
+    with running.open_role(sandbox.role):
         pass
 
     def dies() -> None:
-        with place.engine(die_at(Step.STAGED)).open_role(place.role) as session:
-            session.commit(1, consolidation(session.read()))
+        with sandbox.engine(die_at(CommitStep.STAGED)).open_role(sandbox.role) as session:
+            session.commit(1, plan_consolidation(session.read()))
 
-    assert in_child(dies) == 137
-    assert len(place.hidden()) == 1
+    assert run_in_child(dies) == 137
+    assert len(sandbox.hidden_names()) == 1
 
-    with running.open_role(place.role) as session:
-        assert place.hidden() == []
-        session.commit(2, consolidation(session.read()))
+    with running.open_role(sandbox.role) as session:
+        assert sandbox.hidden_names() == []
+        session.commit(2, plan_consolidation(session.read()))
 
-    assert place.memory.read_bytes() == BEFORE + PARTS[0]
+    assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
 
 
 def test_a_role_in_which_nobody_was_killed_is_not_looked_through_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = place.engine()
-    with engine.open_role(place.role) as session:
-        place.findings("agent", PARTS[0])
-        session.commit(1, consolidation(session.read()))
+    engine = sandbox.engine()
+    with engine.open_role(sandbox.role) as session:
+        sandbox.findings("agent", PARTS[0])
+        session.commit(1, plan_consolidation(session.read()))
     listed: list[object] = []
 
     def names(directory: Dir) -> list[str]:
         listed.append(directory.path)
         return []
 
-    monkeypatch.setattr(Dir, "names", names)
+    monkeypatch.setattr(Dir, "list_names", names)
 
-    with engine.open_role(place.role):
+    with engine.open_role(sandbox.role):
         pass
 
     assert listed == []
 
 
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def record_opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are opened from now on."""
     names: list[str] = []
     really = os.open
@@ -187,69 +187,71 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_files_to_which_nobody_can_write_any_more_are_looked_at_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = place.engine()
+    engine = sandbox.engine()
     for agent in range(20):
-        place.findings(f"agent{agent}", entry(f"Lesson {agent}"))
-    with engine.open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
-    engine.settle_debts(place.store)
+        sandbox.findings(f"agent{agent}", entry(f"Lesson {agent}"))
+    with engine.open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
+    engine.merge_late_writes(sandbox.store)
 
-    names = opened(monkeypatch)
-    engine.settle_debts(place.store)
+    names = record_opened_files(monkeypatch)
+    engine.merge_late_writes(sandbox.store)
 
     assert [name for name in names if name.startswith(".agent")] == []
 
 
-def test_a_file_of_ours_that_someone_changed_all_the_same_is_not_thrown_away(place: Place) -> None:
+def test_a_file_of_ours_that_someone_changed_all_the_same_is_not_thrown_away(sandbox: Sandbox) -> None:
     """Nobody should know its name; whoever wrote to it loses nothing."""
-    engine = place.engine()
-    place.findings("agent", PARTS[0])
-    with engine.open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
-    engine.settle_debts(place.store)
-    (claimed,) = [place.role.path / name for name in place.hidden() if name.startswith(".agent")]
+    engine = sandbox.engine()
+    sandbox.findings("agent", PARTS[0])
+    with engine.open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
+    engine.merge_late_writes(sandbox.store)
+    (claimed,) = [sandbox.role.path / name for name in sandbox.hidden_names() if name.startswith(".agent")]
     with claimed.open("ab") as file:
         file.write(PARTS[1])
 
-    place.now = 25 * 3600.0
-    engine.settle_debts(place.store)
-    engine.settle_debts(place.store)
+    sandbox.clock_offset = 25 * 3600.0
+    engine.merge_late_writes(sandbox.store)
+    engine.merge_late_writes(sandbox.store)
 
-    assert any(PARTS[1] in text for text in place.texts().values())
+    assert any(PARTS[1] in text for text in sandbox.visible_files().values())
 
 
-def test_numbers_of_a_lost_journal_are_given_again_and_late_bytes_still_seen(place: Place) -> None:
-    engine = place.engine()
-    place.findings("agent", PARTS[0])
-    with engine.open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
-    engine.settle_debts(place.store)
-    shutil.rmtree(place.journal)
-    held = os.open(place.findings("other", PARTS[1]), os.O_WRONLY | os.O_APPEND)
+def test_numbers_of_a_lost_journal_are_given_again_and_late_bytes_still_seen(sandbox: Sandbox) -> None:
+    engine = sandbox.engine()
+    sandbox.findings("agent", PARTS[0])
+    with engine.open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
+    engine.merge_late_writes(sandbox.store)
+    shutil.rmtree(sandbox.journal)
+    held = os.open(sandbox.findings("other", PARTS[1]), os.O_WRONLY | os.O_APPEND)
     os.close(held)
 
-    def holds(step: Step) -> None:
+    def holds(step: CommitStep) -> None:
         nonlocal held
-        if step is Step.COMPARED:
-            held = os.open(place.role.path / "other-findings.md", os.O_WRONLY | os.O_APPEND)
+        if step is CommitStep.COMPARED:
+            held = os.open(sandbox.role.path / "other-findings.md", os.O_WRONLY | os.O_APPEND)
 
-    with place.engine(holds).open_role(place.role) as session:
-        session.commit(2, consolidation(session.read()))
+    with sandbox.engine(holds).open_role(sandbox.role) as session:
+        session.commit(2, plan_consolidation(session.read()))
     os.write(held, PARTS[2])
     os.close(held)
-    engine.settle_debts(place.store)
+    engine.merge_late_writes(sandbox.store)
 
-    assert any(PARTS[2] in text for text in place.texts().values())
+    assert any(PARTS[2] in text for text in sandbox.visible_files().values())
 
 
-def test_of_very_many_findings_some_are_read_and_the_others_wait(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_findings_some_are_read_and_the_others_wait(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(800):
-        place.findings(f"agent{number}", PARTS[0])
+        sandbox.findings(f"agent{number}", PARTS[0])
 
-    names = opened(monkeypatch)
-    with place.engine().open_role(place.role) as session:
+    names = record_opened_files(monkeypatch)
+    with sandbox.engine().open_role(sandbox.role) as session:
         found = session.read().findings
 
     assert 500 <= len(found) < 700
@@ -257,71 +259,73 @@ def test_of_very_many_findings_some_are_read_and_the_others_wait(place: Place, m
 
 
 def test_findings_that_cannot_be_taken_do_not_hide_those_that_can(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many are too large, still being written, or given back: they take nobody's place."""
-    monkeypatch.setattr(layout, "MANY", 50)
+    monkeypatch.setattr(layout, "MAX_SORTED_FINDINGS", 50)
     for number in range(120):
-        with place.findings(f"a{number}").open("wb") as file:
+        with sandbox.findings(f"a{number}").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
-        young = place.findings(f"b{number}", PARTS[1])
+        young = sandbox.findings(f"b{number}", PARTS[1])
         os.utime(young, (time.time() - 5, time.time() - 5))
-    old = place.findings("z", PARTS[0])
+    old = sandbox.findings("z", PARTS[0])
     os.utime(old, (time.time() - 100, time.time() - 100))
 
-    with place.engine().open_role(place.role) as session:
-        view = session.read(still_seconds=30)
+    with sandbox.engine().open_role(sandbox.role) as session:
+        view = session.read(min_age_seconds=30)
 
     assert [found.path.name for found in view.findings] == ["z-findings.md"]
-    assert sum("larger than 10 MiB" in busy.reason for busy in view.busy) == 120
-    waiting = [busy.until for busy in view.busy if busy.until is not None]
+    assert sum("larger than 10 MiB" in busy.reason for busy in view.unavailable_findings) == 120
+    waiting = [busy.until for busy in view.unavailable_findings if busy.until is not None]
     assert len(waiting) == 120
     assert all(20 < until - time.time() <= 26 for until in waiting)
 
 
-def test_given_back_findings_do_not_hide_others(place: Place) -> None:
-    engine = place.engine()
+def test_given_back_findings_do_not_hide_others(sandbox: Sandbox) -> None:
+    engine = sandbox.engine()
     for number in range(700):
-        place.findings(f"agent{number}", entry(f"Lesson {number}"))
-    with engine.open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
-    with engine.open_role(place.role) as session:
-        session.commit(2, consolidation(session.read()))
-    engine.undo(2, by=3)
-    engine.undo(1, by=4)
-    new = place.findings("zoe", PARTS[0])
+        sandbox.findings(f"agent{number}", entry(f"Lesson {number}"))
+    with engine.open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
+    with engine.open_role(sandbox.role) as session:
+        session.commit(2, plan_consolidation(session.read()))
+    engine.undo(2, by_job=3)
+    engine.undo(1, by_job=4)
+    new = sandbox.findings("zoe", PARTS[0])
 
-    view = engine.peek(place.role)
+    view = engine.read_role(sandbox.role)
 
-    assert new in [found.path for found in view.findings if found.digest not in view.undone]
+    assert new in [found.path for found in view.findings if found.digest not in view.restored_findings]
 
 
-def test_up_to_many_files_come_in_the_order_of_their_names(place: Place) -> None:
+def test_up_to_many_files_come_in_the_order_of_their_names(sandbox: Sandbox) -> None:
     for number in (3, 1, 2):
-        place.findings(f"agent{number}", PARTS[0])
+        sandbox.findings(f"agent{number}", PARTS[0])
 
-    assert list(layout.each_findings_file(place.role)) == [f"agent{number}-findings.md" for number in (1, 2, 3)]
+    assert list(layout.iter_findings_files(sandbox.role)) == [f"agent{number}-findings.md" for number in (1, 2, 3)]
 
 
-def test_one_listing_tells_what_a_role_holds_and_says_nothing_of_what_it_did_not_reach(place: Place) -> None:
+def test_one_listing_tells_what_a_role_holds_and_says_nothing_of_what_it_did_not_reach(sandbox: Sandbox) -> None:
     for number in range(3):
-        place.findings(f"agent{number}", entry("Third"))
-    (place.role.path / "link-findings.md").symlink_to("agent1-findings.md")
-    (place.role.path / layout.QUARANTINE).mkdir()
+        sandbox.findings(f"agent{number}", entry("Third"))
+    (sandbox.role.path / "link-findings.md").symlink_to("agent1-findings.md")
+    (sandbox.role.path / layout.QUARANTINE).mkdir()
 
-    whole, cut = layout.contents_of(place.role, 9), layout.contents_of(place.role, 2)
+    whole, cut = layout.summarize_role(sandbox.role, 9), layout.summarize_role(sandbox.role, 2)
 
-    assert whole == layout.Contents(3, knowledge=False, quarantine=True)
-    assert cut == layout.Contents(2, knowledge=True, quarantine=True)
+    assert whole == layout.RoleSummary(3, has_knowledge=False, has_quarantine=True)
+    assert cut == layout.RoleSummary(2, has_knowledge=True, has_quarantine=True)
 
 
 @pytest.mark.parametrize("most", [1, 50, 119, 120, 500])
-def test_of_more_than_many_files_each_is_seen_once(place: Place, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(layout, "MANY", 50)
+def test_of_more_than_many_files_each_is_seen_once(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(layout, "MAX_SORTED_FINDINGS", 50)
     for number in range(120):
-        place.findings(f"agent{number}", PARTS[0])
+        sandbox.findings(f"agent{number}", PARTS[0])
 
-    found = layout.findings_of(place.role, most)
+    found = layout.list_findings_files(sandbox.role, most)
 
     assert len(set(found)) == len(found) == min(most, 120)
     assert list(found) == sorted(found)

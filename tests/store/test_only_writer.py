@@ -30,12 +30,12 @@ OWN_FILES_ONLY = {
 }
 """Where files of our own are written; every name was looked at by hand. Everything else only reads."""
 
-_CHANGES = {
+_CHANGING_CALLS = {
     "write_text", "write_bytes", "rename", "replace", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir", "rmdir",
     "chmod", "truncate", "remove", "renames", "removedirs", "rmtree", "copy", "copy2", "copyfile", "copytree", "move",
     "link", "symlink", "mkfifo", "mknod", "mkstemp", "ftruncate", "pwrite", "sendfile",
 }  # fmt: skip
-_OF_A_MODULE = {"remove", "copy", "copy2", "move", "link", "truncate", "renames"}
+_CHANGING_MODULE_CALLS = {"remove", "copy", "copy2", "move", "link", "truncate", "renames"}
 """Names that lists and others have too: file operations only when called on `os` or `shutil`."""
 
 
@@ -58,13 +58,13 @@ def _name(function: ast.expr) -> str | None:
 def _changes_a_file(name: str, call: ast.Call) -> bool:
     if name == "open":
         return _opens_for_writing(call)
-    if name not in _CHANGES:
+    if name not in _CHANGING_CALLS:
         return False
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     on_module = isinstance(owner, ast.Name) and owner.id in {"os", "shutil"}
     if name == "replace":  # `path.replace(other)` has one argument, `text.replace(a, b)` and dataclasses' have more
         return on_module or (owner is not None and len(call.args) == 1 and not call.keywords)
-    return on_module or name not in _OF_A_MODULE
+    return on_module or name not in _CHANGING_MODULE_CALLS
 
 
 def _opens_for_writing(call: ast.Call) -> bool:
@@ -87,16 +87,16 @@ def sources(*, with_own_files: bool) -> list[Path]:
     return found
 
 
-def _called(path: Path) -> str:
+def _module_path(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("path", sources(with_own_files=False), ids=_called)
+@pytest.mark.parametrize("path", sources(with_own_files=False), ids=_module_path)
 def test_nothing_else_changes_files(path: Path) -> None:
     assert list(changing_calls(ast.parse(path.read_text()))) == []
 
 
-@pytest.mark.parametrize("path", sources(with_own_files=True), ids=_called)
+@pytest.mark.parametrize("path", sources(with_own_files=True), ids=_module_path)
 def test_what_has_files_of_its_own_never_writes_an_echo_file(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.journal.retention import forget, journal_bytes
-from tests.store.conftest import Place, consolidation, entry
-from tests.support import in_child
+from echod.store.journal.retention import delete_journal, journal_bytes
+from tests.store.conftest import Sandbox, entry, plan_consolidation
+from tests.support import run_in_child
 
 
 @pytest.fixture
-def used(place: Place) -> Place:
+def committed(sandbox: Sandbox) -> Sandbox:
     """A place whose journal has something to tell."""
-    commits(place)
-    return place
+    commit_findings(sandbox)
+    return sandbox
 
 
-def commits(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    with place.engine().open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
+def commit_findings(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    with sandbox.engine().open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
 
 
-def killed_while_it_forgets(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def kill_during_deletion(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files go one by one; the process ends after the first."""
 
     def half(path: Path) -> None:
@@ -35,34 +35,34 @@ def killed_while_it_forgets(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
 
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", half)
-        assert in_child(lambda: forget(place.journal, place.store)) == 137
+        assert run_in_child(lambda: delete_journal(sandbox.journal, sandbox.store)) == 137
 
 
-def beside(place: Place) -> set[str]:
+def journal_siblings(sandbox: Sandbox) -> set[str]:
     """What lies where the journal lies, but for the project."""
-    return {path.name for path in place.journal.parent.iterdir()} - {place.project.name}
+    return {path.name for path in sandbox.journal.parent.iterdir()} - {sandbox.project.name}
 
 
 @pytest.mark.parametrize("used_since", [False, True], ids=["at once", "after the store was used again"])
 def test_what_an_interrupted_forgetting_left_holds_up_no_later_one(
-    used: Place, monkeypatch: pytest.MonkeyPatch, used_since: bool
+    committed: Sandbox, monkeypatch: pytest.MonkeyPatch, used_since: bool
 ) -> None:
-    killed_while_it_forgets(used, monkeypatch)
-    assert journal_bytes(used.journal, used.store) == 0
+    kill_during_deletion(committed, monkeypatch)
+    assert journal_bytes(committed.journal, committed.store) == 0
     if used_since:
-        commits(used)
+        commit_findings(committed)
 
-    forget(used.journal, used.store)
+    delete_journal(committed.journal, committed.store)
 
-    assert used.engine().history([used.store]) == ()
-    assert beside(used) == {"journal"}
-    assert list(used.journal.iterdir()) == []
+    assert committed.engine().history([committed.store]) == ()
+    assert journal_siblings(committed) == {"journal"}
+    assert list(committed.journal.iterdir()) == []
 
 
-def test_and_is_tidied_up_with_the_rest_of_the_journal(used: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed_while_it_forgets(used, monkeypatch)
-    assert len(beside(used)) == 2
+def test_and_is_tidied_up_with_the_rest_of_the_journal(committed: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_during_deletion(committed, monkeypatch)
+    assert len(journal_siblings(committed)) == 2
 
-    used.engine().retain()
+    committed.engine().apply_retention()
 
-    assert beside(used) == {"journal"}
+    assert journal_siblings(committed) == {"journal"}

@@ -13,51 +13,51 @@ from hypothesis import strategies as st
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.store.changes import Append, ChangeSet, Write
-from echod.store.commit.commit import Committed
+from echod.store.commit.commit import CommitResult
 from echod.store.limits import EngineLimits
-from tests.store.conftest import HEADER, Place, consolidation, entry
+from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
-Job = Callable[[Place, int], None]
+Job = Callable[[Sandbox, int], None]
 
 
 @contextmanager
-def somewhere() -> Iterator[Place]:
+def open_sandbox() -> Iterator[Sandbox]:
     """A fresh project; hypothesis runs many times in one test, and so cannot take one from a fixture."""
     with tempfile.TemporaryDirectory() as directory:
         project = Path(directory).resolve() / "project"
-        place = Place(project, project.with_name("journal"), EngineLimits(young_seconds=0.0))
-        place.role.path.mkdir(parents=True)
-        place.memory.write_bytes(HEADER + entry("First") + entry("Second") + entry("Third"))
-        yield place
+        sandbox = Sandbox(project, project.with_name("journal"), EngineLimits(young_seconds=0.0))
+        sandbox.role.path.mkdir(parents=True)
+        sandbox.memory.write_bytes(HEADER + entry("First") + entry("Second") + entry("Third"))
+        yield sandbox
 
 
-def consolidate(place: Place, job: int) -> None:
-    place.findings(f"agent{job}", entry(f"Found {job}"), entry(f"Also {job}"))
-    with place.engine().open_role(place.role) as session:
-        assert isinstance(session.commit(job, consolidation(session.read())), Committed)
+def consolidate(sandbox: Sandbox, job: int) -> None:
+    sandbox.findings(f"agent{job}", entry(f"Found {job}"), entry(f"Also {job}"))
+    with sandbox.engine().open_role(sandbox.role) as session:
+        assert isinstance(session.commit(job, plan_consolidation(session.read())), CommitResult)
 
 
-def archive_first(place: Place, job: int) -> None:
-    _rewrite(place, job, lambda texts: texts[1:])
+def archive_first(sandbox: Sandbox, job: int) -> None:
+    _rewrite(sandbox, job, lambda texts: texts[1:])
 
 
-def archive_last(place: Place, job: int) -> None:
-    _rewrite(place, job, lambda texts: texts[:-1])
+def archive_last(sandbox: Sandbox, job: int) -> None:
+    _rewrite(sandbox, job, lambda texts: texts[:-1])
 
 
-def reorder(place: Place, job: int) -> None:
-    _rewrite(place, job, lambda texts: texts[::-1])
+def reorder(sandbox: Sandbox, job: int) -> None:
+    _rewrite(sandbox, job, lambda texts: texts[::-1])
 
 
-def edit_metadata(place: Place, job: int) -> None:
-    _rewrite(place, job, lambda texts: [texts[0].replace("`test`", f"`test`\n**Confidence**: {job}"), *texts[1:]])
+def edit_metadata(sandbox: Sandbox, job: int) -> None:
+    _rewrite(sandbox, job, lambda texts: [texts[0].replace("`test`", f"`test`\n**Confidence**: {job}"), *texts[1:]])
 
 
 JOBS: tuple[Job, ...] = (consolidate, archive_first, archive_last, reorder, edit_metadata)
 
 
-def _rewrite(place: Place, job: int, change: Callable[[list[str]], list[str]]) -> None:
-    with place.engine().open_role(place.role) as session:
+def _rewrite(sandbox: Sandbox, job: int, change: Callable[[list[str]], list[str]]) -> None:
+    with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
         document = parse(view.memory.text)
         assert isinstance(document, Document)
@@ -70,51 +70,51 @@ def _rewrite(place: Place, job: int, change: Callable[[list[str]], list[str]]) -
         session.commit(job, ChangeSet("rewrite", "reviewer", "", (write,), appends))
 
 
-def append(place: Place, number: int) -> None:
-    with place.memory.open("ab") as file:
+def append(sandbox: Sandbox, number: int) -> None:
+    with sandbox.memory.open("ab") as file:
         file.write(entry(f"Foreign {number}"))
 
 
-def retouch(place: Place, number: int) -> None:
-    place.memory.write_bytes(place.memory.read_bytes().replace(b"Learned.", f"Learned {number}.".encode(), 1))
+def retouch(sandbox: Sandbox, number: int) -> None:
+    sandbox.memory.write_bytes(sandbox.memory.read_bytes().replace(b"Learned.", f"Learned {number}.".encode(), 1))
 
 
 EDITS = (append, retouch)
 
 
-def agents_files(place: Place) -> dict[str, bytes]:
-    return {name: text for name, text in place.texts().items() if not name.startswith("archive/")}
+def agent_files(sandbox: Sandbox) -> dict[str, bytes]:
+    return {name: text for name, text in sandbox.visible_files().items() if not name.startswith("archive/")}
 
 
 @given(st.lists(st.sampled_from(JOBS), min_size=1, max_size=5))
 @settings(max_examples=12, deadline=None)
 def test_jobs_undone_in_reverse_give_the_first_bytes(jobs: list[Job]) -> None:
-    with somewhere() as place:
-        before = agents_files(place)
+    with open_sandbox() as sandbox:
+        before = agent_files(sandbox)
         for number, job in enumerate(jobs, 1):
-            job(place, number)
-        done = [d.job for d in place.engine().history([place.store])]
+            job(sandbox, number)
+        done = [d.job for d in sandbox.engine().history([sandbox.store])]
 
         for by, job_done in enumerate(done, 100):
             assert job_done is not None
-            place.engine().undo(job_done, by=by)
+            sandbox.engine().undo(job_done, by_job=by)
 
-        restored = agents_files(place)
+        restored = agent_files(sandbox)
         assert {n: t for n, t in restored.items() if not n.endswith("-findings.md")} == before
 
 
 @given(st.lists(st.tuples(st.sampled_from((*JOBS, *EDITS)), st.booleans()), min_size=2, max_size=6))
 @settings(max_examples=12, deadline=None)
 def test_nothing_anyone_wrote_is_lost_by_jobs_edits_and_undos(steps: list[tuple[Job, bool]]) -> None:
-    with somewhere() as place:
+    with open_sandbox() as sandbox:
         written = {"First", "Second", "Third"}
         for number, (step, undone) in enumerate(steps, 1):
-            step(place, number)
+            step(sandbox, number)
             written |= {f"Found {number}", f"Also {number}"} if step is consolidate else set()
             written |= {f"Foreign {number}"} if step is append else set()
-            if undone and any(d.job == number for d in place.engine().history([place.store])):
-                place.engine().undo(number, by=100 + number)
-        place.engine().settle_debts(place.store)
+            if undone and any(d.job == number for d in sandbox.engine().history([sandbox.store])):
+                sandbox.engine().undo(number, by_job=100 + number)
+        sandbox.engine().merge_late_writes(sandbox.store)
 
-        everything = b"".join(place.texts().values()).decode()
+        everything = b"".join(sandbox.visible_files().values()).decode()
         assert [name for name in sorted(written) if f" {name} (" not in everything] == []

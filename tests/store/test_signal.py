@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from tests.store.conftest import Place, consolidation, entry
+from tests.store.conftest import Sandbox, entry, plan_consolidation
 
 
-def consolidate(place: Place) -> None:
-    place.findings("agent", entry("Third"))
-    with place.engine().open_role(place.role) as session:
-        session.commit(1, consolidation(session.read()))
+def consolidate(sandbox: Sandbox) -> None:
+    sandbox.findings("agent", entry("Third"))
+    with sandbox.engine().open_role(sandbox.role) as session:
+        session.commit(1, plan_consolidation(session.read()))
 
 
-def test_the_signal_is_given_where_an_index_lies_in_the_store(place: Place) -> None:
-    (place.store.root / ".search-index.db").touch()
+def test_the_signal_is_given_where_an_index_lies_in_the_store(sandbox: Sandbox) -> None:
+    (sandbox.store.root / ".search-index.db").touch()
 
-    consolidate(place)
+    consolidate(sandbox)
 
-    assert (place.project / "tmp/.rune-signals/.echo-dirty").exists()
-
-
-def test_the_signal_is_given_where_signals_are_exchanged(place: Place) -> None:
-    (place.project / "tmp/.rune-signals").mkdir()
-
-    consolidate(place)
-
-    assert (place.project / "tmp/.rune-signals/.echo-dirty").exists()
+    assert (sandbox.project / "tmp/.rune-signals/.echo-dirty").exists()
 
 
-def test_nothing_is_made_where_nobody_listens(place: Place) -> None:
-    consolidate(place)
+def test_the_signal_is_given_where_signals_are_exchanged(sandbox: Sandbox) -> None:
+    (sandbox.project / "tmp/.rune-signals").mkdir()
 
-    assert list((place.project / "tmp").iterdir()) == []
+    consolidate(sandbox)
+
+    assert (sandbox.project / "tmp/.rune-signals/.echo-dirty").exists()
 
 
-def test_a_signal_directory_that_leads_out_of_the_project_is_not_followed(place: Place) -> None:
-    outside = place.project.parent / "outside"
+def test_nothing_is_made_where_nobody_listens(sandbox: Sandbox) -> None:
+    consolidate(sandbox)
+
+    assert list((sandbox.project / "tmp").iterdir()) == []
+
+
+def test_a_signal_directory_that_leads_out_of_the_project_is_not_followed(sandbox: Sandbox) -> None:
+    outside = sandbox.project.parent / "outside"
     outside.mkdir()
-    (place.store.root / ".search-index.db").touch()
-    (place.project / "tmp/.rune-signals").symlink_to(outside)
+    (sandbox.store.root / ".search-index.db").touch()
+    (sandbox.project / "tmp/.rune-signals").symlink_to(outside)
 
-    consolidate(place)
+    consolidate(sandbox)
 
     assert list(outside.iterdir()) == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.torture.explorer import Make, Tally, count_steps, fresh, run, run_killed
-from tests.torture.service import Arena
-from tests.torture.storm import Outcome
-from tests.torture.writers import KINDS, Schedule, Writer, actions, revisions, scripts
+from tests.torture.explorer import ProjectFactory, Tally, count_steps, create_project, run, run_killed
+from tests.torture.service import StressProject
+from tests.torture.storm import StormResult
+from tests.torture.writers import KINDS, Schedule, Writer, actions, all_schedules, random_revisions
 
 SEED = 20261127
 TARGETS = ("memory", "findings")
@@ -25,7 +25,7 @@ MIXES = {
 """Who writes in a storm; the letters are those of `storm`."""
 
 
-def harmless(outcome: Outcome) -> bool:
+def is_harmless(outcome: StormResult) -> bool:
     """The bar: nothing lost, nothing twice in the memory, nothing torn, no edit lost, no crash."""
     return not any(
         (
@@ -39,10 +39,10 @@ def harmless(outcome: Outcome) -> bool:
     )
 
 
-def explore(base: Path, target: str, kind: str, sample: int | None, make: Make = Arena) -> Tally:
+def explore(base: Path, target: str, kind: str, sample: int | None, make: ProjectFactory = StressProject) -> Tally:
     """One writer at every step of a commit, or at a sample of them."""
     steps, tally = count_steps(base, make), Tally()
-    every = list(scripts(kind, _target(base, target), steps))
+    every = list(all_schedules(kind, _target(base, target), steps))
     chosen = every if sample is None or sample >= len(every) else random.Random(SEED).sample(every, sample)
     for name, writer, schedule in chosen:
         tally.add(name, run(base, lambda _arena, w=writer, s=schedule: (w, s), make))  # type: ignore[misc]
@@ -53,17 +53,19 @@ def explore_revisions(base: Path, runs: int, seed: int) -> Tally:
     """Random schedules of a writer with an entry in ever newer versions, and of programs that keep files open."""
     rnd, tally, steps = random.Random(seed), Tally(), count_steps(base)
     for number in range(runs):
-        writer, schedule = revisions(_target(base, "memory"), steps, rnd)
-        told = {at: [action.__name__ for action in due] for at, due in sorted(schedule.items())}
-        tally.add(f"seed {seed} run {number}: {told}", run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
+        writer, schedule = random_revisions(_target(base, "memory"), steps, rnd)
+        steps_by_name = {at: [action.__name__ for action in due] for at, due in sorted(schedule.items())}
+        tally.add(f"seed {seed} run {number}: {steps_by_name}", run(base, lambda _arena, w=writer, s=schedule: (w, s)))  # type: ignore[misc]
     return tally
 
 
-def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int, make: Make = Arena) -> Tally:
+def explore_killed(
+    base: Path, kinds: tuple[str, ...], runs: int, seed: int, make: ProjectFactory = StressProject
+) -> Tally:
     """Random schedules of one or two writers that take turns, with up to three kills, some of them in recovery."""
     rnd, tally, steps = random.Random(seed), Tally(), count_steps(base, make)
     for number in range(runs):
-        fresh(base, make)
+        create_project(base, make)
         schedule: Schedule = {}
         writers = []
         for turn, kind in enumerate(rnd.sample(kinds, rnd.randint(1, 2))):
@@ -82,11 +84,11 @@ def explore_killed(base: Path, kinds: tuple[str, ...], runs: int, seed: int, mak
     return tally
 
 
-def kill_at_every_step(base: Path, make: Make = Arena) -> Tally:
+def kill_at_every_step(base: Path, make: ProjectFactory = StressProject) -> Tally:
     """Two turns of the service, killed once at each of their steps; nobody else writes."""
     tally = Tally()
     for step in range(count_steps(base, make)):
-        fresh(base, make)
+        create_project(base, make)
         done, wrong = run_killed(base, {}, [], {step}, make)
         tally.kills += done
         tally.add(f"killed at {step}", wrong)
@@ -94,5 +96,5 @@ def kill_at_every_step(base: Path, make: Make = Arena) -> Tally:
 
 
 def _target(base: Path, target: str) -> Path:
-    role = Arena(base).role
+    role = StressProject(base).role
     return role.memory if target == "memory" else role.path / "a-findings.md"

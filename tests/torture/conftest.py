@@ -10,7 +10,7 @@ import structlog
 
 
 @pytest.fixture(autouse=True)
-def silent() -> Iterator[None]:
+def silence_log() -> Iterator[None]:
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.document import parse
 from echod.memory.model import Unreadable
 
@@ -19,11 +19,11 @@ _TITLE = re.compile(r"## Inscribed \u2014 (\S+) \(2026-11-01\)")
 
 def entry(name: str, version: int = 0) -> bytes:
     """An entry called `name`; its learning is a text of two lines and their sum."""
-    said = hashlib.sha256(f"{name}:{version}".encode()).hexdigest()
-    total = _sum(said, version)
+    digest = hashlib.sha256(f"{name}:{version}".encode()).hexdigest()
+    total = _checksum(digest, version)
     return (
         f"## Inscribed \u2014 {name} (2026-11-01)\n\n**Source**: `test`\n\n"
-        f"It was learned that {said}.\nIn version {version}, sum {total}.\n\n"
+        f"It was learned that {digest}.\nIn version {version}, sum {total}.\n\n"
     ).encode()
 
 
@@ -32,7 +32,7 @@ def is_whole(block: str) -> bool:
     match = re.search(
         r"It was learned that ([0-9a-f]{64})\.\n *In version (\d+), sum ([0-9a-f]{8})\.\Z", block.rstrip()
     )
-    return match is not None and _sum(match[1], int(match[2])) == match[3]
+    return match is not None and _checksum(match[1], int(match[2])) == match[3]
 
 
 def version_of(block: str) -> int:
@@ -41,31 +41,31 @@ def version_of(block: str) -> int:
     return int(match[1]) if match else -1
 
 
-read_as = lru_cache(maxsize=1024)(parse)
+parse_cached = lru_cache(maxsize=1024)(parse)
 """`parse`, remembered: a series of schedules reads the same contents over and over."""
 
 
 @lru_cache(maxsize=1024)
-def named(data: bytes) -> tuple[tuple[str, str], ...]:
+def named_entries(data: bytes) -> tuple[tuple[str, str], ...]:
     """The entries in a file: name and text, in order. Blocks that are none are called by their heading."""
-    document = read_as(data)
+    document = parse_cached(data)
     if isinstance(document, Unreadable):
         return (("unreadable", data.decode(errors="replace")),)
-    return tuple((_name(content(block)), content(block)) for block in document.blocks)
+    return tuple((_name(block_content(block)), block_content(block)) for block in document.blocks)
 
 
-def with_own(data: bytes, own: str, version: int) -> bytes:
+def with_own_entry(data: bytes, own: str, version: int) -> bytes:
     """The file with a writer's own status entry at a new version, ending in a blank line."""
     new = entry(own, version)
-    for name, text in named(data):
+    for name, text in named_entries(data):
         if name == own:
             return data.replace(text.encode(), new.rstrip()).rstrip() + b"\n\n"
     return data.rstrip() + b"\n\n" + new
 
 
-def census(paths: Iterable[Path]) -> Counter[str]:
+def count_entries(paths: Iterable[Path]) -> Counter[str]:
     """How often each entry stands in the files."""
-    return Counter(name for path in paths if path.is_file() for name, _ in named(path.read_bytes()))
+    return Counter(name for path in paths if path.is_file() for name, _ in named_entries(path.read_bytes()))
 
 
 def _name(text: str) -> str:
@@ -73,5 +73,5 @@ def _name(text: str) -> str:
     return match[1] if match else text.partition("\n")[0]
 
 
-def _sum(said: str, version: int) -> str:
-    return hashlib.sha256(f"{said}/{version}".encode()).hexdigest()[:8]
+def _checksum(digest: str, version: int) -> str:
+    return hashlib.sha256(f"{digest}/{version}".encode()).hexdigest()[:8]

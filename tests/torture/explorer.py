@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.commit.steps import Step
-from tests.torture.entries import census, entry, is_whole, named, version_of
-from tests.torture.service import Arena, in_child, turn
+from echod.store.commit.steps import CommitStep
+from tests.torture.entries import count_entries, entry, is_whole, named_entries, version_of
+from tests.torture.service import StressProject, in_child, reconcile_once
 from tests.torture.writers import Action, Schedule, Writer, waits_for_lease
 
-_UNDER_LEASE = {Step.LEASED, Step.EXCHANGED, Step.LINKED}
+_UNDER_LEASE = {CommitStep.LEASED, CommitStep.EXCHANGED, CommitStep.LINKED}
 _ORIGINAL = ("w0", "w1", "w2", "p000", "p001", "p002", "p003", "p004", "p005")
 _FINDINGS = ("f1", "f2")
 _KEEP = 5
@@ -41,20 +41,20 @@ class Tally:
             self.examples.setdefault(problem, name)
 
 
-Make = Callable[[Path], Arena]
+ProjectFactory = Callable[[Path], StressProject]
 """What is at work in an arena: the tests' own service, or the product's jobs."""
 
 
-def fresh(base: Path, make: Make = Arena) -> Arena:
+def create_project(base: Path, make: ProjectFactory = StressProject) -> StressProject:
     """A role with nine entries, five of them to be archived bit by bit, and one findings file."""
     shutil.rmtree(base, ignore_errors=True)
-    arena = make(base)
-    arena.found(*map(entry, _ORIGINAL))
-    (arena.role.path / "a-findings.md").write_bytes(b"".join(map(entry, _FINDINGS)))
-    return arena
+    project = make(base)
+    project.create(*map(entry, _ORIGINAL))
+    (project.role.path / "a-findings.md").write_bytes(b"".join(map(entry, _FINDINGS)))
+    return project
 
 
-def _split(step: Step, due: list[Action]) -> tuple[list[Action], list[Action]]:
+def _split(step: CommitStep, due: list[Action]) -> tuple[list[Action], list[Action]]:
     """What a writer does now, and what it must wait with because its open waits for the lease."""
     if step not in _UNDER_LEASE:
         return due, []
@@ -63,14 +63,14 @@ def _split(step: Step, due: list[Action]) -> tuple[list[Action], list[Action]]:
 
 
 @dataclass
-class _Conductor:
+class _ScheduleRunner:
     """Calls the actions of a schedule when their step is passed."""
 
     schedule: Schedule
     step: int = 0
-    passed: list[Step] = field(default_factory=list)
+    passed: list[CommitStep] = field(default_factory=list)
 
-    def __call__(self, step: Step, /) -> None:
+    def __call__(self, step: CommitStep, /) -> None:
         self.passed.append(step)
         due = self.schedule.pop(self.step, [])
         self.step += 1
@@ -80,41 +80,43 @@ class _Conductor:
         for action in now:
             action()
 
-    def rest(self) -> list[Action]:
+    def take_remaining(self) -> list[Action]:
         return [action for at in sorted(self.schedule) for action in self.schedule.pop(at)]
 
 
-def count_steps(base: Path, make: Make = Arena) -> int:
+def count_steps(base: Path, make: ProjectFactory = StressProject) -> int:
     """How many steps three turns of the service pass when nobody disturbs them."""
-    arena, conductor = fresh(base, make), _Conductor({})
+    project, conductor = create_project(base, make), _ScheduleRunner({})
     for _ in range(3):
-        turn(arena, arena.engine(trace=conductor), keep=_KEEP)
+        reconcile_once(project, project.engine(trace=conductor), keep=_KEEP)
     return len(conductor.passed)
 
 
-def run(base: Path, script: Callable[[Arena], tuple[Writer, Schedule]], make: Make = Arena) -> list[str]:
+def run(
+    base: Path, script: Callable[[StressProject], tuple[Writer, Schedule]], make: ProjectFactory = StressProject
+) -> list[str]:
     """One schedule without kills; what is wrong in the end."""
-    arena = fresh(base, make)
-    writer, schedule = script(arena)
-    conductor = _Conductor(schedule)
-    engine = arena.engine(trace=conductor)
+    project = create_project(base, make)
+    writer, schedule = script(project)
+    conductor = _ScheduleRunner(schedule)
+    engine = project.engine(trace=conductor)
     for _ in range(3):
-        turn(arena, engine, keep=_KEEP)
-    for action in conductor.rest():
+        reconcile_once(project, engine, keep=_KEEP)
+    for action in conductor.take_remaining():
         action()
-        turn(arena, engine, keep=_KEEP)
-    calm(arena)
-    return problems(arena, [writer])
+        reconcile_once(project, engine, keep=_KEEP)
+    run_until_idle(project)
+    return find_problems(project, [writer])
 
 
 def run_killed(
-    base: Path, schedule: Schedule, writers: list[Writer], kills: set[int], make: Make = Arena
+    base: Path, schedule: Schedule, writers: list[Writer], kills: set[int], make: ProjectFactory = StressProject
 ) -> tuple[int, list[str]]:
     """One schedule, the service killed at the given steps (counted over all its lives); kills done, what is wrong."""
-    arena = make(base)
+    project = make(base)
     step = done = 0
     for _ in range(2 * len(kills) + 6):
-        step, killed = _live(arena, schedule, kills, step)
+        step, killed = _run_service_until_killed(project, schedule, kills, step)
         done += killed
         if not killed and not schedule:
             break
@@ -126,42 +128,44 @@ def run_killed(
     for at in sorted(schedule):
         for action in schedule.pop(at):
             action()
-    calm(arena)
-    return done, problems(arena, writers)
+    run_until_idle(project)
+    return done, find_problems(project, writers)
 
 
-def _live(arena: Arena, schedule: Schedule, kills: set[int], step: int) -> tuple[int, bool]:
+def _run_service_until_killed(
+    project: StressProject, schedule: Schedule, kills: set[int], step: int
+) -> tuple[int, bool]:
     """One life of the service: until three turns are done, or it is killed."""
-    asks, asked = os.pipe()
-    answers, answered = os.pipe()
+    step_reader, step_writer = os.pipe()
+    answer_reader, answer_writer = os.pipe()
 
-    def ask(passed: Step, /) -> None:
-        os.write(asked, passed.value.encode().ljust(24))
-        if os.read(answers, 1) != b"c":
+    def wait_for_permission(passed: CommitStep, /) -> None:
+        os.write(step_writer, passed.value.encode().ljust(24))
+        if os.read(answer_reader, 1) != b"c":
             os.kill(os.getpid(), signal.SIGKILL)
 
     def serve() -> None:
-        os.close(asks)
-        os.close(answered)
-        engine = arena.engine(trace=ask)
-        engine.recover([arena.store])
+        os.close(step_reader)
+        os.close(answer_writer)
+        engine = project.engine(trace=wait_for_permission)
+        engine.recover([project.store])
         for _ in range(3):
-            turn(arena, engine, keep=_KEEP)
+            reconcile_once(project, engine, keep=_KEEP)
 
     child = in_child(serve)
-    os.close(asked)
-    os.close(answers)
+    os.close(step_writer)
+    os.close(answer_reader)
     waiting: list[Action] = []
     killed = False
-    while passed := os.read(asks, 24):
-        now, waiting = _split(Step(passed.decode().strip()), waiting + schedule.pop(step, []))
+    while passed := os.read(step_reader, 24):
+        now, waiting = _split(CommitStep(passed.decode().strip()), waiting + schedule.pop(step, []))
         for action in now:
             action()
         killed = step in kills
         step += 1
-        os.write(answered, b"k" if killed else b"c")
-    os.close(asks)
-    os.close(answered)
+        os.write(answer_writer, b"k" if killed else b"c")
+    os.close(step_reader)
+    os.close(answer_writer)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, -signal.SIGKILL), f"the service ended with {status}"
     for action in waiting:
@@ -169,28 +173,28 @@ def _live(arena: Arena, schedule: Schedule, kills: set[int], step: int) -> tuple
     return step, killed
 
 
-def calm(arena: Arena) -> None:
+def run_until_idle(project: StressProject) -> None:
     """Turns without anybody else, until there is nothing left to do."""
-    engine = arena.engine()
-    engine.recover([arena.store])
+    engine = project.engine()
+    engine.recover([project.store])
     for _ in range(12):
-        if not turn(arena, engine, keep=_KEEP) and not arena.hidden():
+        if not reconcile_once(project, engine, keep=_KEEP) and not project.staged_files():
             return
 
 
-def problems(arena: Arena, writers: list[Writer]) -> list[str]:
+def find_problems(project: StressProject, writers: list[Writer]) -> list[str]:
     """What is not as it should be: lost, twice in the memory, out of date, half an entry, something nobody wrote."""
-    wanted = {*_ORIGINAL, *_FINDINGS, *(w.name for w in writers if w.acknowledged)}
-    memory, archive = census([arena.memory]), census(arena.archives())
-    waiting = census(arena.findings())
+    expected = {*_ORIGINAL, *_FINDINGS, *(w.name for w in writers if w.acknowledged)}
+    memory, archive = count_entries([project.memory]), count_entries(project.archives())
+    waiting = count_entries(project.findings())
     found = []
-    for name in sorted(wanted):
+    for name in sorted(expected):
         if not memory[name] and not archive[name]:
             found.append(f"left in findings: {name}" if waiting[name] else f"lost: {name}")
         if memory[name] > 1:
             found.append(f"twice: {name}")
-    standing = dict(named(arena.memory.read_bytes()))
-    found += [f"outdated: {w.name}" for w in writers if version_of(standing.get(w.name, "")) not in (-1, w.version)]
-    found += [f"foreign: {name}" for name in memory if name not in wanted]
-    found += [f"torn: {name}" for name, text in named(arena.memory.read_bytes()) if not is_whole(text)]
-    return found + arena.faults()
+    present = dict(named_entries(project.memory.read_bytes()))
+    found += [f"outdated: {w.name}" for w in writers if version_of(present.get(w.name, "")) not in (-1, w.version)]
+    found += [f"foreign: {name}" for name in memory if name not in expected]
+    found += [f"torn: {name}" for name, text in named_entries(project.memory.read_bytes()) if not is_whole(text)]
+    return found + project.find_damage()

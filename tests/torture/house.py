@@ -10,18 +10,18 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from echod.jobs import compress, consolidate, prune
-from echod.jobs.base import Done, Outcome
-from echod.jobs.consolidate import Reading
-from echod.memory.policy import ArchivedEntry, Policy, read_archive
+from echod.jobs.base import JobDone, JobOutcome
+from echod.jobs.consolidate import FindingsCache
+from echod.memory.policy import ArchivedEntry, PolicySettings, read_archive
 from echod.state.database import Database
-from echod.state.entries import EntryLog
+from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import open_gate
+from echod.store.changes import no_gate
 from echod.store.engine import Engine
-from echod.store.errors import Busy
+from echod.store.errors import BusyError
 from echod.store.session import RoleSession
-from tests.torture.entries import HEADER, entry, is_whole, named, version_of
-from tests.torture.service import Arena
+from tests.torture.entries import HEADER, entry, is_whole, named_entries, version_of
+from tests.torture.service import StressProject
 
 _LINES_OF_AN_ENTRY = entry("x").count(b"\n")
 CONSOLIDATE, PRUNE, COMPRESS = 1, 2, 3
@@ -29,28 +29,34 @@ CONSOLIDATE, PRUNE, COMPRESS = 1, 2, 3
 _DAY = timedelta(days=1).total_seconds()
 
 
-class House(Arena):
+class ProductJobsProject(StressProject):
     """An arena in which the product's own jobs are at work."""
 
     __slots__ = ()
 
-    def work(self, engine: Engine, *, keep: int, batch: int) -> bool:
+    def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
         """One run of each job. A line limit sees to it that about `keep` entries stay; prune decides how many go."""
         del batch
         lines = HEADER.count(b"\n") + keep * _LINES_OF_AN_ENTRY
-        policy = Policy(memory_line_limit=lines, knowledge_line_limit=lines)
+        policy = PolicySettings(memory_line_limit=lines, knowledge_line_limit=lines)
         with Database.open(self.base / "state/echod.db") as database:
-            entries = EntryLog(database)
-            entries.let_go(self.store.key, [self.role.name])
-            jobs: list[Callable[[RoleSession], Outcome]] = [
-                lambda session: consolidate.run(CONSOLIDATE, session, entries, _EAGER, Reading(), open_gate, time.time),
-                lambda session: prune.run(PRUNE, session, entries, policy, open_gate, self.now, writes=True),
-                lambda session: compress.run(COMPRESS, session, entries, policy, open_gate, self.now, writes=True),
+            entries = EntryStore(database)
+            entries.release_first_prune(self.store.key, [self.role.name])
+            jobs: list[Callable[[RoleSession], JobOutcome]] = [
+                lambda session: consolidate.run(
+                    CONSOLIDATE, session, entries, _EAGER_TERMS, FindingsCache(), no_gate, time.time
+                ),
+                lambda session: prune.run(
+                    PRUNE, session, entries, policy, no_gate, self.shifted_time, allow_writes=True
+                ),
+                lambda session: compress.run(
+                    COMPRESS, session, entries, policy, no_gate, self.shifted_time, allow_writes=True
+                ),
             ]
-            did = [self._do(engine, job) for job in jobs]
+            did = [self._run_job(engine, job) for job in jobs]
         return any(did)
 
-    def now(self) -> float:
+    def shifted_time(self) -> float:
         """A day later for each on which entries were archived: only a part of the inscribed ones may go in a day."""
         days: set[date] = set()
         with suppress(OSError):  # that a test brought about
@@ -65,10 +71,10 @@ class House(Arena):
         """An entry that was pruned is in the archive as it was then."""
         found = super().versions()
         for path in self._pruned():
-            found |= Counter({name: version_of(text) for name, text in named(path.read_bytes())})
+            found |= Counter({name: version_of(text) for name, text in named_entries(path.read_bytes())})
         return found
 
-    def faults(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """What is wrong with the archive, from which entries are brought back without being parsed."""
         found = []
         for path in self._pruned():
@@ -81,13 +87,13 @@ class House(Arena):
     def _pruned(self) -> list[Path]:
         return sorted(self.role.path.glob("archive/pruned-*.md"))
 
-    def _do(self, engine: Engine, job: Callable[[RoleSession], Outcome]) -> bool:
+    def _run_job(self, engine: Engine, job: Callable[[RoleSession], JobOutcome]) -> bool:
         try:
             with engine.open_role(self.role) as session:
                 outcome = job(session)
-        except Busy:
+        except BusyError:
             return False
-        return isinstance(outcome, Done) and outcome.changed
+        return isinstance(outcome, JobDone) and outcome.changed
 
 
-_EAGER = consolidate.Terms(quiet_seconds=0.0, writes=True)
+_EAGER_TERMS = consolidate.ConsolidateSettings(quiet_seconds=0.0, allow_writes=True)

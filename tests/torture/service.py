@@ -11,23 +11,23 @@ from pathlib import Path, PurePosixPath
 
 from echod.errors import EchodError
 from echod.memory.model import Document
-from echod.store.changes import Append, ChangeSet, Consume, Write
-from echod.store.commit.commit import Committed
-from echod.store.commit.steps import Tracer, untraced
+from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
+from echod.store.commit.commit import CommitResult
+from echod.store.commit.steps import Tracer, no_trace
 from echod.store.engine import Engine
-from echod.store.errors import Busy
+from echod.store.errors import BusyError
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
-from echod.store.snapshot import digest
-from tests.torture.entries import HEADER, named, read_as, version_of
+from echod.store.snapshot import content_digest
+from tests.torture.entries import HEADER, named_entries, parse_cached, version_of
 
-PROMPT = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
+SHORT_LIMITS = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
 """Everything is closed as soon as it can be, so that a short test passes through every state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arena:
+class StressProject:
     """A project with one role, in which a test lets programs collide."""
 
     base: Path
@@ -44,13 +44,13 @@ class Arena:
     def memory(self) -> Path:
         return self.role.memory
 
-    def found(self, *names: bytes) -> None:
+    def create(self, *entries: bytes) -> None:
         """Make the project with these entries in its memory."""
         self.role.path.mkdir(parents=True)
         (self.base / "project/tmp").mkdir()
-        self.memory.write_bytes(HEADER + b"".join(names))
+        self.memory.write_bytes(HEADER + b"".join(entries))
 
-    def engine(self, limits: EngineLimits = PROMPT, trace: Tracer = untraced) -> Engine:
+    def engine(self, limits: EngineLimits = SHORT_LIMITS, trace: Tracer = no_trace) -> Engine:
         return Engine(self.base / "journal", limits=limits, clock=time.time, trace=trace)
 
     def archives(self) -> list[Path]:
@@ -60,66 +60,66 @@ class Arena:
     def findings(self) -> list[Path]:
         return sorted(p for p in self.role.path.glob("*-findings.md") if not p.name.startswith("."))
 
-    def hidden(self) -> list[Path]:
+    def staged_files(self) -> list[Path]:
         return sorted(self.role.path.glob(".*.echod-*"))
 
-    def work(self, engine: Engine, *, keep: int, batch: int) -> bool:
+    def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
         """The jobs of one turn; whether anything was committed. Arguments as in `turn`."""
         try:
             with engine.open_role(self.role) as session:
                 for _ in range(4):
                     view = session.read()
-                    changes = plan(view, keep=keep, batch=batch)
-                    if changes.empty:
+                    changes = plan_changes(view, keep=keep, batch=batch)
+                    if changes.is_empty:
                         return False
                     outcome = session.commit(1, changes)
-                    if isinstance(outcome, Committed):
+                    if isinstance(outcome, CommitResult):
                         return outcome.seq is not None
-        except Busy:
+        except BusyError:
             return False
         return False
 
     def versions(self) -> Counter[str]:
         """The newest version of each entry that is kept where it belongs."""
-        return Counter({name: version_of(text) for name, text in named(self.memory.read_bytes())})
+        return Counter({name: version_of(text) for name, text in named_entries(self.memory.read_bytes())})
 
-    def faults(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """What else is wrong in the end."""
         return []
 
 
-def turn(arena: Arena, engine: Engine, *, keep: int, batch: int = 2) -> bool:
+def reconcile_once(project: StressProject, engine: Engine, *, keep: int, batch: int = 2) -> bool:
     """One reconcile; whether anything was committed.
 
     Args:
-        arena: where.
+        project: where.
         engine: the engine to use.
         keep: how many entries called `p...` stay in the memory before the oldest are archived.
         batch: how many are archived at once.
     """
-    settled = bool(engine.settle_debts(arena.store))
-    return arena.work(engine, keep=keep, batch=batch) or settled
+    merged = bool(engine.merge_late_writes(project.store))
+    return project.run_jobs(engine, keep=keep, batch=batch) or merged
 
 
-def plan(view: RoleView, *, keep: int, batch: int) -> ChangeSet:
+def plan_changes(view: RoleView, *, keep: int, batch: int) -> ChangeSet:
     """Consolidate every finding that is new, and archive the oldest entries called `p...`."""
-    document = read_as(view.memory.text)
+    document = parse_cached(view.memory.text)
     if not isinstance(document, Document):
         return ChangeSet("none", view.role.name, "")
-    present = {name for name, _ in named(view.memory.text)}
+    present = {name for name, _ in named_entries(view.memory.text)}
     text = view.memory.text or HEADER
     consumes = []
     role = PurePosixPath(view.role.name)
     for found in view.findings:
         keys = []
-        for name, block in named(found.text):
-            key = f"{name}:{digest(block.encode())[:12]}"
+        for name, block in named_entries(found.text):
+            key = f"{name}:{content_digest(block.encode())[:12]}"
             keys.append(key)
-            if name not in present and key not in view.known_keys:
+            if name not in present and key not in view.consumed_keys:
                 text = (text if text.endswith(b"\n\n") else text + b"\n\n") + block.encode() + b"\n\n"
                 present.add(name)
         kept = role / "archive/findings" / f"2026-11-27-{found.path.name.removesuffix('-findings.md')}.md"
-        consumes.append(Consume(role / found.path.name, found.digest or "", kept, found.text, tuple(keys)))
+        consumes.append(ConsumeFindings(role / found.path.name, found.digest or "", kept, found.text, tuple(keys)))
     text, archived = _archive(text, keep=keep, batch=batch)
     writes = () if text == view.memory.data else (Write(role / "MEMORY.md", view.memory.digest, text),)
     if not view.memory.text and not consumes:
@@ -129,10 +129,10 @@ def plan(view: RoleView, *, keep: int, batch: int) -> ChangeSet:
 
 
 def _archive(text: bytes, *, keep: int, batch: int) -> tuple[bytes, bytes]:
-    document = read_as(text)
+    document = parse_cached(text)
     if not isinstance(document, Document):
         return text, b""
-    names = [name for name, _ in named(text)]
+    names = [name for name, _ in named_entries(text)]
     old = [i for i, name in enumerate(names) if name.startswith("p")]
     out = set(old[:batch]) if len(old) > keep else set()
     kept = document.preamble + "".join(b.text for i, b in enumerate(document.blocks) if i not in out)
@@ -140,27 +140,27 @@ def _archive(text: bytes, *, keep: int, batch: int) -> tuple[bytes, bytes]:
     return kept.encode(), archived.encode()
 
 
-def plan_naively(arena: Arena, *, keep: int, batch: int) -> bool:
+def run_naive_jobs(project: StressProject, *, keep: int, batch: int) -> bool:
     """The same work as `turn`, done the way everybody does it first: write aside and rename, check and unlink."""
-    memory = arena.memory.read_bytes() if arena.memory.exists() else HEADER
-    present = {name for name, _ in named(memory)}
+    memory = project.memory.read_bytes() if project.memory.exists() else HEADER
+    present = {name for name, _ in named_entries(memory)}
     text = memory
-    read = {path: path.read_bytes() for path in arena.findings()}
+    read = {path: path.read_bytes() for path in project.findings()}
     for found in read.values():
-        for name, block in named(found):
+        for name, block in named_entries(found):
             if name not in present:
                 text = text.rstrip() + b"\n\n" + block.encode() + b"\n\n"
                 present.add(name)
     text, archived = _archive(text, keep=keep, batch=batch)
     if text == memory and not read:
         return False
-    archive = arena.role.path / "archive/pruned-2026.md"
+    archive = project.role.path / "archive/pruned-2026.md"
     archive.parent.mkdir(exist_ok=True)
     with archive.open("ab") as file:
         file.write(archived)
-    aside = arena.memory.with_name(".naive")
+    aside = project.memory.with_name(".naive")
     aside.write_bytes(text)
-    aside.rename(arena.memory)
+    aside.rename(project.memory)
     for path, content in read.items():
         if path.exists() and path.read_bytes() == content:
             path.unlink(missing_ok=True)
@@ -186,4 +186,4 @@ def in_child(work: Callable[[], object]) -> int:
         os._exit(status)
 
 
-__all__ = ["PROMPT", "Arena", "in_child", "plan", "plan_naively", "turn"]
+__all__ = ["SHORT_LIMITS", "StressProject", "in_child", "plan_changes", "reconcile_once", "run_naive_jobs"]

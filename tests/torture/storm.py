@@ -20,24 +20,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.limits import EngineLimits
-from tests.torture.entries import census, entry, is_whole, named, with_own
-from tests.torture.service import Arena, in_child, plan_naively, turn
+from tests.torture.entries import count_entries, entry, is_whole, named_entries, with_own_entry
+from tests.torture.service import StressProject, in_child, reconcile_once, run_naive_jobs
 
-STORMY = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
+STORM_LIMITS = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
 _KEEP = 40
-_MOST_COMMITS = 300
+_MAX_COMMITS = 300
 """Several times what is left to do after any storm."""
-_PATIENCE_SECONDS = 60.0
+_STALL_SECONDS = 60.0
 """How long nothing at all may happen: replaced files are followed for 1.8 s, and the machine may be busy."""
-_OLD = tuple(f"p{number:03d}" for number in range(80))
+_INITIAL_NAMES = tuple(f"p{number:03d}" for number in range(80))
 
 
 @dataclass
-class Outcome:
+class StormResult:
     """What a storm came to.
 
     Attributes:
-        left_to_person: entries that were overwritten again after they were put back three times; they stand in
+        left_to_user: entries that were overwritten again after they were put back three times; they stand in
             `archive/removed-*.md`, and a review item says so.
         archived_twice: stand in the archive more than once; allowed.
         in_both: stand in memory and archive; allowed.
@@ -49,15 +49,15 @@ class Outcome:
     twice: int = 0
     torn: int = 0
     edits_lost: int = 0
-    left_to_person: int = 0
+    left_to_user: int = 0
     archived_twice: int = 0
     in_both: int = 0
     kills: int = 0
     crashes: int = 0
     names: list[str] = field(default_factory=list)
 
-    def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(*(getattr(self, f) + getattr(other, f) for f in self.__dataclass_fields__))
+    def __add__(self, other: StormResult) -> StormResult:
+        return StormResult(*(getattr(self, f) + getattr(other, f) for f in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,97 +71,99 @@ class Storm:
     serialised: bool = True
 
 
-Service = Callable[[Arena], None]
+Service = Callable[[StressProject], None]
 
 
-def engine_service(arena: Arena) -> None:
+def engine_service(project: StressProject) -> None:
     """The service under test, without pause."""
-    engine = arena.engine(STORMY)
-    engine.recover([arena.store])
+    engine = project.engine(STORM_LIMITS)
+    engine.recover([project.store])
     while True:
-        if not turn(arena, engine, keep=_KEEP, batch=3):
+        if not reconcile_once(project, engine, keep=_KEEP, batch=3):
             time.sleep(0.004)
 
 
-def naive_service(arena: Arena) -> None:
+def naive_service(project: StressProject) -> None:
     """What everybody writes first: read, change, write aside, rename; unlink what was consumed."""
     while True:
-        if not plan_naively(arena, keep=_KEEP, batch=3):
+        if not run_naive_jobs(project, keep=_KEEP, batch=3):
             time.sleep(0.004)
 
 
-def rage(base: Path, storm: Storm, service: Service | None, make: Callable[[Path], Arena] = Arena) -> Outcome:
+def run_storm(
+    base: Path, storm: Storm, service: Service | None, make: Callable[[Path], StressProject] = StressProject
+) -> StormResult:
     """One storm; the count after the service has had time to finish in peace."""
     shutil.rmtree(base, ignore_errors=True)
-    arena = make(base)
-    arena.found(*map(entry, _OLD))
+    project = make(base)
+    project.create(*map(entry, _INITIAL_NAMES))
     rnd = random.Random(storm.seed)
     writers = [
-        in_child(lambda i=i, kind=kind: _Writer(arena, base, kind, i, storm).run())  # type: ignore[misc]
+        in_child(lambda i=i, kind=kind: _StormWriter(project, base, kind, i, storm).run())  # type: ignore[misc]
         for i, kind in enumerate(storm.mix)
     ]
-    outcome = Outcome()
-    serving = _serve(arena, service)
+    outcome = StormResult()
+    serving = _start_service(project, service)
     try:
         while writers:
             time.sleep(rnd.uniform(0.02, 0.12))
-            writers = [pid for pid in writers if not _ended(pid)]
+            writers = [pid for pid in writers if not _has_exited(pid)]
             if serving and storm.kills:
                 os.kill(serving, signal.SIGKILL)
                 os.waitpid(serving, 0)
                 outcome.kills += 1
-                serving = _serve(arena, service)
-            elif serving and _ended(serving):
+                serving = _start_service(project, service)
+            elif serving and _has_exited(serving):
                 outcome.crashes += 1
-                serving = _serve(arena, service)
+                serving = _start_service(project, service)
     finally:
         if serving:
             os.kill(serving, signal.SIGKILL)
             os.waitpid(serving, 0)
     if service is engine_service:
-        _finish(arena)
-    return _count(arena, base, outcome)
+        _run_until_idle(project)
+    return _count_losses(project, base, outcome)
 
 
-def _serve(arena: Arena, service: Service | None) -> int:
-    return in_child(lambda: service(arena)) if service else 0
+def _start_service(project: StressProject, service: Service | None) -> int:
+    return in_child(lambda: service(project)) if service else 0
 
 
-def _ended(pid: int) -> bool:
+def _has_exited(pid: int) -> bool:
     return os.waitpid(pid, os.WNOHANG)[0] != 0
 
 
-def _finish(arena: Arena) -> None:
+def _run_until_idle(project: StressProject) -> None:
     """Let the service come to an end in peace, however slow the machine is, as long as it gets on.
 
     With nobody else writing, each commit must bring about what was not there before: two rules that undo each other's
     work would go on for ever.
     """
-    engine = arena.engine(STORMY)
-    engine.recover([arena.store])
-    seen, hidden, waits_since = {_visible(arena)}, arena.hidden(), time.monotonic()
-    while (did := turn(arena, engine, keep=_KEEP, batch=3)) or arena.hidden() or arena.findings():
+    engine = project.engine(STORM_LIMITS)
+    engine.recover([project.store])
+    seen, hidden, waits_since = {_visible_digest(project)}, project.staged_files(), time.monotonic()
+    while (did := reconcile_once(project, engine, keep=_KEEP, batch=3)) or project.staged_files() or project.findings():
         if did:
-            now = _visible(arena)
+            now = _visible_digest(project)
             assert now not in seen, "the service goes round in circles"
             seen.add(now)
-            assert len(seen) < _MOST_COMMITS, "the service commits on and on although nobody else writes"
-        if did or arena.hidden() != hidden:
-            hidden, waits_since = arena.hidden(), time.monotonic()
-        assert time.monotonic() - waits_since < _PATIENCE_SECONDS, f"the service waits: {hidden} {arena.findings()}"
+            assert len(seen) < _MAX_COMMITS, "the service commits on and on although nobody else writes"
+        if did or project.staged_files() != hidden:
+            hidden, waits_since = project.staged_files(), time.monotonic()
+        assert time.monotonic() - waits_since < _STALL_SECONDS, f"the service waits: {hidden} {project.findings()}"
         time.sleep(0.02)
 
 
-def _visible(arena: Arena) -> bytes:
+def _visible_digest(project: StressProject) -> bytes:
     """What the files of the role say, the hidden ones aside."""
-    said = hashlib.sha256()
-    for path in sorted(p for p in arena.role.path.rglob("*") if p.is_file() and not p.name.startswith(".")):
-        said.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
-    return said.digest()
+    digest = hashlib.sha256()
+    for path in sorted(p for p in project.role.path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.digest()
 
 
-def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
-    acknowledged = set(_OLD)
+def _count_losses(project: StressProject, base: Path, outcome: StormResult) -> StormResult:
+    acknowledged = set(_INITIAL_NAMES)
     versions: dict[str, int] = {}
     for line in (base / "acknowledged").read_text().splitlines():
         name, _, version = line.partition(" ")
@@ -169,8 +171,12 @@ def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
             versions[name] = int(version)
         else:
             acknowledged.add(name)
-    memory, archive, waiting = census([arena.memory]), census(arena.archives()), census(arena.findings())
-    removed = census(arena.role.path.glob("archive/removed-*.md"))
+    memory, archive, waiting = (
+        count_entries([project.memory]),
+        count_entries(project.archives()),
+        count_entries(project.findings()),
+    )
+    removed = count_entries(project.role.path.glob("archive/removed-*.md"))
     outcome.acknowledged = len(acknowledged)
     for name in sorted(acknowledged):
         if not memory[name] and not archive[name] and not waiting[name]:
@@ -180,20 +186,20 @@ def _count(arena: Arena, base: Path, outcome: Outcome) -> Outcome:
             else:
                 outcome.lost += 1
         outcome.twice += memory[name] > 1
-        outcome.left_to_person += bool(removed[name] and removed[name] == archive[name] and not memory[name])
+        outcome.left_to_user += bool(removed[name] and removed[name] == archive[name] and not memory[name])
         outcome.archived_twice += archive[name] > 1
         outcome.in_both += bool(memory[name] and archive[name])
-    standing, kept = named(arena.memory.read_bytes()), arena.versions()
-    outcome.torn = sum(not is_whole(text) for _, text in standing) + len(arena.faults())
-    outcome.edits_lost = sum(kept.get(name, -1) < version for name, version in versions.items())
+    present, newest_versions = named_entries(project.memory.read_bytes()), project.versions()
+    outcome.torn = sum(not is_whole(text) for _, text in present) + len(project.find_damage())
+    outcome.edits_lost = sum(newest_versions.get(name, -1) < version for name, version in versions.items())
     return outcome
 
 
 @dataclass
-class _Writer:
+class _StormWriter:
     """One foreign program. It reports an entry as written only once its own calls have returned."""
 
-    arena: Arena
+    arena: StressProject
     base: Path
     kind: str
     number: int
@@ -211,7 +217,7 @@ class _Writer:
                 os.write(acknowledge, f"{line}\n".encode())
 
     @contextmanager
-    def turn(self, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    def serialized(self, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
         """Serialise with the other writers, if the storm says so."""
         if not self.storm.serialised:
             yield
@@ -221,19 +227,19 @@ class _Writer:
             yield
 
     def append(self, name: str, _count: int, _rnd: random.Random) -> Iterator[str]:
-        with self.turn():
+        with self.serialized():
             _append(self.arena.memory, entry(name))
         yield name
 
     def shell_append(self, name: str, _count: int, _rnd: random.Random) -> Iterator[str]:
-        with self.turn():
+        with self.serialized():
             command = ["sh", "-c", 'cat >> "$1"', "x", str(self.arena.memory)]
             subprocess.run(command, input=b"\n" + entry(name), check=True)
         yield name
 
     def hold(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
         # Appends of several holders do not hurt each other; rewriters must not run meanwhile.
-        with self.turn(fcntl.LOCK_SH):
+        with self.serialized(fcntl.LOCK_SH):
             fd = os.open(self.arena.memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             for part in range(rnd.randint(1, 6)):
                 time.sleep(rnd.uniform(0, 0.15))
@@ -242,22 +248,22 @@ class _Writer:
             os.close(fd)
 
     def replace(self, name: str, count: int, rnd: random.Random) -> Iterator[str]:
-        with self.turn():
+        with self.serialized():
             read = _read(self.arena.memory)
             time.sleep(rnd.uniform(0, 0.03))
             own = f"st{self.kind}{self.number}"
             aside = self.arena.memory.with_name(f".aside-{self.number}")
-            aside.write_bytes(with_own(read, own, count) + entry(name))
+            aside.write_bytes(with_own_entry(read, own, count) + entry(name))
             aside.rename(self.arena.memory)
         yield name
         yield f"{own} {count}"
 
     def edit(self, name: str, count: int, rnd: random.Random) -> Iterator[str]:
-        with self.turn():
+        with self.serialized():
             read = _read(self.arena.memory)
             time.sleep(rnd.uniform(0, 0.03))
             own = f"st{self.kind}{self.number}"
-            new = with_own(read, own, count) + entry(name)
+            new = with_own_entry(read, own, count) + entry(name)
             fd = os.open(self.arena.memory, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             cut = rnd.randrange(len(new))
             os.write(fd, new[:cut])
@@ -267,7 +273,7 @@ class _Writer:
         yield name
         yield f"{own} {count}"
 
-    def find(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
+    def add_finding(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
         path = self.arena.role.path / f"agent{self.number}-findings.md"
         if rnd.random() < 0.6:
             _append(path, entry(name))
@@ -280,13 +286,13 @@ class _Writer:
         yield name
 
 
-_WRITERS: dict[str, Callable[[_Writer, str, int, random.Random], Iterator[str]]] = {
-    "a": _Writer.append,
-    "s": _Writer.shell_append,
-    "h": _Writer.hold,
-    "r": _Writer.replace,
-    "e": _Writer.edit,
-    "g": _Writer.find,
+_WRITERS: dict[str, Callable[[_StormWriter, str, int, random.Random], Iterator[str]]] = {
+    "a": _StormWriter.append,
+    "s": _StormWriter.shell_append,
+    "h": _StormWriter.hold,
+    "r": _StormWriter.replace,
+    "e": _StormWriter.edit,
+    "g": _StormWriter.add_finding,
 }
 
 
@@ -305,9 +311,9 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def table(rows: dict[str, Outcome]) -> str:
+def table(rows: dict[str, StormResult]) -> str:
     """The outcomes as a table."""
-    columns = [name for name in Outcome.__dataclass_fields__ if name != "names"]
+    columns = [name for name in StormResult.__dataclass_fields__ if name != "names"]
     lines = ["".join([f"{'storm':26}", *(f"{name.replace('_', ' '):>15}" for name in columns)])]
     lines += [
         "".join([f"{title:26}", *(f"{getattr(row, name):15}" for name in columns)]) for title, row in rows.items()
@@ -315,4 +321,4 @@ def table(rows: dict[str, Outcome]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["Outcome", "Storm", "engine_service", "naive_service", "rage", "table"]
+__all__ = ["Storm", "StormResult", "engine_service", "naive_service", "run_storm", "table"]

@@ -21,7 +21,7 @@ CHANGING = (
 
 
 @cache
-def unavailable() -> str | None:
+def unavailable_reason() -> str | None:
     """Why this cannot be done here; None if it can."""
     if shutil.which("strace") is None:
         return "strace is not installed"
@@ -31,15 +31,15 @@ def unavailable() -> str | None:
     return None if probe.returncode == 0 else "strace may not trace here"
 
 
-def calls(work: Callable[[], object], log: Path) -> list[str]:
+def record_calls(work: Callable[[], object], log: Path) -> list[str]:
     """The names of the changing calls that the work makes, in order."""
-    status = _traced(work, ["-o", str(log), "-e", f"trace={','.join(CHANGING)}"], log.with_suffix(".said"))
+    status = _run_traced(work, ["-o", str(log), "-e", f"trace={','.join(CHANGING)}"], log.with_suffix(".said"))
     assert status == 0, log.with_suffix(".said").read_text()
     lines = [line for line in log.read_text().splitlines() if "(" in line and not line.startswith(("---", "+++"))]
     return [line.partition("(")[0] for line in lines]
 
 
-def interfered(work: Callable[[], object], call: str, number: int, how: str, scratch: Path) -> int:
+def run_with_fault(work: Callable[[], object], call: str, number: int, how: str, scratch: Path) -> int:
     """Run the work with its `number`-th `call` interfered with; its exit status (-9 where it was killed).
 
     Args:
@@ -50,10 +50,10 @@ def interfered(work: Callable[[], object], call: str, number: int, how: str, scr
         scratch: a file for what strace says.
     """
     inject = f"inject={call}:{how}:when={number}"
-    return _traced(work, ["-o", "/dev/null", "-e", f"trace={call}", "-e", inject], scratch)
+    return _run_traced(work, ["-o", "/dev/null", "-e", f"trace={call}", "-e", inject], scratch)
 
 
-def _traced(work: Callable[[], object], options: list[str], said: Path) -> int:
+def _run_traced(work: Callable[[], object], options: list[str], log: Path) -> int:
     ready, go = os.pipe()
 
     def wait_and_work() -> None:
@@ -61,9 +61,9 @@ def _traced(work: Callable[[], object], options: list[str], said: Path) -> int:
         work()
 
     child = in_child(wait_and_work)
-    with said.open("wb") as out:
+    with log.open("wb") as out:
         tracer = subprocess.Popen(["strace", *options, "-p", str(child)], stderr=out)
-        while b"attached" not in said.read_bytes():
+        while b"attached" not in log.read_bytes():
             if tracer.poll() is not None:
                 break
     os.write(go, b"g")

@@ -9,10 +9,10 @@ from shutil import rmtree
 
 import pytest
 
-from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, harmless, kill_at_every_step
-from tests.torture.explorer import Tally, calm, fresh
-from tests.torture.house import House
-from tests.torture.storm import Storm, engine_service, rage, table
+from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, is_harmless, kill_at_every_step
+from tests.torture.explorer import Tally, create_project, run_until_idle
+from tests.torture.house import ProductJobsProject
+from tests.torture.storm import Storm, engine_service, run_storm, table
 from tests.torture.writers import KINDS
 
 _SHM = Path("/dev/shm")  # the steps are what is tested here, not the disk
@@ -26,9 +26,9 @@ def base() -> Iterator[Path]:
 
 
 def test_the_jobs_have_something_to_do_here(base: Path) -> None:
-    calm(fresh(base, House))
+    run_until_idle(create_project(base, ProductJobsProject))
 
-    house = House(base)
+    house = ProductJobsProject(base)
     assert {kept.rule for kept in house.archived()} >= {"lowest-inscribed"}
     assert house.role.knowledge.read_text().count("## ") > 0
     assert list(house.role.path.glob("archive/MEMORY-*.md"))
@@ -36,19 +36,19 @@ def test_the_jobs_have_something_to_do_here(base: Path) -> None:
 
 
 def test_writers_and_kills_at_any_step(base: Path) -> None:
-    tally = explore_killed(base, ALL, 8, SEED, House)
+    tally = explore_killed(base, ALL, 8, SEED, ProductJobsProject)
 
     assert tally.kills > 0
     assert not tally.wrong, tally.examples
 
 
 def test_a_storm_with_kills_loses_nothing(base: Path) -> None:
-    outcome = rage(base, Storm(MIXES["all of them"], 2, seed=11, kills=True), engine_service, House)
+    outcome = run_storm(base, Storm(MIXES["all of them"], 2, seed=11, kills=True), engine_service, ProductJobsProject)
 
     print(table({"all of them": outcome}))
-    assert len(House(base).archived()) > 100
+    assert len(ProductJobsProject(base).archived()) > 100
     assert outcome.kills > 5
-    assert harmless(outcome), outcome.names
+    assert is_harmless(outcome), outcome.names
 
 
 @pytest.mark.torture
@@ -64,14 +64,14 @@ def test_many_schedules_and_storms(base: Path) -> None:
 
     for target in TARGETS:
         for kind in KINDS:
-            note(target, kind, explore(base, target, kind, 60, House))
-    note("both", "1-2", explore_killed(base, ALL, 200, SEED, House))
-    note("", "nobody", kill_at_every_step(base, House))
+            note(target, kind, explore(base, target, kind, 60, ProductJobsProject))
+    note("both", "1-2", explore_killed(base, ALL, 200, SEED, ProductJobsProject))
+    note("", "nobody", kill_at_every_step(base, ProductJobsProject))
     rows = {
-        name: rage(base, Storm(mix, 10, seed=number, kills=True), engine_service, House)
+        name: run_storm(base, Storm(mix, 10, seed=number, kills=True), engine_service, ProductJobsProject)
         for number, (name, mix) in enumerate(MIXES.items())
     }
     print(f"\n{table(rows)}")
 
     assert not total.wrong, total.examples
-    assert all(map(harmless, rows.values())), rows
+    assert all(map(is_harmless, rows.values())), rows

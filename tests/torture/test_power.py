@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.entries import census, entry, is_whole, named
-from tests.torture.service import PROMPT, Arena, in_child, turn
+from tests.torture.entries import count_entries, entry, is_whole, named_entries
+from tests.torture.service import SHORT_LIMITS, StressProject, in_child, reconcile_once
 
 _SIZE = 24 * 1024 * 1024
 _ROUNDS = 8
@@ -51,77 +51,82 @@ def mounted(image: Path, mount: Path) -> Iterator[None]:
         subprocess.run(["umount", str(mount)], check=True)
 
 
-def _work(arena: Arena, log: Path) -> None:
+def _run_service(project: StressProject, log: Path) -> None:
     """Findings come in one by one; each is acknowledged outside the disk once it is committed."""
-    engine = arena.engine(PROMPT)
+    engine = project.engine(SHORT_LIMITS)
     acknowledged = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for number in range(10_000):
         name = f"f{number}"
-        path = arena.role.path / f"agent{number}-findings.md"
+        path = project.role.path / f"agent{number}-findings.md"
         path.write_bytes(entry(name))
         with path.open("rb") as file:
             os.fsync(file.fileno())
         parent = os.open(path.parent, os.O_RDONLY)
         os.fsync(parent)
         os.close(parent)
-        turn(arena, engine, keep=5)
+        reconcile_once(project, engine, keep=5)
         os.write(acknowledged, f"{name}\n".encode())
 
 
-def cut(base: Path, after: float) -> list[str]:
+def cut_power(base: Path, after: float) -> list[str]:
     """Let a service work, copy the platter after a while, recover on the copy; what is wrong there.
 
     Every cut has images of its own. A mount namespace that another test makes keeps a mount alive, and the kernel
     then shows its old content again to whoever mounts a file of the same inode.
     """
-    here = Path(tempfile.mkdtemp(dir=base))
-    image, copy, mount, log = here / "disk.img", here / "copy.img", here / "disk", here / "acknowledged"
+    directory = Path(tempfile.mkdtemp(dir=base))
+    image, copy, mount, log = (
+        directory / "disk.img",
+        directory / "copy.img",
+        directory / "disk",
+        directory / "acknowledged",
+    )
     mount.mkdir()
     with image.open("wb") as file:
         file.truncate(_SIZE)
     _run("mkfs.ext4", "-q", "-F", str(image))
     log.write_bytes(b"")
-    arena = Arena(mount / "arena")
+    project = StressProject(mount / "arena")
     with mounted(image, mount):
-        arena.found(*(entry(f"p{number}") for number in range(9)))
+        project.create(*(entry(f"p{number}") for number in range(9)))
         subprocess.run(["sync", "-f", str(mount)], check=True)
-        worker = in_child(lambda: _work(arena, log))
+        worker = in_child(lambda: _run_service(project, log))
         time.sleep(after)
         os.kill(worker, signal.SIGSTOP)  # copying takes a moment, a power cut does not
         os.waitpid(worker, os.WUNTRACED)
-        surely = log.read_text().split()
+        acknowledged = log.read_text().split()
         shutil.copyfile(image, copy)
         os.kill(worker, signal.SIGKILL)
         os.waitpid(worker, 0)
     # In the same place, for the journal knows a store by its path.
     with mounted(copy, mount):
-        wrong = _judge(arena, surely)
-    shutil.rmtree(here)
+        wrong = _find_losses(project, acknowledged)
+    shutil.rmtree(directory)
     return wrong
 
 
-def _judge(arena: Arena, surely: list[str]) -> list[str]:
-    engine = arena.engine(PROMPT)
-    for lock in (arena.base / "project/tmp").iterdir():
+def _find_losses(project: StressProject, acknowledged: list[str]) -> list[str]:
+    engine = project.engine(SHORT_LIMITS)
+    for lock in (project.base / "project/tmp").iterdir():
         os.utime(lock, (0, 0))  # no machine is up again within the 30 s after which anybody may break a lock
-    recovery = engine.recover([arena.store])
-    wrong = [f"parked: {parked.reason}" for parked in recovery.parked]
-    wrong += ["the journal is not there"] if surely and not engine.history([arena.store]) else []
+    recovery = engine.recover([project.store])
+    wrong = [f"parked: {parked.reason}" for parked in recovery.deferred]
+    wrong += ["the journal is not there"] if acknowledged and not engine.history([project.store]) else []
     for _ in range(12):
-        if not turn(arena, engine, keep=5) and not arena.hidden():
+        if not reconcile_once(project, engine, keep=5) and not project.staged_files():
             break
-    memory, archive = census([arena.memory]), census(arena.archives())
-    wanted = [f"p{number}" for number in range(9)] + surely
+    memory, archive = count_entries([project.memory]), count_entries(project.archives())
+    wanted = [f"p{number}" for number in range(9)] + acknowledged
     wrong += [f"lost: {name}" for name in wanted if not memory[name] and not archive[name]]
     wrong += [f"twice: {name}" for name, count in memory.items() if count > 1]
-    wrong += [f"torn: {name}" for name, text in named(arena.memory.read_bytes()) if not is_whole(text)]
+    wrong += [f"torn: {name}" for name, text in named_entries(project.memory.read_bytes()) if not is_whole(text)]
     return wrong
 
 
 def test_a_power_cut_at_random_loses_nothing(tmp_path: Path) -> None:
     rnd = random.Random(1)
 
-    wrong = [problem for _ in range(_ROUNDS) for problem in cut(tmp_path, rnd.uniform(0.05, 0.4))]
+    wrong = [problem for _ in range(_ROUNDS) for problem in cut_power(tmp_path, rnd.uniform(0.05, 0.4))]
 
     assert wrong == []
 
@@ -131,7 +136,7 @@ def test_a_power_cut_at_random_loses_nothing(tmp_path: Path) -> None:
 def test_a_hundred_power_cuts(tmp_path: Path) -> None:
     rnd = random.Random(2)
 
-    wrong = [problem for _ in range(100) for problem in cut(tmp_path, rnd.uniform(0.02, 0.6))]
+    wrong = [problem for _ in range(100) for problem in cut_power(tmp_path, rnd.uniform(0.02, 0.6))]
 
     print(f"\n{'power cuts':12}{100:>6}{'wrong':>8}{len(wrong):>6}")
     assert wrong == []

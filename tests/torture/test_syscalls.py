@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.torture import syscalls
-from tests.torture.explorer import Make, Tally, calm, fresh, problems
-from tests.torture.house import PRUNE, House
-from tests.torture.service import PROMPT, Arena, plan, turn
+from tests.torture.explorer import ProjectFactory, Tally, create_project, find_problems, run_until_idle
+from tests.torture.house import PRUNE, ProductJobsProject
+from tests.torture.service import SHORT_LIMITS, StressProject, plan_changes, reconcile_once
 
 pytestmark = [
-    pytest.mark.skipif(syscalls.unavailable() is not None, reason=str(syscalls.unavailable())),
+    pytest.mark.skipif(syscalls.unavailable_reason() is not None, reason=str(syscalls.unavailable_reason())),
     pytest.mark.timeout(1800),
 ]
 
@@ -38,75 +38,77 @@ def base() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def consolidate_and_archive(arena: Arena) -> None:
+def consolidate_and_archive(project: StressProject) -> None:
     """Two turns: findings come in, entries go to the archive, what was displaced is closed."""
-    engine = arena.engine()
+    engine = project.engine()
     for _ in range(2):
-        turn(arena, engine, keep=5)
+        reconcile_once(project, engine, keep=5)
 
 
-def undo(arena: Arena) -> None:
+def undo(project: StressProject) -> None:
     """Take back the consolidation that `prepare_undo` made."""
-    arena.engine(_KEPT).undo(1, by=2)
+    project.engine(_FOLLOWED_LIMITS).undo(1, by_job=2)
 
 
-_KEPT = replace(PROMPT, displaced_hours=1.0)
+_FOLLOWED_LIMITS = replace(SHORT_LIMITS, displaced_hours=1.0)
 
 
-def prepare_undo(arena: Arena) -> None:
-    with arena.engine(_KEPT).open_role(arena.role) as session:
-        session.commit(1, plan(session.read(), keep=5, batch=2))
+def prepare_undo(project: StressProject) -> None:
+    with project.engine(_FOLLOWED_LIMITS).open_role(project.role) as session:
+        session.commit(1, plan_changes(session.read(), keep=5, batch=2))
 
 
-def prepare_undo_of_prune(arena: Arena) -> None:
-    turn(arena, arena.engine(_KEPT), keep=5)
+def prepare_undo_of_prune(project: StressProject) -> None:
+    reconcile_once(project, project.engine(_FOLLOWED_LIMITS), keep=5)
 
 
-def undo_prune(arena: Arena) -> None:
+def undo_prune(project: StressProject) -> None:
     """Take back the prune that `prepare_undo_of_prune` made, the one after the consolidation."""
-    arena.engine(_KEPT).undo(PRUNE, by=9)
+    project.engine(_FOLLOWED_LIMITS).undo(PRUNE, by_job=9)
 
 
-def prepare_nothing(arena: Arena) -> None:
+def prepare_nothing(project: StressProject) -> None:
     """The arena as it is."""
 
 
-WORK: dict[str, tuple[Callable[[Arena], None], Callable[[Arena], None], Make]] = {
-    "consolidate and archive": (prepare_nothing, consolidate_and_archive, Arena),
-    "consolidate and prune": (prepare_nothing, consolidate_and_archive, House),
-    "undo": (prepare_undo, undo, Arena),
-    "undo of a prune": (prepare_undo_of_prune, undo_prune, House),
+WORK: dict[str, tuple[Callable[[StressProject], None], Callable[[StressProject], None], ProjectFactory]] = {
+    "consolidate and archive": (prepare_nothing, consolidate_and_archive, StressProject),
+    "consolidate and prune": (prepare_nothing, consolidate_and_archive, ProductJobsProject),
+    "undo": (prepare_undo, undo, StressProject),
+    "undo of a prune": (prepare_undo_of_prune, undo_prune, ProductJobsProject),
 }
 
 
-def interfere(base: Path, work: str, how: str, step: int, only: tuple[str, ...], most: int | None = None) -> Tally:
+def inject_faults(base: Path, work: str, how: str, step: int, only: tuple[str, ...], most: int | None = None) -> Tally:
     """Interfere with every `step`-th call of the work in turn (rather fewer than more of `most`); what was wrong."""
     prepare, do, make = WORK[work]
-    prepare(fresh(base, make))
-    made = syscalls.calls(lambda: do(make(base)), base.parent / "calls")
+    prepare(create_project(base, make))
+    made = syscalls.record_calls(lambda: do(make(base)), base.parent / "calls")
     step = step if most is None else max(step, math.ceil(len(made) / most))
     tally, seen = Tally(), Counter[str]()
     for number, call in enumerate(made):
         seen[call] += 1
         if number % step == 0 and call in only:
-            prepare(fresh(base, make))
-            tally.add(f"{call} {seen[call]}", _once(make(base), do, call, seen[call], how))
+            prepare(create_project(base, make))
+            tally.add(f"{call} {seen[call]}", _run_once(make(base), do, call, seen[call], how))
     return tally
 
 
-def _once(arena: Arena, do: Callable[[Arena], None], call: str, number: int, how: str) -> list[str]:
-    status = syscalls.interfered(lambda: do(arena), call, number, how, arena.base.parent / "said")
+def _run_once(
+    project: StressProject, do: Callable[[StressProject], None], call: str, number: int, how: str
+) -> list[str]:
+    status = syscalls.run_with_fault(lambda: do(project), call, number, how, project.base.parent / "said")
     wanted = {_KILLED} if "SIGKILL" in how else {0}
     wrong = [] if status in wanted else [f"the process ended with {status} instead of a sentence"]
-    for lock in (arena.base / "project/tmp").iterdir():
+    for lock in (project.base / "project/tmp").iterdir():
         os.utime(lock, (0, 0))  # a lock made in the very call before the kill is stale after half a minute
-    calm(arena)
-    return wrong + problems(arena, [])
+    run_until_idle(project)
+    return wrong + find_problems(project, [])
 
 
 @pytest.mark.parametrize("work", WORK)
 def test_killed_before_some_calls(base: Path, work: str) -> None:
-    tally = interfere(base, work, "signal=SIGKILL", _EVERY, syscalls.CHANGING, _SOME)
+    tally = inject_faults(base, work, "signal=SIGKILL", _EVERY, syscalls.CHANGING, _SOME)
 
     assert tally.schedules > 10
     assert not tally.wrong, tally.examples
@@ -122,7 +124,7 @@ def test_killed_before_some_calls(base: Path, work: str) -> None:
     ],
 )
 def test_some_calls_fail(base: Path, work: str, error: str) -> None:
-    tally = interfere(base, work, f"error={error}", 2 * _EVERY, _FAILING, _SOME)
+    tally = inject_faults(base, work, f"error={error}", 2 * _EVERY, _FAILING, _SOME)
 
     assert tally.schedules > 5
     assert not tally.wrong, tally.examples
@@ -136,8 +138,8 @@ def test_every_call_killed_or_failing(base: Path) -> None:
         for how in ("signal=SIGKILL", "error=ENOSPC", "error=EIO", "error=EACCES", "error=EINTR"):
             killed = "SIGKILL" in how
             # Most calls of the product's jobs are those of its database, for which SQLite answers.
-            step = 1 if killed or make is Arena else 3
-            tally = interfere(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
+            step = 1 if killed or make is StressProject else 3
+            tally = inject_faults(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
             print(f"{work:26}{how:18}{tally.schedules:7}{sum(tally.wrong.values()):7}")
             total.wrong += tally.wrong
             total.examples |= tally.examples

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.torture.entries import entry, with_own
+from tests.torture.entries import entry, with_own_entry
 
 Action = Callable[[], None]
 Schedule = dict[int, list[Action]]
@@ -22,8 +22,8 @@ class Writer:
     name: str
     acknowledged: bool = False
     version: int = 0
-    _read: bytes = b""
-    _rest: bytes = b""
+    _content_read: bytes = b""
+    _unwritten: bytes = b""
     _fd: int = -1
     opens: tuple[str, ...] = field(default=("append", "truncate", "hold"), init=False)
 
@@ -31,8 +31,8 @@ class Writer:
         self.hold()
         self.write_held()
 
-    def look(self) -> None:
-        self._read = self.path.read_bytes() if self.path.exists() else b""
+    def read_file(self) -> None:
+        self._content_read = self.path.read_bytes() if self.path.exists() else b""
 
     def replace(self) -> None:
         aside = self.path.with_name(f".aside-{self.name}")
@@ -43,21 +43,21 @@ class Writer:
     def revise(self) -> None:
         self.version += 1
         aside = self.path.with_name(f".aside-{self.name}")
-        aside.write_bytes(with_own(self._read, self.name, self.version))
+        aside.write_bytes(with_own_entry(self._content_read, self.name, self.version))
         aside.rename(self.path)
         self.acknowledged = True
 
-    def let_go(self) -> None:
+    def close_held(self) -> None:
         os.close(self._fd)
 
     def truncate(self) -> None:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         grown = self._grown()
         os.write(self._fd, grown[: len(grown) // 2])
-        self._rest = grown[len(grown) // 2 :]
+        self._unwritten = grown[len(grown) // 2 :]
 
     def finish(self) -> None:
-        os.write(self._fd, self._rest)
+        os.write(self._fd, self._unwritten)
         os.close(self._fd)
         self.acknowledged = True
 
@@ -70,31 +70,31 @@ class Writer:
         self.acknowledged = True
 
     def _grown(self) -> bytes:
-        gap = b"" if not self._read or self._read.endswith(b"\n") else b"\n"
-        return self._read + gap + entry(self.name)
+        gap = b"" if not self._content_read or self._content_read.endswith(b"\n") else b"\n"
+        return self._content_read + gap + entry(self.name)
 
 
 KINDS = ("append", "replace", "truncate", "held")
 
 
-def scripts(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writer, Schedule]]:
+def all_schedules(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writer, Schedule]]:
     """Every way in which one writer's steps can fall between the `steps` of a commit.
 
     A truncation comes at most five steps after the read: nobody truncates first and thinks afterwards.
     """
     for first in range(steps):
         if kind == "append":
-            yield _script(kind, path, (first,))
+            yield _build_schedule(kind, path, (first,))
             continue
         for second in range(first, min(steps, first + 6) if kind == "truncate" else steps):
             if kind != "truncate":
-                yield _script(kind, path, (first, second))
+                yield _build_schedule(kind, path, (first, second))
                 continue
             for third in range(second, steps):
-                yield _script(kind, path, (first, second, third))
+                yield _build_schedule(kind, path, (first, second, third))
 
 
-def revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Schedule]:
+def random_revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Schedule]:
     """A writer that brings its own entry from version to version, and descriptors that keep files busy meanwhile.
 
     It reads the file anew for each version and renames within five steps; nobody else changes the file, so that the
@@ -104,7 +104,7 @@ def revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Sched
     schedule: Schedule = {}
     at = rnd.randrange(steps)
     for _ in range(rnd.randint(2, 4)):
-        schedule.setdefault(at, []).append(writer.look)
+        schedule.setdefault(at, []).append(writer.read_file)
         at += rnd.randint(0, 5)
         schedule.setdefault(at, []).append(writer.revise)
         at += rnd.randint(0, steps // 3)
@@ -112,11 +112,11 @@ def revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Sched
         idler = Writer(path, f"idle{number}")
         opened = rnd.randrange(steps)
         schedule.setdefault(opened, []).append(idler.hold)
-        schedule.setdefault(opened + rnd.randint(1, steps), []).append(idler.let_go)
+        schedule.setdefault(opened + rnd.randint(1, steps), []).append(idler.close_held)
     return writer, schedule
 
 
-def _script(kind: str, path: Path, at: tuple[int, ...]) -> tuple[str, Writer, Schedule]:
+def _build_schedule(kind: str, path: Path, at: tuple[int, ...]) -> tuple[str, Writer, Schedule]:
     writer = Writer(path, "x1")
     schedule: Schedule = {}
     for step, action in zip(at, actions(kind, writer), strict=True):
@@ -128,8 +128,8 @@ def actions(kind: str, writer: Writer) -> tuple[Action, ...]:
     """The steps of one way of writing."""
     return {
         "append": (writer.append,),
-        "replace": (writer.look, writer.replace),
-        "truncate": (writer.look, writer.truncate, writer.finish),
+        "replace": (writer.read_file, writer.replace),
+        "truncate": (writer.read_file, writer.truncate, writer.finish),
         "held": (writer.hold, writer.write_held),
     }[kind]
 

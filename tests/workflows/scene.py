@@ -8,27 +8,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.workflows import DeclaredWorkflow, GateLimits, Life, Observations, Process, Verdict, gate, observe
+from echod.workflows import (
+    DeclaredWorkflow,
+    GateLimits,
+    GateObservations,
+    ProcessState,
+    ProcessStatus,
+    Verdict,
+    collect_observations,
+    gate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LIVE = 4242  # in the scene's table: alive since a day before now
-DEAD = 4343  # gone
-LATER = 4444  # alive, but started a moment ago: somebody else who got an old number
-HIDDEN = 4545  # nobody can tell
+LIVE_PID = 4242  # in the scene's table: alive since a day before now
+DEAD_PID = 4343  # gone
+REUSED_PID = 4444  # alive, but started a moment ago: somebody else who got an old number
+UNKNOWN_PID = 4545  # nobody can tell
 MINUTE = 1 / 60
 """One minute in hours, the unit of every age in a scene."""
 
 
-class FakeProcesses:
+class FakeProcessTable:
     """A table of processes that a test writes."""
 
-    def __init__(self, table: Mapping[int, Process]) -> None:
+    def __init__(self, table: Mapping[int, ProcessStatus]) -> None:
         self.table = dict(table)
 
-    def look(self, pid: int) -> Process:
-        return self.table.get(pid, Process(Life.GONE))
+    def lookup(self, pid: int) -> ProcessStatus:
+        return self.table.get(pid, ProcessStatus(ProcessState.DEAD))
 
 
 @dataclass
@@ -38,7 +47,7 @@ class Scene:
     project: Path
     now: float
     claude_home: Path
-    processes: FakeProcesses = field(init=False)
+    processes: FakeProcessTable = field(init=False)
     own_writes: dict[Path, int] = field(default_factory=dict)
     declared: list[DeclaredWorkflow] = field(default_factory=list)
     last_ended: float | None = None
@@ -46,11 +55,11 @@ class Scene:
 
     def __post_init__(self) -> None:
         day = 86_400
-        self.processes = FakeProcesses(
+        self.processes = FakeProcessTable(
             {
-                LIVE: Process(Life.ALIVE, self.now - 10 * day),
-                LATER: Process(Life.ALIVE, self.now - 1),
-                HIDDEN: Process(Life.UNKNOWN),
+                LIVE_PID: ProcessStatus(ProcessState.ALIVE, self.now - 10 * day),
+                REUSED_PID: ProcessStatus(ProcessState.ALIVE, self.now - 1),
+                UNKNOWN_PID: ProcessStatus(ProcessState.UNKNOWN),
             }
         )
 
@@ -76,14 +85,14 @@ class Scene:
         moment = self.now - age * 3600
         os.utime(path, (moment, moment), follow_symlinks=False)
 
-    def observe(self) -> Observations:
-        return observe(
+    def observe(self) -> GateObservations:
+        return collect_observations(
             self.project,
             self.stores,
             claude_home=self.claude_home,
             processes=self.processes,
             changed_since=self.now - 86_400,
-            own_write=self.own_writes.get,
+            own_mtime=self.own_writes.get,
             declared=self.declared,
             last_ended=self.last_ended,
         )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from echod.workflows import DeclaredWorkflow, GateState, Kind
-from tests.workflows.scene import DEAD, HIDDEN, LATER, LIVE, MINUTE
+from echod.workflows import DeclaredWorkflow, GateState, MarkerKind
+from tests.workflows.scene import DEAD_PID, LIVE_PID, MINUTE, REUSED_PID, UNKNOWN_PID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from tests.workflows.scene import Scene
 
 ACTIVE, QUIET, IDLE = GateState.ACTIVE, GateState.QUIET, GateState.IDLE
-STATE = Kind.STATE_FILE
+STATE = MarkerKind.STATE_FILE
 
-Row = tuple[str, "Callable[[Scene], object]", GateState, Kind | None]
+Row = tuple[str, "Callable[[Scene], object]", GateState, MarkerKind | None]
 
 STATE_FILES: list[Row] = [
     ("nothing at all", lambda s: s.project, IDLE, None),
-    ("active, owner alive", lambda s: s.state(status="active", owner_pid=str(LIVE)), ACTIVE, STATE),
-    ("running", lambda s: s.state(status="running", owner_pid=str(LIVE)), ACTIVE, STATE),
-    ("dispatched", lambda s: s.state("dispatch-17", status="dispatched", owner_pid=str(LIVE)), ACTIVE, STATE),
-    ("in another spelling", lambda s: s.state(status=" In-Progress ", owner_pid=LIVE), ACTIVE, STATE),
-    ("owner as a number", lambda s: s.state(status="active", owner_pid=LIVE, age=5), ACTIVE, STATE),
-    ("owner in camel case", lambda s: s.state("verify-1", status="running", ownerPid=LIVE, age=5), ACTIVE, STATE),
-    ("owner alive, untouched for 11 h", lambda s: s.state(status="active", owner_pid=LIVE, age=11), ACTIVE, STATE),
-    ("owner alive, untouched for 13 h", lambda s: s.state(status="active", owner_pid=LIVE, age=13), IDLE, STATE),
-    ("owner gone for 9 min", lambda s: s.state(status="active", owner_pid=DEAD, age=9 * MINUTE), ACTIVE, STATE),
-    ("owner gone for 11 min", lambda s: s.state(status="active", owner_pid=DEAD, age=11 * MINUTE), IDLE, None),
-    ("owner's number reused", lambda s: s.state(status="active", owner_pid=LATER), IDLE, None),
-    ("owner's number reused, young", lambda s: s.state(status="active", owner_pid=LATER, age=0.1), ACTIVE, STATE),
-    ("nobody can tell, young", lambda s: s.state(status="active", owner_pid=HIDDEN, age=1.9), ACTIVE, STATE),
-    ("nobody can tell, old", lambda s: s.state(status="active", owner_pid=HIDDEN, age=2.1), IDLE, STATE),
+    ("active, owner alive", lambda s: s.state(status="active", owner_pid=str(LIVE_PID)), ACTIVE, STATE),
+    ("running", lambda s: s.state(status="running", owner_pid=str(LIVE_PID)), ACTIVE, STATE),
+    ("dispatched", lambda s: s.state("dispatch-17", status="dispatched", owner_pid=str(LIVE_PID)), ACTIVE, STATE),
+    ("in another spelling", lambda s: s.state(status=" In-Progress ", owner_pid=LIVE_PID), ACTIVE, STATE),
+    ("owner as a number", lambda s: s.state(status="active", owner_pid=LIVE_PID, age=5), ACTIVE, STATE),
+    ("owner in camel case", lambda s: s.state("verify-1", status="running", ownerPid=LIVE_PID, age=5), ACTIVE, STATE),
+    ("owner alive, untouched for 11 h", lambda s: s.state(status="active", owner_pid=LIVE_PID, age=11), ACTIVE, STATE),
+    ("owner alive, untouched for 13 h", lambda s: s.state(status="active", owner_pid=LIVE_PID, age=13), IDLE, STATE),
+    ("owner gone for 9 min", lambda s: s.state(status="active", owner_pid=DEAD_PID, age=9 * MINUTE), ACTIVE, STATE),
+    ("owner gone for 11 min", lambda s: s.state(status="active", owner_pid=DEAD_PID, age=11 * MINUTE), IDLE, None),
+    ("owner's number reused", lambda s: s.state(status="active", owner_pid=REUSED_PID), IDLE, None),
+    ("owner's number reused, young", lambda s: s.state(status="active", owner_pid=REUSED_PID, age=0.1), ACTIVE, STATE),
+    ("nobody can tell, young", lambda s: s.state(status="active", owner_pid=UNKNOWN_PID, age=1.9), ACTIVE, STATE),
+    ("nobody can tell, old", lambda s: s.state(status="active", owner_pid=UNKNOWN_PID, age=2.1), IDLE, STATE),
     ("no owner, young", lambda s: s.state(status="active", age=1.9), ACTIVE, STATE),
     ("no owner, old", lambda s: s.state(status="active", age=2.1), IDLE, STATE),
     ("no owner, residue of last month", lambda s: s.state(status="active", age=720), IDLE, None),
@@ -50,23 +50,23 @@ STATE_FILES: list[Row] = [
     ("owner null", lambda s: s.state(status="active", owner_pid=None, age=2.1), IDLE, STATE),
     ("owner empty", lambda s: s.state(status="active", owner_pid="", age=2.1), IDLE, STATE),
     ("owner true", lambda s: s.state(status="active", owner_pid=True, age=2.1), IDLE, STATE),
-    ("owner negative", lambda s: s.state(status="active", owner_pid=-LIVE, age=2.1), IDLE, STATE),
+    ("owner negative", lambda s: s.state(status="active", owner_pid=-LIVE_PID, age=2.1), IDLE, STATE),
     ("owner beyond every table", lambda s: s.state(status="active", owner_pid=9_999_999, age=2.1), IDLE, STATE),
-    ("of another installation", lambda s: s.state(status="active", owner_pid=LIVE, config_dir="/else"), ACTIVE, STATE),
-    ("completed", lambda s: s.state(status="completed", owner_pid=LIVE), IDLE, None),
-    ("completed with gaps", lambda s: s.state(status="completed_with_gaps", owner_pid=LIVE), IDLE, None),
-    ("failed", lambda s: s.state(status="failed", owner_pid=LIVE), IDLE, None),
-    ("cancelled", lambda s: s.state(status="cancelled", owner_pid=LIVE), IDLE, None),
-    ("stopped by a hook", lambda s: s.state(status="stopped", stopped_by="STOP-001", owner_pid=LIVE), IDLE, None),
-    ("partial", lambda s: s.state("mend-7", status="partial", owner_pid=LIVE), IDLE, None),
-    ("just completed", lambda s: s.state(status="completed", age=0.1 * MINUTE), QUIET, Kind.CHANGED),
+    ("of another installation", lambda s: s.state(status="active", owner_pid=LIVE_PID, config_dir="/else"), ACTIVE, STATE),
+    ("completed", lambda s: s.state(status="completed", owner_pid=LIVE_PID), IDLE, None),
+    ("completed with gaps", lambda s: s.state(status="completed_with_gaps", owner_pid=LIVE_PID), IDLE, None),
+    ("failed", lambda s: s.state(status="failed", owner_pid=LIVE_PID), IDLE, None),
+    ("cancelled", lambda s: s.state(status="cancelled", owner_pid=LIVE_PID), IDLE, None),
+    ("stopped by a hook", lambda s: s.state(status="stopped", stopped_by="STOP-001", owner_pid=LIVE_PID), IDLE, None),
+    ("partial", lambda s: s.state("mend-7", status="partial", owner_pid=LIVE_PID), IDLE, None),
+    ("just completed", lambda s: s.state(status="completed", age=0.1 * MINUTE), QUIET, MarkerKind.CHANGED),
     ("a status nobody knows, young", lambda s: s.state(status="pondering", age=1), ACTIVE, STATE),
     ("a status nobody knows, old", lambda s: s.state(status="pondering", age=3), IDLE, STATE),
     ("a status that is a number", lambda s: s.state(status=3, age=1), ACTIVE, STATE),
-    ("no status", lambda s: s.state(owner_pid=LIVE), IDLE, None),
-    ("status null", lambda s: s.state(status=None, owner_pid=LIVE), IDLE, None),
+    ("no status", lambda s: s.state(owner_pid=LIVE_PID), IDLE, None),
+    ("status null", lambda s: s.state(status=None, owner_pid=LIVE_PID), IDLE, None),
     ("an empty object", lambda s: s.state(), IDLE, None),
-    ("a type nobody knows", lambda s: s.state("newthing-1", status="active", owner_pid=LIVE), ACTIVE, STATE),
+    ("a type nobody knows", lambda s: s.state("newthing-1", status="active", owner_pid=LIVE_PID), ACTIVE, STATE),
     ("half-written, young", lambda s: s.file("tmp/.rune-work-1.json", '{"status": "comp', age=1), ACTIVE, STATE),
     ("half-written, old", lambda s: s.file("tmp/.rune-work-1.json", '{"status": "comp', age=3), IDLE, STATE),
     ("empty, young", lambda s: s.file("tmp/.rune-work-1.json", "", age=1), ACTIVE, STATE),
@@ -76,7 +76,7 @@ STATE_FILES: list[Row] = [
     ("larger than any marker", lambda s: s.file("tmp/.rune-work-1.json", b" " * (2 << 20), age=1), ACTIVE, STATE),
     ("with a byte order mark", lambda s: s.file("tmp/.rune-work-1.json", b'\xef\xbb\xbf{"status": "done"}'), IDLE, None),
     ("a time to come", lambda s: s.state(status="active", age=-5), ACTIVE, STATE),
-    ("a time years ahead", lambda s: s.state(status="active", owner_pid=DEAD, age=-100_000), ACTIVE, STATE),
+    ("a time years ahead", lambda s: s.state(status="active", owner_pid=DEAD_PID, age=-100_000), ACTIVE, STATE),
     ("the epoch", lambda s: s.state(status="active", age=s.now / 3600), IDLE, None),
     ("a request to stop", lambda s: s.state("shutdown-signal-s1", status="active"), IDLE, None),
     ("a request to stop at once", lambda s: s.state("force-shutdown-s1", status="active"), IDLE, None),
@@ -119,15 +119,17 @@ def arc(
 
 def loop_of_arc(s: Scene, *statuses: str, age: float = 1.0) -> Path:
     arc(s, *statuses, age=age)
-    return loop(s, "active: true", "checkpoint_path: .rune/arc/arc-7/checkpoint.json", f"owner_pid: {LIVE}", age=age)
+    return loop(
+        s, "active: true", "checkpoint_path: .rune/arc/arc-7/checkpoint.json", f"owner_pid: {LIVE_PID}", age=age
+    )
 
 
-LOOP = Kind.LOOP
+LOOP = MarkerKind.LOOP
 LOOPS: list[Row] = [
-    ("active, owner alive", lambda s: loop(s, "active: true", f'owner_pid: "{LIVE}"', age=11), ACTIVE, LOOP),
-    ("active, alive, untouched for 13 h", lambda s: loop(s, "active: true", f"owner_pid: {LIVE}", age=13), IDLE, LOOP),
-    ("active, owner gone, 149 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD}", age=149 * MINUTE), ACTIVE, LOOP),
-    ("active, owner gone, 151 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD}", age=151 * MINUTE), IDLE, None),
+    ("active, owner alive", lambda s: loop(s, "active: true", f'owner_pid: "{LIVE_PID}"', age=11), ACTIVE, LOOP),
+    ("active, alive, untouched for 13 h", lambda s: loop(s, "active: true", f"owner_pid: {LIVE_PID}", age=13), IDLE, LOOP),
+    ("active, owner gone, 149 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD_PID}", age=149 * MINUTE), ACTIVE, LOOP),
+    ("active, owner gone, 151 min", lambda s: loop(s, "active: true", f"owner_pid: {DEAD_PID}", age=151 * MINUTE), IDLE, None),
     ("active, no owner, 149 min", lambda s: loop(s, "active: true", age=149 * MINUTE), ACTIVE, LOOP),
     ("active, no owner, 151 min", lambda s: loop(s, "active: true", age=151 * MINUTE), IDLE, LOOP),
     ("in quotes", lambda s: loop(s, "active: 'true'"), ACTIVE, LOOP),
@@ -140,7 +142,7 @@ LOOPS: list[Row] = [
     ("hierarchy by active", lambda s: loop(s, "active: true", kind="hierarchy"), ACTIVE, LOOP),
     ("a status that ended", lambda s: loop(s, "status: completed", kind="hierarchy"), IDLE, None),
     ("a kind nobody knows", lambda s: loop(s, "active: true", kind="dream"), IDLE, None),
-    ("inactive", lambda s: loop(s, "active: false", f"owner_pid: {LIVE}"), IDLE, None),
+    ("inactive", lambda s: loop(s, "active: false", f"owner_pid: {LIVE_PID}"), IDLE, None),
     ("active null", lambda s: loop(s, "active: null"), IDLE, None),
     ("says nothing", lambda s: loop(s, "iteration: 3"), IDLE, None),
     ("cancelled by its person", lambda s: loop(s, "active: true", "user_cancelled: true"), IDLE, None),
@@ -149,7 +151,7 @@ LOOPS: list[Row] = [
     ("paused for its person", lambda s: loop(s, "active: true", "group_paused: true"), IDLE, None),
     ("waiting for a compaction", lambda s: loop(s, "active: true", "compact_pending: true"), ACTIVE, LOOP),
     ("emptied, as good as deleted", lambda s: s.file(".rune/arc-phase-loop.local.md", ""), IDLE, None),
-    ("emptied just now", lambda s: s.file(".rune/arc-phase-loop.local.md", "", age=0.1 * MINUTE), QUIET, Kind.CHANGED),
+    ("emptied just now", lambda s: s.file(".rune/arc-phase-loop.local.md", "", age=0.1 * MINUTE), QUIET, MarkerKind.CHANGED),
     ("without frontmatter, young", lambda s: s.file(".rune/arc-phase-loop.local.md", "active: true"), ACTIVE, LOOP),
     ("without frontmatter, old", lambda s: s.file(".rune/arc-phase-loop.local.md", "hello", age=3), IDLE, LOOP),
     ("half-written", lambda s: s.file(".rune/arc-phase-loop.local.md", "---\nactive: fa"), ACTIVE, LOOP),
@@ -159,12 +161,12 @@ LOOPS: list[Row] = [
     ("in a worktree", lambda s: loop(s, "active: true", root=".claude/worktrees/w/.rune"), IDLE, None),
 ]  # fmt: skip
 
-CHECKPOINT = Kind.CHECKPOINT
+CHECKPOINT = MarkerKind.CHECKPOINT
 CHECKPOINTS: list[Row] = [
-    ("in progress, owner alive", lambda s: arc(s, "completed", "in_progress", owner_pid=str(LIVE), age=11), ACTIVE, CHECKPOINT),
-    ("in progress, alive, 13 h", lambda s: arc(s, "in_progress", owner_pid=str(LIVE), age=13), IDLE, CHECKPOINT),
-    ("in progress, owner gone, 119 min", lambda s: arc(s, "in_progress", owner_pid=DEAD, age=119 * MINUTE), ACTIVE, CHECKPOINT),
-    ("in progress, owner gone, 121 min", lambda s: arc(s, "in_progress", owner_pid=DEAD, age=121 * MINUTE), IDLE, None),
+    ("in progress, owner alive", lambda s: arc(s, "completed", "in_progress", owner_pid=str(LIVE_PID), age=11), ACTIVE, CHECKPOINT),
+    ("in progress, alive, 13 h", lambda s: arc(s, "in_progress", owner_pid=str(LIVE_PID), age=13), IDLE, CHECKPOINT),
+    ("in progress, owner gone, 119 min", lambda s: arc(s, "in_progress", owner_pid=DEAD_PID, age=119 * MINUTE), ACTIVE, CHECKPOINT),
+    ("in progress, owner gone, 121 min", lambda s: arc(s, "in_progress", owner_pid=DEAD_PID, age=121 * MINUTE), IDLE, None),
     ("in progress, no owner, young", lambda s: arc(s, "in_progress", age=1.9), ACTIVE, CHECKPOINT),
     ("in progress, no owner, old", lambda s: arc(s, "in_progress", age=2.1), IDLE, CHECKPOINT),
     ("old, but its heart beats", lambda s: (arc(s, "in_progress", age=5), s.json("tmp/arc/arc-7/heartbeat.json", age=0.1)), ACTIVE, CHECKPOINT),
@@ -172,12 +174,12 @@ CHECKPOINTS: list[Row] = [
     ("after a compaction", lambda s: arc(s, "in_progress", root="tmp/arc"), ACTIVE, CHECKPOINT),
     ("two copies, the newer says it is over", lambda s: (arc(s, "in_progress", age=1), arc(s, "completed", root="tmp/arc", age=0.5)), IDLE, None),
     ("two copies, the newer says it runs", lambda s: (arc(s, "completed", age=1), arc(s, "in_progress", root="tmp/arc", age=0.5)), ACTIVE, CHECKPOINT),
-    ("all over, never marked completed", lambda s: arc(s, "completed", "skipped", owner_pid=str(LIVE)), IDLE, None),
-    ("a last phase pending", lambda s: arc(s, "completed", "pending", owner_pid=str(LIVE)), IDLE, None),
-    ("all pending, abandoned", lambda s: arc(s, "pending", "pending", owner_pid=str(LIVE)), IDLE, None),
-    ("failed, timed out, cancelled", lambda s: arc(s, "failed", "timeout", "cancelled", owner_pid=str(LIVE)), IDLE, None),
-    ("cancelled by its person", lambda s: arc(s, "in_progress", user_cancelled=True, owner_pid=str(LIVE)), IDLE, None),
-    ("stopped", lambda s: arc(s, "in_progress", stop_reason="limit", owner_pid=str(LIVE)), IDLE, None),
+    ("all over, never marked completed", lambda s: arc(s, "completed", "skipped", owner_pid=str(LIVE_PID)), IDLE, None),
+    ("a last phase pending", lambda s: arc(s, "completed", "pending", owner_pid=str(LIVE_PID)), IDLE, None),
+    ("all pending, abandoned", lambda s: arc(s, "pending", "pending", owner_pid=str(LIVE_PID)), IDLE, None),
+    ("failed, timed out, cancelled", lambda s: arc(s, "failed", "timeout", "cancelled", owner_pid=str(LIVE_PID)), IDLE, None),
+    ("cancelled by its person", lambda s: arc(s, "in_progress", user_cancelled=True, owner_pid=str(LIVE_PID)), IDLE, None),
+    ("stopped", lambda s: arc(s, "in_progress", stop_reason="limit", owner_pid=str(LIVE_PID)), IDLE, None),
     ("a phase in a word nobody knows", lambda s: arc(s, "brewing"), ACTIVE, CHECKPOINT),
     ("half-written, young", lambda s: s.file(".rune/arc/arc-7/checkpoint.json", '{"phases"'), ACTIVE, CHECKPOINT),
     ("half-written, old", lambda s: s.file(".rune/arc/arc-7/checkpoint.json", '{"phases"', age=3), IDLE, CHECKPOINT),
@@ -196,7 +198,7 @@ def lock(s: Scene, name: str = "strive", *, age: float = 1.0, **meta: object) ->
     return path
 
 
-def bare_lock(s: Scene, name: str = "strive", *, age: float, meta: str | None = None) -> None:
+def lock_without_meta(s: Scene, name: str = "strive", *, age: float, meta: str | None = None) -> None:
     path = lock(s, name, age=age)
     path.unlink()
     if meta is not None:
@@ -211,24 +213,24 @@ def migration(s: Scene, age: float) -> None:
     s.set_age(path, age)
 
 
-LOCK = Kind.LOCK
+LOCK = MarkerKind.LOCK
 LOCKS: list[Row] = [
-    ("owner alive", lambda s: lock(s, pid=LIVE, workflow="strive", age=11), ACTIVE, LOCK),
-    ("owner alive, untouched for 13 h", lambda s: lock(s, pid=LIVE, age=13), IDLE, LOCK),
-    ("a reader's", lambda s: lock(s, "appraise", kind="reader", pid=LIVE), ACTIVE, LOCK),
-    ("owner gone", lambda s: lock(s, pid=DEAD, age=1 * MINUTE), IDLE, None),
-    ("owner's number reused", lambda s: lock(s, pid=LATER), IDLE, None),
+    ("owner alive", lambda s: lock(s, pid=LIVE_PID, workflow="strive", age=11), ACTIVE, LOCK),
+    ("owner alive, untouched for 13 h", lambda s: lock(s, pid=LIVE_PID, age=13), IDLE, LOCK),
+    ("a reader's", lambda s: lock(s, "appraise", kind="reader", pid=LIVE_PID), ACTIVE, LOCK),
+    ("owner gone", lambda s: lock(s, pid=DEAD_PID, age=1 * MINUTE), IDLE, None),
+    ("owner's number reused", lambda s: lock(s, pid=REUSED_PID), IDLE, None),
     ("owner null, young", lambda s: lock(s, pid=None, age=9 * MINUTE), ACTIVE, LOCK),
     ("owner null, old", lambda s: lock(s, pid=None, age=11 * MINUTE), IDLE, LOCK),
-    ("no meta yet, young", lambda s: bare_lock(s, age=9 * MINUTE), ACTIVE, LOCK),
-    ("no meta, old", lambda s: bare_lock(s, age=11 * MINUTE), IDLE, LOCK),
-    ("half-written meta, young", lambda s: bare_lock(s, age=9 * MINUTE, meta='{"pid'), ACTIVE, LOCK),
-    ("half-written meta, old", lambda s: bare_lock(s, age=11 * MINUTE, meta='{"pid'), IDLE, LOCK),
-    ("being reclaimed", lambda s: lock(s, "strive.orphan.Xk29aQ", pid=LIVE), IDLE, None),
-    ("a lock in a lock", lambda s: (lock(s, "strive", pid=DEAD), lock(s, "strive/arc", pid=LIVE)), IDLE, None),
-    ("given back just now", lambda s: bare_lock(s, "x.dead.1", age=0.1 * MINUTE), QUIET, Kind.CHANGED),
-    ("upstream moves its files", lambda s: migration(s, 4 * MINUTE), ACTIVE, Kind.MIGRATION),
-    ("upstream's move died", lambda s: migration(s, 6 * MINUTE), IDLE, Kind.MIGRATION),
+    ("no meta yet, young", lambda s: lock_without_meta(s, age=9 * MINUTE), ACTIVE, LOCK),
+    ("no meta, old", lambda s: lock_without_meta(s, age=11 * MINUTE), IDLE, LOCK),
+    ("half-written meta, young", lambda s: lock_without_meta(s, age=9 * MINUTE, meta='{"pid'), ACTIVE, LOCK),
+    ("half-written meta, old", lambda s: lock_without_meta(s, age=11 * MINUTE, meta='{"pid'), IDLE, LOCK),
+    ("being reclaimed", lambda s: lock(s, "strive.orphan.Xk29aQ", pid=LIVE_PID), IDLE, None),
+    ("a lock in a lock", lambda s: (lock(s, "strive", pid=DEAD_PID), lock(s, "strive/arc", pid=LIVE_PID)), IDLE, None),
+    ("given back just now", lambda s: lock_without_meta(s, "x.dead.1", age=0.1 * MINUTE), QUIET, MarkerKind.CHANGED),
+    ("upstream moves its files", lambda s: migration(s, 4 * MINUTE), ACTIVE, MarkerKind.MIGRATION),
+    ("upstream's move died", lambda s: migration(s, 6 * MINUTE), IDLE, MarkerKind.MIGRATION),
 ]  # fmt: skip
 
 
@@ -245,7 +247,7 @@ def team(
     s.set_age(s.project / directory, age)
 
 
-def tired_team(s: Scene) -> None:
+def idle_team_with_active_agent(s: Scene) -> None:
     team(s, age=5)
     s.file("tmp/.rune-signals/rune-work-1/.activity-forge", "17", age=0.5)
     s.set_age(s.project / "tmp/.rune-signals/rune-work-1", 5)
@@ -256,11 +258,11 @@ def team_of_state(s: Scene) -> None:
     team(s, done=3, age=1)
 
 
-SIGNALS = Kind.SIGNALS
+SIGNALS = MarkerKind.SIGNALS
 TEAMS: list[Row] = [
     ("tasks are missing", lambda s: team(s, age=1.9), ACTIVE, SIGNALS),
     ("tasks are missing for too long", lambda s: team(s, age=2.1), IDLE, SIGNALS),
-    ("tasks are missing, an agent works", tired_team, ACTIVE, SIGNALS),
+    ("tasks are missing, an agent works", idle_team_with_active_agent, ACTIVE, SIGNALS),
     ("of another prefix", lambda s: team(s, "goldmask-1"), ACTIVE, SIGNALS),
     ("of current sessions", lambda s: team(s, "session-0a1b2c3d"), ACTIVE, SIGNALS),
     ("all tasks are done", lambda s: team(s, done=3), IDLE, None),
@@ -275,10 +277,10 @@ TEAMS: list[Row] = [
 ]  # fmt: skip
 
 
-def session(s: Scene, *, age: float = 1.0, cwd: str = ".", name: str = f"{LIVE}.json", **fields: object) -> Path:
+def session(s: Scene, *, age: float = 1.0, cwd: str = ".", name: str = f"{LIVE_PID}.json", **fields: object) -> Path:
     path = s.claude_home / "sessions" / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"pid": LIVE, "cwd": str(s.project / cwd), "status": "busy", **fields}))
+    path.write_text(json.dumps({"pid": LIVE_PID, "cwd": str(s.project / cwd), "status": "busy", **fields}))
     s.set_age(path, age)
     return path
 
@@ -288,7 +290,7 @@ def linked_session(s: Scene) -> None:
     session(s, cwd=str(s.claude_home / "elsewhere"))
 
 
-SESSION = Kind.SESSION
+SESSION = MarkerKind.SESSION
 SESSIONS: list[Row] = [
     ("busy", session, ACTIVE, SESSION),
     ("busy below the root", lambda s: session(s, cwd="src/deep"), ACTIVE, SESSION),
@@ -298,8 +300,8 @@ SESSIONS: list[Row] = [
     ("waiting for its person", lambda s: session(s, status="idle"), IDLE, None),
     ("a word nobody knows", lambda s: session(s, status="dreaming"), IDLE, None),
     ("no status", lambda s: session(s, status=None), IDLE, None),
-    ("gone", lambda s: session(s, pid=DEAD), IDLE, None),
-    ("its number reused", lambda s: session(s, pid=LATER), IDLE, None),
+    ("gone", lambda s: session(s, pid=DEAD_PID), IDLE, None),
+    ("its number reused", lambda s: session(s, pid=REUSED_PID), IDLE, None),
     ("in another project", lambda s: session(s, cwd="/elsewhere"), IDLE, None),
     ("in a neighbour of a similar name", lambda s: session(s, cwd=f"{s.project}-two"), IDLE, None),
     ("in a worktree", lambda s: session(s, cwd=".claude/worktrees/w"), IDLE, None),
@@ -309,24 +311,24 @@ SESSIONS: list[Row] = [
 ]  # fmt: skip
 
 
-def announce(
+def declare(
     s: Scene, *, pid: int | None = None, started: float | None = None, ttl: float = 4.0, age: float = 1.0
 ) -> None:
     began = s.now - age * 3600
     s.declared.append(DeclaredWorkflow("deploy", pid, started, began, began + ttl * 3600))
 
 
-DECLARED = Kind.DECLARED
-ANNOUNCED: list[Row] = [
-    ("no process", announce, ACTIVE, DECLARED),
-    ("no process, its time is over", lambda s: announce(s, age=5), IDLE, None),
-    ("its process lives", lambda s: announce(s, pid=LIVE), ACTIVE, DECLARED),
-    ("its process lives, its time is over", lambda s: announce(s, pid=LIVE, age=5), IDLE, None),
-    ("its process is gone", lambda s: announce(s, pid=DEAD), IDLE, None),
-    ("its number reused", lambda s: announce(s, pid=LATER), IDLE, None),
-    ("its number reused, by start time", lambda s: announce(s, pid=LIVE, started=s.now - 7200), IDLE, None),
-    ("nobody can tell", lambda s: announce(s, pid=HIDDEN), ACTIVE, DECLARED),
-    ("for a whole day, as its person said", lambda s: announce(s, age=20, ttl=24), ACTIVE, DECLARED),
+DECLARED = MarkerKind.DECLARED
+DECLARED_WORKFLOWS: list[Row] = [
+    ("no process", declare, ACTIVE, DECLARED),
+    ("no process, its time is over", lambda s: declare(s, age=5), IDLE, None),
+    ("its process lives", lambda s: declare(s, pid=LIVE_PID), ACTIVE, DECLARED),
+    ("its process lives, its time is over", lambda s: declare(s, pid=LIVE_PID, age=5), IDLE, None),
+    ("its process is gone", lambda s: declare(s, pid=DEAD_PID), IDLE, None),
+    ("its number reused", lambda s: declare(s, pid=REUSED_PID), IDLE, None),
+    ("its number reused, by start time", lambda s: declare(s, pid=LIVE_PID, started=s.now - 7200), IDLE, None),
+    ("nobody can tell", lambda s: declare(s, pid=UNKNOWN_PID), ACTIVE, DECLARED),
+    ("for a whole day, as its person said", lambda s: declare(s, age=20, ttl=24), ACTIVE, DECLARED),
 ]  # fmt: skip
 
 TABLE = {
@@ -336,7 +338,7 @@ TABLE = {
     "lock": LOCKS,
     "team": TEAMS,
     "session": SESSIONS,
-    "announced": ANNOUNCED,
+    "announced": DECLARED_WORKFLOWS,
 }
 
 
@@ -344,11 +346,11 @@ TABLE = {
     ("arrange", "state", "kind"),
     [pytest.param(*row[1:], id=f"{family}: {row[0]}") for family, rows in TABLE.items() for row in rows],
 )
-def test_verdict(scene: Scene, arrange: Callable[[Scene], object], state: GateState, kind: Kind | None) -> None:
+def test_verdict(scene: Scene, arrange: Callable[[Scene], object], state: GateState, kind: MarkerKind | None) -> None:
     arrange(scene)
 
     verdict = scene.verdict()
 
     assert verdict.state is state
     assert (verdict.reasons[0].kind if verdict.reasons else None) is kind
-    assert all(reason.holds == (state is not IDLE) for reason in verdict.reasons)
+    assert all(reason.blocking == (state is not IDLE) for reason in verdict.reasons)

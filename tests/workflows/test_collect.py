@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from echod.workflows import GateState, Kind, Life, Process, SystemProcesses, files
+from echod.workflows import GateState, MarkerKind, ProcessState, ProcessStatus, SystemProcessTable, files
 from echod.workflows.markers import state_files
-from tests.workflows.scene import LIVE
+from tests.workflows.scene import LIVE_PID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def link(scene: Scene, name: str, target: Path) -> None:
 
 
 def test_a_linked_state_file_is_none(scene: Scene) -> None:
-    link(scene, "tmp/.rune-work-1.json", scene.json("real.json", status="active", owner_pid=LIVE))
+    link(scene, "tmp/.rune-work-1.json", scene.json("real.json", status="active", owner_pid=LIVE_PID))
 
     assert scene.verdict().state is GateState.IDLE
 
@@ -44,7 +44,7 @@ def test_a_linked_loop_file_is_none(scene: Scene) -> None:
 def test_nothing_is_found_behind_a_linked_directory(scene: Scene, place: str) -> None:
     elsewhere = scene.project / "elsewhere"
     below = Path("arc-1") if Path(place).name == "arc" else Path()
-    scene.json(f"elsewhere/{below}/checkpoint.json", phases={"work": {"status": "in_progress"}}, owner_pid=LIVE)
+    scene.json(f"elsewhere/{below}/checkpoint.json", phases={"work": {"status": "in_progress"}}, owner_pid=LIVE_PID)
     link(scene, place, elsewhere)
 
     assert scene.verdict().state is GateState.IDLE
@@ -52,8 +52,8 @@ def test_nothing_is_found_behind_a_linked_directory(scene: Scene, place: str) ->
 
 @pytest.mark.parametrize("place", ["tmp/.rune-locks", "tmp/.rune-locks/strive"])
 def test_a_linked_lock_is_none(scene: Scene, place: str) -> None:
-    scene.json("elsewhere/meta.json", pid=LIVE)
-    scene.json("elsewhere/strive/meta.json", pid=LIVE)
+    scene.json("elsewhere/meta.json", pid=LIVE_PID)
+    scene.json("elsewhere/strive/meta.json", pid=LIVE_PID)
     link(scene, place, scene.project / "elsewhere")
 
     assert scene.verdict().state is not GateState.ACTIVE
@@ -67,13 +67,13 @@ def test_a_linked_end_of_a_team_ends_nothing(scene: Scene) -> None:
 
 
 def test_a_linked_tmp_is_a_warning_since_nothing_behind_it_is_seen(scene: Scene) -> None:
-    scene.json("elsewhere/.rune-work-1.json", status="active", owner_pid=LIVE)
+    scene.json("elsewhere/.rune-work-1.json", status="active", owner_pid=LIVE_PID)
     link(scene, "tmp", scene.project / "elsewhere")
 
     verdict = scene.verdict()
 
     assert verdict.state is GateState.IDLE
-    assert [(r.kind, r.marker, r.holds) for r in verdict.reasons] == [(Kind.UNSEEN, "tmp", False)]
+    assert [(r.kind, r.marker, r.blocking) for r in verdict.reasons] == [(MarkerKind.INACCESSIBLE, "tmp", False)]
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_dangling_links_and_odd_things_in_every_place_are_passed_over(scene: Sce
 def test_a_file_that_vanishes_between_listing_and_reading_is_absent(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = scene.state("work-1", status="active", owner_pid=LIVE)
-    stays = scene.state("work-2", status="active", owner_pid=LIVE)
-    read = files.read
+    gone = scene.state("work-1", status="active", owner_pid=LIVE_PID)
+    stays = scene.state("work-2", status="active", owner_pid=LIVE_PID)
+    read = files.read_file
 
-    def vanish(path: Path, limit: int) -> files.Found | None:
+    def vanish(path: Path, limit: int) -> files.MarkerFile | None:
         gone.unlink(missing_ok=True)
         return read(path, limit)
 
-    monkeypatch.setattr(files, "read", vanish)
+    monkeypatch.setattr(files, "read_file", vanish)
 
     assert [r.marker for r in scene.verdict().reasons] == [f"tmp/{stays.name}"]
 
@@ -156,11 +156,11 @@ def test_a_directory_that_cannot_be_listed_is_unknown_for_a_bounded_time(
 
     now, later = scene.verdict(), scene.verdict(later=2)
 
-    assert (now.state, now.reasons[0].kind, now.reasons[0].marker) == (GateState.ACTIVE, Kind.UNSEEN, place)
-    assert (later.state, [r.holds for r in later.reasons]) == (GateState.IDLE, [False])
+    assert (now.state, now.reasons[0].kind, now.reasons[0].marker) == (GateState.ACTIVE, MarkerKind.INACCESSIBLE, place)
+    assert (later.state, [r.blocking for r in later.reasons]) == (GateState.IDLE, [False])
 
 
-def refuse_stat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
+def deny_lstat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
     lstat = os.lstat
 
     def refuse(path: str | Path) -> os.stat_result:
@@ -176,7 +176,7 @@ def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
 ) -> None:
     path = scene.state(status="completed", age=3)
     scene.set_age(path.parent, 1)
-    refuse_stat(monkeypatch, path)
+    deny_lstat(monkeypatch, path)
 
     assert scene.verdict().state is GateState.ACTIVE
     assert scene.verdict(later=2).state is GateState.IDLE
@@ -184,7 +184,7 @@ def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
 
 def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.state(status="active", age=3)
-    refuse_stat(monkeypatch, scene.project / "tmp", scene.project)
+    deny_lstat(monkeypatch, scene.project / "tmp", scene.project)
 
     verdict = scene.verdict(later=2)
 
@@ -205,15 +205,15 @@ def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, m
 
 
 def test_a_file_is_read_to_its_end_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_PIECE", 3)
-    scene.state(status="active", owner_pid=LIVE)
+    monkeypatch.setattr(files, "_CHUNK_SIZE", 3)
+    scene.state(status="active", owner_pid=LIVE_PID)
 
-    assert scene.verdict().reasons[0].pid == LIVE
+    assert scene.verdict().reasons[0].pid == LIVE_PID
 
 
 def test_a_process_born_moments_after_its_marker_is_still_its_owner(scene: Scene) -> None:
-    scene.processes.table[LIVE] = Process(Life.ALIVE, scene.now - 3600 + 30)
-    scene.state(status="active", owner_pid=LIVE, age=1)
+    scene.processes.table[LIVE_PID] = ProcessStatus(ProcessState.ALIVE, scene.now - 3600 + 30)
+    scene.state(status="active", owner_pid=LIVE_PID, age=1)
 
     assert scene.verdict().state is GateState.ACTIVE
 
@@ -232,7 +232,7 @@ def test_a_project_that_is_gone_is_idle(scene: Scene) -> None:
 
 
 def test_a_project_is_the_same_through_a_link(scene: Scene) -> None:
-    scene.state(status="active", owner_pid=LIVE)
+    scene.state(status="active", owner_pid=LIVE_PID)
     alias = scene.project.parent / "alias"
     alias.symlink_to(scene.project)
     scene.project = alias
@@ -243,20 +243,20 @@ def test_a_project_is_the_same_through_a_link(scene: Scene) -> None:
 def test_of_countless_state_files_only_the_newest_are_opened(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(300):
         scene.state(f"work-{number}", status="completed", age=100 + number)
-    scene.state("review-last", status="active", owner_pid=LIVE, age=1)
+    scene.state("review-last", status="active", owner_pid=LIVE_PID, age=1)
     opened: list[Path] = []
-    read = files.read
+    read = files.read_file
 
-    def count(path: Path, limit: int) -> files.Found | None:
+    def count(path: Path, limit: int) -> files.MarkerFile | None:
         opened.append(path)
         return read(path, limit)
 
-    monkeypatch.setattr(files, "read", count)
+    monkeypatch.setattr(files, "read_file", count)
 
     verdict = scene.verdict()
 
     assert [r.marker for r in verdict.reasons] == ["tmp/.rune-review-last.json"]
-    assert len([path for path in opened if path.parent.name == "tmp"]) == state_files.COUNT_LIMIT
+    assert len([path for path in opened if path.parent.name == "tmp"]) == state_files.MAX_STATE_FILES
 
 
 def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,13 +264,13 @@ def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch:
     for number in range(1_000):
         (directory / f"log-{number}.txt").touch()
     looks: list[Path] = []
-    look = files.look
+    look = files.lstat_or_none
 
     def count(path: Path) -> os.stat_result | None:
         looks.append(path)
         return look(path)
 
-    monkeypatch.setattr(files, "look", count)
+    monkeypatch.setattr(files, "lstat_or_none", count)
 
     scene.observe()
 
@@ -279,7 +279,7 @@ def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch:
 
 def test_looking_writes_nothing(scene: Scene) -> None:
     scene.memory()
-    scene.state(status="active", owner_pid=LIVE)
+    scene.state(status="active", owner_pid=LIVE_PID)
     scene.file(".rune/arc-phase-loop.local.md", "---\nactive: true\n---\n")
     before = {path: path.lstat().st_mtime_ns for path in scene.project.rglob("*")}
 
@@ -291,7 +291,7 @@ def test_looking_writes_nothing(scene: Scene) -> None:
 def test_in_a_worktree_the_main_repository_s_locks_count(scene: Scene) -> None:
     main = scene.project.parent / "main"
     (main / "tmp/.rune-locks/strive").mkdir(parents=True)
-    (main / "tmp/.rune-locks/strive/meta.json").write_text(f'{{"pid": {LIVE}}}')
+    (main / "tmp/.rune-locks/strive/meta.json").write_text(f'{{"pid": {LIVE_PID}}}')
     scene.file(".git", f"gitdir: {main}/.git/worktrees/w\n")
     scene.file(".rune/.rune-worktree-source", f"{main}\n")
 
@@ -310,7 +310,7 @@ def test_a_worktree_s_source_that_looks_odd_is_not_followed(scene: Scene, source
 
 
 def test_hostile_text_in_a_marker_is_shown_harmlessly(scene: Scene) -> None:
-    scene.state(status="\x1b[31m" + "x" * 500 + "\ud800", owner_pid=LIVE)
+    scene.state(status="\x1b[31m" + "x" * 500 + "\ud800", owner_pid=LIVE_PID)
 
     text = scene.verdict().reasons[0].text
 
@@ -319,9 +319,9 @@ def test_hostile_text_in_a_marker_is_shown_harmlessly(scene: Scene) -> None:
 
 
 def test_our_own_process_lives_and_started_before_now() -> None:
-    process = SystemProcesses().look(os.getpid())
+    process = SystemProcessTable().lookup(os.getpid())
 
-    assert process.life is Life.ALIVE
+    assert process.state is ProcessState.ALIVE
     assert process.started is not None
     assert process.started <= time.time()
 
@@ -330,11 +330,11 @@ def test_a_process_that_ended_is_gone_before_and_after_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
-    zombie = SystemProcesses().look(child.pid)
+    zombie = SystemProcessTable().lookup(child.pid)
     child.wait()
-    reaped = SystemProcesses().look(child.pid)
+    reaped = SystemProcessTable().lookup(child.pid)
 
-    assert (zombie.life, reaped.life) == (Life.GONE, Life.GONE)
+    assert (zombie.state, reaped.state) == (ProcessState.DEAD, ProcessState.DEAD)
 
 
 def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,34 +343,34 @@ def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("echod.workflows.model.os.kill", refuse)
 
-    assert SystemProcesses().look(os.getpid()).life is Life.ALIVE
+    assert SystemProcessTable().lookup(os.getpid()).state is ProcessState.ALIVE
 
 
 @pytest.mark.parametrize(
     ("error", "life"),
-    [(psutil.NoSuchProcess, Life.GONE), (psutil.AccessDenied, Life.ALIVE)],
+    [(psutil.NoSuchProcess, ProcessState.DEAD), (psutil.AccessDenied, ProcessState.ALIVE)],
     ids=["it just ended", "the system does not tell"],
 )
 def test_a_process_that_cannot_be_looked_up(
-    error: type[psutil.Error], life: Life, monkeypatch: pytest.MonkeyPatch
+    error: type[psutil.Error], life: ProcessState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(pid: int) -> psutil.Process:
         raise error(pid)
 
     monkeypatch.setattr(psutil, "Process", fail)
 
-    assert SystemProcesses().look(os.getpid()) == Process(life, None)
+    assert SystemProcessTable().lookup(os.getpid()) == ProcessStatus(life, None)
 
 
 def test_a_number_no_system_has_is_unknown_or_gone() -> None:
-    assert SystemProcesses().look(1 << 70).life is Life.UNKNOWN
+    assert SystemProcessTable().lookup(1 << 70).state is ProcessState.UNKNOWN
 
 
 def test_an_idle_project_never_loads_psutil(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from echod.workflows import *\n"
-        "o = observe(Path(sys.argv[1]), (), claude_home=None, processes=SystemProcesses(), declared=(),"
-        " changed_since=0, own_write={}.get, last_ended=None)\n"
+        "o = collect_observations(Path(sys.argv[1]), (), claude_home=None, processes=SystemProcessTable(), declared=(),"
+        " changed_since=0, own_mtime={}.get, last_ended=None)\n"
         "assert gate(o, 0, GateLimits()).state == 'idle'\n"
         "print({'psutil', 'yaml', 'structlog', 'asyncio'} & set(sys.modules))"
     )

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from echod.workflows import files
-from echod.workflows.gate import at, to_the_second
+from echod.workflows.gate import format_time, format_time_of_day
 from echod.workflows.markers import loops, state_files
-from echod.workflows.model import Claim
+from echod.workflows.model import MarkerState
 
 NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
 
@@ -40,14 +40,14 @@ NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
     ],
 )
 def test_a_time_is_understood_in_every_form_seen(written: object, moment: float | None) -> None:
-    assert files.moment(written) == (moment if moment is None else pytest.approx(moment))
+    assert files.parse_time(written) == (moment if moment is None else pytest.approx(moment))
 
 
 @pytest.mark.parametrize("written", ["20260317-120000", "2026-03-17T12:00:00"])
 def test_a_time_without_a_zone_is_local(written: str) -> None:
     expected = time.mktime((2026, 3, 17, 12, 0, 0, 0, 0, -1))
 
-    assert files.moment(written) == expected
+    assert files.parse_time(written) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,24 +80,24 @@ def test_a_time_without_a_zone_is_local(written: str) -> None:
     ],
 )
 def test_a_process_number_is_a_number_that_can_be_checked(value: object, pid: int | None) -> None:
-    assert files.pid(value) == pid
+    assert files.parse_pid(value) == pid
 
 
 @pytest.mark.parametrize(
     ("status", "claim"),
     [
-        ("active", Claim.RUNNING),
-        ("RUNNING", Claim.RUNNING),
-        ("dispatched", Claim.RUNNING),
-        ("anything new", Claim.RUNNING),
-        ("", Claim.ENDED),
-        ("Completed-With-Gaps", Claim.ENDED),
-        ("canceled", Claim.ENDED),
-        ("timed out", Claim.ENDED),
+        ("active", MarkerState.RUNNING),
+        ("RUNNING", MarkerState.RUNNING),
+        ("dispatched", MarkerState.RUNNING),
+        ("anything new", MarkerState.RUNNING),
+        ("", MarkerState.ENDED),
+        ("Completed-With-Gaps", MarkerState.ENDED),
+        ("canceled", MarkerState.ENDED),
+        ("timed out", MarkerState.ENDED),
     ],
 )
-def test_a_status_runs_unless_it_says_that_it_ended(status: str, claim: Claim) -> None:
-    assert state_files.claim(status) is claim
+def test_a_status_runs_unless_it_says_that_it_ended(status: str, claim: MarkerState) -> None:
+    assert state_files.marker_state(status) is claim
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_a_state_file_is_known_by_its_name(name: str, counts: bool) -> None:
     ],
 )
 def test_a_loop_s_frontmatter_is_read_line_by_line(text: str, said: dict[str, str] | None) -> None:
-    assert loops.frontmatter(text.encode()) == said
+    assert loops.parse_front_matter(text.encode()) == said
 
 
 def test_a_moment_is_told_as_on_the_wall_and_with_its_date_when_it_is_far() -> None:
     wall = time.strftime("%H:%M", time.localtime(NOON))
 
-    assert at(NOON, NOON + 0.5) == wall
-    assert at(NOON, NOON + 86_400) == time.strftime("%Y-%m-%d ", time.localtime(NOON)) + wall
-    assert at(NOON, NOON - 86_400) == at(NOON, NOON + 86_400)
-    assert to_the_second(NOON) == time.strftime("%H:%M:%S", time.localtime(NOON))
-    assert at(1e300, NOON) == f"{1e300:.0f}"
+    assert format_time(NOON, NOON + 0.5) == wall
+    assert format_time(NOON, NOON + 86_400) == time.strftime("%Y-%m-%d ", time.localtime(NOON)) + wall
+    assert format_time(NOON, NOON - 86_400) == format_time(NOON, NOON + 86_400)
+    assert format_time_of_day(NOON) == time.strftime("%H:%M:%S", time.localtime(NOON))
+    assert format_time(1e300, NOON) == f"{1e300:.0f}"

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echod.workflows import GateLimits, GateState, Kind, Life, Observations, Process, active_workflows, gate
-from echod.workflows.model import Change, Claim, Editor, Marker, Owner
+from echod.workflows import (
+    GateLimits,
+    GateObservations,
+    GateState,
+    MarkerKind,
+    ProcessState,
+    ProcessStatus,
+    find_workflow_runs,
+    gate,
+)
+from echod.workflows.model import EditorLock, ExternalChange, Marker, MarkerOwner, MarkerState
 
 if TYPE_CHECKING:
     from tests.workflows.scene import Scene
@@ -18,37 +27,39 @@ if TYPE_CHECKING:
 NOW = 1_773_748_800.0
 DAY = 86_400.0
 REST = {GateState.ACTIVE: 2, GateState.QUIET: 1, GateState.IDLE: 0}
-SIGNS = [kind for kind in Kind if kind not in {Kind.CHANGED, Kind.ENDED, Kind.EDITOR}]
+SIGNS = [kind for kind in MarkerKind if kind not in {MarkerKind.CHANGED, MarkerKind.ENDED, MarkerKind.EDITOR}]
 
 past = st.floats(NOW - 30 * DAY, NOW)
 pasts = st.none() | past
 owners = st.builds(
-    Owner,
+    MarkerOwner,
     st.none() | st.integers(2, 4_194_303),
-    st.builds(Process, st.sampled_from(Life), pasts),
+    st.builds(ProcessStatus, st.sampled_from(ProcessState), pasts),
 )
 markers = st.builds(
     Marker,
     kind=st.sampled_from(SIGNS),
     path=st.text(max_size=8),
     name=st.text(max_size=8),
-    says=st.text(max_size=8),
-    claim=st.sampled_from(Claim),
-    written=past,
-    touched=past,
+    description=st.text(max_size=8),
+    state=st.sampled_from(MarkerState),
+    modified_at=past,
+    last_active=past,
     owner=owners,
     started=pasts,
     ended=pasts,
     deadline=st.none() | st.floats(NOW - DAY, NOW + DAY),
     key=st.sampled_from(["", "run:a", "arc:arc-1"]),
 )
-changes = st.builds(Change, path=st.text(max_size=8), at=past)
-editors = st.builds(Editor, path=st.text(max_size=8), edits=st.just("MEMORY.md"), written=past, owner=owners)
+changes = st.builds(ExternalChange, path=st.text(max_size=8), changed_at=past)
+editors = st.builds(
+    EditorLock, path=st.text(max_size=8), edited_file=st.just("MEMORY.md"), modified_at=past, owner=owners
+)
 observations = st.builds(
-    Observations,
+    GateObservations,
     markers=st.lists(markers, max_size=4).map(tuple),
     changes=st.lists(changes, max_size=3).map(tuple),
-    editors=st.lists(editors, max_size=2).map(tuple),
+    editor_locks=st.lists(editors, max_size=2).map(tuple),
     last_ended=pasts,
 )
 delays = st.floats(0, 3 * DAY)
@@ -57,7 +68,7 @@ few = settings(max_examples=60, deadline=None)
 
 @given(observations, delays, delays, st.none() | past)
 @few
-def test_time_alone_only_brings_rest(seen: Observations, first: float, more: float, since: float | None) -> None:
+def test_time_alone_only_brings_rest(seen: GateObservations, first: float, more: float, since: float | None) -> None:
     before = gate(seen, NOW + first, GateLimits(), quiet_since=since)
     after = gate(seen, NOW + first + more, GateLimits(), quiet_since=since)
 
@@ -66,13 +77,15 @@ def test_time_alone_only_brings_rest(seen: Observations, first: float, more: flo
 
 @given(observations, st.none() | past)
 @few
-def test_whatever_is_seen_ends(seen: Observations, since: float | None) -> None:
+def test_whatever_is_seen_ends(seen: GateObservations, since: float | None) -> None:
     assert gate(seen, NOW + 2 * DAY, GateLimits(), quiet_since=since).state is GateState.IDLE
 
 
 @given(observations, delays, st.none() | past)
 @few
-def test_until_is_the_moment_at_which_the_answer_changes(seen: Observations, delay: float, since: float | None) -> None:
+def test_until_is_the_moment_at_which_the_answer_changes(
+    seen: GateObservations, delay: float, since: float | None
+) -> None:
     verdict = gate(seen, NOW + delay, GateLimits(), quiet_since=since)
     if verdict.state is GateState.IDLE:
         assert verdict.until is None
@@ -87,15 +100,15 @@ def test_until_is_the_moment_at_which_the_answer_changes(seen: Observations, del
 
 @given(observations, delays)
 @few
-def test_idle_has_no_reason_that_holds_and_the_others_have_one(seen: Observations, delay: float) -> None:
+def test_idle_has_no_reason_that_holds_and_the_others_have_one(seen: GateObservations, delay: float) -> None:
     verdict = gate(seen, NOW + delay, GateLimits())
 
-    assert any(reason.holds for reason in verdict.reasons) == (verdict.state is not GateState.IDLE)
+    assert any(reason.blocking for reason in verdict.reasons) == (verdict.state is not GateState.IDLE)
 
 
 @given(observations, markers, delays)
 @few
-def test_one_more_marker_never_opens_the_gate(seen: Observations, marker: Marker, delay: float) -> None:
+def test_one_more_marker_never_opens_the_gate(seen: GateObservations, marker: Marker, delay: float) -> None:
     more = replace(seen, markers=(*seen.markers, marker))
 
     assert REST[gate(more, NOW + delay, GateLimits()).state] >= REST[gate(seen, NOW + delay, GateLimits()).state]
@@ -103,25 +116,31 @@ def test_one_more_marker_never_opens_the_gate(seen: Observations, marker: Marker
 
 @given(observations, delays)
 @few
-def test_a_gone_owner_never_holds_longer_than_a_live_one(seen: Observations, delay: float) -> None:
-    def with_life(life: Life) -> GateState:
-        owned = tuple(replace(m, owner=Owner(7, Process(life, None))) for m in seen.markers)
+def test_a_gone_owner_never_holds_longer_than_a_live_one(seen: GateObservations, delay: float) -> None:
+    def with_life(life: ProcessState) -> GateState:
+        owned = tuple(replace(m, owner=MarkerOwner(7, ProcessStatus(life, None))) for m in seen.markers)
         return gate(replace(seen, markers=owned), NOW + delay, GateLimits()).state
 
-    assert REST[with_life(Life.GONE)] <= REST[with_life(Life.UNKNOWN)] <= REST[with_life(Life.ALIVE)]
+    assert (
+        REST[with_life(ProcessState.DEAD)]
+        <= REST[with_life(ProcessState.UNKNOWN)]
+        <= REST[with_life(ProcessState.ALIVE)]
+    )
 
 
 wild_times = st.none() | st.floats()
 wild_markers = st.builds(
     Marker,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(MarkerKind),
     path=st.text(max_size=8),
     name=st.text(max_size=8),
-    says=st.text(max_size=8),
-    claim=st.sampled_from(Claim),
-    written=wild_times,
-    touched=wild_times,
-    owner=st.builds(Owner, st.none() | st.integers(), st.builds(Process, st.sampled_from(Life), wild_times)),
+    description=st.text(max_size=8),
+    state=st.sampled_from(MarkerState),
+    modified_at=wild_times,
+    last_active=wild_times,
+    owner=st.builds(
+        MarkerOwner, st.none() | st.integers(), st.builds(ProcessStatus, st.sampled_from(ProcessState), wild_times)
+    ),
     started=wild_times,
     ended=wild_times,
     deadline=wild_times,
@@ -131,21 +150,21 @@ wild_markers = st.builds(
 
 @given(
     st.builds(
-        Observations,
+        GateObservations,
         markers=st.lists(wild_markers, max_size=4).map(tuple),
-        changes=st.lists(st.builds(Change, st.text(max_size=3), st.floats()), max_size=2).map(tuple),
-        editors=st.lists(st.builds(Editor, st.text(max_size=3), st.just("MEMORY.md"), wild_times), max_size=2).map(
-            tuple
-        ),
+        changes=st.lists(st.builds(ExternalChange, st.text(max_size=3), st.floats()), max_size=2).map(tuple),
+        editor_locks=st.lists(
+            st.builds(EditorLock, st.text(max_size=3), st.just("MEMORY.md"), wild_times), max_size=2
+        ).map(tuple),
         last_ended=wild_times,
     ),
     st.floats(allow_nan=False, allow_infinity=False),
     wild_times,
 )
 @few
-def test_the_gate_never_raises(seen: Observations, now: float, since: float | None) -> None:
+def test_the_gate_never_raises(seen: GateObservations, now: float, since: float | None) -> None:
     gate(seen, now, GateLimits(), quiet_since=since)
-    active_workflows(seen, now)
+    find_workflow_runs(seen, now)
 
 
 names = st.sampled_from(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from echod.workflows import GateState, Kind
+from echod.workflows import GateState, MarkerKind
 from echod.workflows.markers.git import OPERATIONS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def git(directory: Path, *arguments: str) -> None:
     )
 
 
-def tracked(scene: Scene) -> Path:
+def tracked_repository(scene: Scene) -> Path:
     """A repository with the store in it; returns the git directory."""
     scene.memory(age=24)
     git(scene.project, "init", "-q")
@@ -42,34 +42,34 @@ def tracked(scene: Scene) -> Path:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_git_operation_in_progress_holds_the_gate(scene: Scene, operation: str) -> None:
-    mark = tracked(scene) / operation
+    mark = tracked_repository(scene) / operation
     mark.mkdir() if operation.startswith("rebase") else mark.touch()
 
     verdict = scene.verdict()
 
     assert verdict.state is GateState.ACTIVE
-    assert [(r.kind, r.marker) for r in verdict.reasons] == [(Kind.GIT, f".git/{operation}")]
+    assert [(r.kind, r.marker) for r in verdict.reasons] == [(MarkerKind.GIT, f".git/{operation}")]
 
 
 def test_a_repository_at_rest_holds_nothing(scene: Scene) -> None:
-    tracked(scene)
+    tracked_repository(scene)
 
     assert scene.verdict().state is GateState.IDLE
 
 
 def test_a_forgotten_merge_stops_holding_after_half_a_day(scene: Scene) -> None:
-    mark = tracked(scene) / "MERGE_HEAD"
+    mark = tracked_repository(scene) / "MERGE_HEAD"
     mark.touch()
     scene.set_age(mark, 13)
 
     verdict = scene.verdict()
 
     assert verdict.state is GateState.IDLE
-    assert [r.kind for r in verdict.reasons] == [Kind.GIT]
+    assert [r.kind for r in verdict.reasons] == [MarkerKind.GIT]
 
 
 def test_a_rebase_that_takes_steps_is_alive(scene: Scene) -> None:
-    mark = tracked(scene) / "rebase-merge"
+    mark = tracked_repository(scene) / "rebase-merge"
     mark.mkdir()
     (mark / "msgnum").write_text("7")
     scene.set_age(mark, 13)
@@ -105,7 +105,7 @@ def test_a_project_in_a_folder_of_a_repository_is_found_by_its_path(scene: Scene
 
 
 def test_an_index_in_which_a_path_cannot_be_searched_counts_as_tracking(scene: Scene) -> None:
-    mark = tracked(scene)
+    mark = tracked_repository(scene)
     git(scene.project, "update-index", "--index-version", "4")
     (mark / "MERGE_HEAD").touch()
 
@@ -113,7 +113,7 @@ def test_an_index_in_which_a_path_cannot_be_searched_counts_as_tracking(scene: S
 
 
 def test_a_split_index_counts_as_tracking(scene: Scene) -> None:
-    mark = tracked(scene)
+    mark = tracked_repository(scene)
     git(scene.project, "update-index", "--split-index")
     (mark / "MERGE_HEAD").touch()
 
@@ -122,13 +122,13 @@ def test_a_split_index_counts_as_tracking(scene: Scene) -> None:
 
 def test_the_index_is_searched_across_the_seams_of_its_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("echod.workflows.markers.git._CHUNK", 3)
-    (tracked(scene) / "MERGE_HEAD").touch()
+    (tracked_repository(scene) / "MERGE_HEAD").touch()
 
     assert scene.verdict().state is GateState.ACTIVE
 
 
 def test_a_linked_worktree_has_its_operations_elsewhere(scene: Scene) -> None:
-    tracked(scene)
+    tracked_repository(scene)
     linked = scene.project.parent / "linked"
     git(scene.project, "worktree", "add", "-q", str(linked))
     merging = scene.project / ".git/worktrees/linked/MERGE_HEAD"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from echod.workflows import GateLimits, GateState, Kind, quiet_streak
-from tests.workflows.scene import DEAD, HIDDEN, LIVE, MINUTE
+from echod.workflows import GateLimits, GateState, MarkerKind, quiet_streak
+from tests.workflows.scene import DEAD_PID, LIVE_PID, MINUTE, UNKNOWN_PID
 
 if TYPE_CHECKING:
     from tests.workflows.scene import Scene
@@ -20,7 +20,7 @@ def test_a_memory_file_that_someone_just_changed_makes_quiet(scene: Scene) -> No
     verdict = scene.verdict()
 
     assert verdict.state is GateState.QUIET
-    assert [(r.kind, r.marker) for r in verdict.reasons] == [(Kind.CHANGED, ".rune/echoes/reviewer/MEMORY.md")]
+    assert [(r.kind, r.marker) for r in verdict.reasons] == [(MarkerKind.CHANGED, ".rune/echoes/reviewer/MEMORY.md")]
     assert verdict.until == pytest.approx(scene.now + 20, abs=0.01)
 
 
@@ -57,7 +57,7 @@ def test_a_change_after_our_own_write_makes_quiet(scene: Scene) -> None:
 
 
 def test_a_workflow_that_just_ended_makes_quiet(scene: Scene) -> None:
-    scene.state(status="completed", age=5 * SECOND, owner_pid=str(LIVE))
+    scene.state(status="completed", age=5 * SECOND, owner_pid=str(LIVE_PID))
 
     verdict = scene.verdict()
 
@@ -71,7 +71,7 @@ def test_an_end_that_the_database_remembers_makes_quiet(scene: Scene) -> None:
     verdict = scene.verdict()
 
     assert verdict.state is GateState.QUIET
-    assert verdict.reasons[0].kind is Kind.ENDED
+    assert verdict.reasons[0].kind is MarkerKind.ENDED
     assert verdict.until == pytest.approx(scene.now + 18)
 
 
@@ -92,7 +92,7 @@ def test_a_writer_without_pauses_holds_jobs_up_for_a_quarter_of_an_hour_only(sce
     assert almost.state is GateState.QUIET
     assert almost.until == pytest.approx(scene.now + 1)
     assert spent.state is GateState.IDLE
-    assert [r.holds for r in spent.reasons] == [False]
+    assert [r.blocking for r in spent.reasons] == [False]
 
 
 def test_the_streak_of_quiet_goes_on_while_the_signs_do_even_when_it_is_spent(scene: Scene) -> None:
@@ -108,14 +108,14 @@ def test_the_streak_of_quiet_goes_on_while_the_signs_do_even_when_it_is_spent(sc
 @pytest.mark.parametrize("active", [True, False])
 def test_the_streak_of_quiet_is_broken_by_rest_and_by_a_workflow(scene: Scene, active: bool) -> None:
     if active:
-        scene.state(status="active", age=0, owner_pid=LIVE)
+        scene.state(status="active", age=0, owner_pid=LIVE_PID)
 
     assert quiet_streak(scene.verdict(), scene.now - 100, scene.now) is None
 
 
 def test_a_workflow_that_runs_weighs_more_than_quiet(scene: Scene) -> None:
     scene.memory(age=SECOND)
-    scene.state(status="active", owner_pid=LIVE)
+    scene.state(status="active", owner_pid=LIVE_PID)
 
     assert scene.verdict().state is GateState.ACTIVE
 
@@ -134,12 +134,12 @@ HERE = os.uname().nodename
 @pytest.mark.parametrize(
     ("pid", "host", "age", "state"),
     [
-        pytest.param(LIVE, HERE, 3, GateState.QUIET, id="alive"),
-        pytest.param(LIVE, HERE, 13, GateState.IDLE, id="alive but untouched for half a day"),
-        pytest.param(DEAD, HERE, 0.1, GateState.IDLE, id="left behind by a crash"),
-        pytest.param(LIVE, "elsewhere", 1, GateState.QUIET, id="of another host, young"),
-        pytest.param(LIVE, "elsewhere", 3, GateState.IDLE, id="of another host, old"),
-        pytest.param(HIDDEN, HERE, 3, GateState.IDLE, id="nobody can tell, old"),
+        pytest.param(LIVE_PID, HERE, 3, GateState.QUIET, id="alive"),
+        pytest.param(LIVE_PID, HERE, 13, GateState.IDLE, id="alive but untouched for half a day"),
+        pytest.param(DEAD_PID, HERE, 0.1, GateState.IDLE, id="left behind by a crash"),
+        pytest.param(LIVE_PID, "elsewhere", 1, GateState.QUIET, id="of another host, young"),
+        pytest.param(LIVE_PID, "elsewhere", 3, GateState.IDLE, id="of another host, old"),
+        pytest.param(UNKNOWN_PID, HERE, 3, GateState.IDLE, id="nobody can tell, old"),
     ],
 )
 def test_a_vim_swap_file_counts_while_its_process_lives(
@@ -154,8 +154,8 @@ def test_a_vim_swap_file_counts_while_its_process_lives(
 @pytest.mark.parametrize(
     ("target", "age", "state"),
     [
-        pytest.param(f"me@{HERE}.{LIVE}:1700000000", 3, GateState.QUIET, id="alive"),
-        pytest.param(f"me@{HERE}.{DEAD}", 0.1, GateState.IDLE, id="left behind by a crash"),
+        pytest.param(f"me@{HERE}.{LIVE_PID}:1700000000", 3, GateState.QUIET, id="alive"),
+        pytest.param(f"me@{HERE}.{DEAD_PID}", 0.1, GateState.IDLE, id="left behind by a crash"),
         pytest.param("nonsense", 1, GateState.QUIET, id="unknown form, young"),
         pytest.param("nonsense", 3, GateState.IDLE, id="unknown form, old"),
     ],

@@ -18,7 +18,7 @@ def test_the_names_that_are_there_are_found_in_the_order_of_the_question(
     (tmp_path / "a").symlink_to("nowhere")
     (tmp_path / "other").touch()
 
-    assert files.present_in(tmp_path, ["b", "c", "a", ""]) == ("b", "a")
-    assert files.present_in(tmp_path / "missing", ["a"]) == ()
+    assert files.existing_names(tmp_path, ["b", "c", "a", ""]) == ("b", "a")
+    assert files.existing_names(tmp_path / "missing", ["a"]) == ()
     (tmp_path / "link").symlink_to(tmp_path)
-    assert files.present_in(tmp_path / "link", ["b"]) == ()
+    assert files.existing_names(tmp_path / "link", ["b"]) == ()

@@ -4,33 +4,33 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from echod.workflows import DeclaredWorkflow, SeenState, active_workflows, marker_directories
-from tests.workflows.scene import DEAD, LIVE
+from echod.workflows import DeclaredWorkflow, WorkflowRunState, find_workflow_runs, marker_directories
+from tests.workflows.scene import DEAD_PID, LIVE_PID
 
 if TYPE_CHECKING:
     from tests.workflows.scene import Scene
 
 
-def keys(scene: Scene) -> list[tuple[str, SeenState]]:
-    return [(seen.key, seen.state) for seen in active_workflows(scene.observe(), scene.now)]
+def keys(scene: Scene) -> list[tuple[str, WorkflowRunState]]:
+    return [(seen.key, seen.state) for seen in find_workflow_runs(scene.observe(), scene.now)]
 
 
 def test_a_workflow_keeps_its_key_from_start_to_end(scene: Scene) -> None:
-    scene.state(status="active", owner_pid=LIVE, age=2)
+    scene.state(status="active", owner_pid=LIVE_PID, age=2)
     during = keys(scene)
-    scene.state(status="active", owner_pid=LIVE, age=1)
+    scene.state(status="active", owner_pid=LIVE_PID, age=1)
     rewritten = keys(scene)
-    scene.state(status="completed", owner_pid=LIVE, age=0.5)
+    scene.state(status="completed", owner_pid=LIVE_PID, age=0.5)
 
-    assert during == rewritten == [("run:review-abc", SeenState.RUNNING)]
-    assert keys(scene) == [("run:review-abc", SeenState.ENDED)]
+    assert during == rewritten == [("run:review-abc", WorkflowRunState.RUNNING)]
+    assert keys(scene) == [("run:review-abc", WorkflowRunState.ENDED)]
 
 
 def test_a_workflow_tells_what_it_is_when_it_began_and_when_it_ended(scene: Scene) -> None:
     scene.state("self-audit-7", status="completed", startedAt="2026-03-17T12:00:00Z", completed="2026-03-17T12:30:00Z")
     scene.now = 1_773_800_000.0
 
-    (seen,) = active_workflows(scene.observe(), scene.now)
+    (seen,) = find_workflow_runs(scene.observe(), scene.now)
 
     assert (seen.kind, seen.name) == ("self-audit", "self-audit-7")
     assert (seen.started, seen.ended_at) == (1_773_748_800.0, 1_773_750_600.0)
@@ -39,31 +39,31 @@ def test_a_workflow_tells_what_it_is_when_it_began_and_when_it_ended(scene: Scen
 def test_an_end_that_is_not_said_or_still_to_come_is_the_last_sign_of_life(scene: Scene) -> None:
     scene.state("work-1", status="completed", age=2)
     scene.state("work-2", status="completed", completed="2099-01-01T00:00:00Z", age=3)
-    scene.state("work-3", status="active", owner_pid=DEAD, age=4)
+    scene.state("work-3", status="active", owner_pid=DEAD_PID, age=4)
 
-    ends = [seen.ended_at for seen in active_workflows(scene.observe(), scene.now)]
+    ends = [seen.ended_at for seen in find_workflow_runs(scene.observe(), scene.now)]
 
     assert ends == [pytest.approx(scene.now - hours * 3600, abs=0.01) for hours in (2, 3, 4)]
 
 
 def test_a_pipeline_and_its_phases_are_one_workflow(scene: Scene) -> None:
-    scene.json(".rune/arc/arc-7/checkpoint.json", phases={"work": {"status": "in_progress"}}, owner_pid=LIVE)
+    scene.json(".rune/arc/arc-7/checkpoint.json", phases={"work": {"status": "in_progress"}}, owner_pid=LIVE_PID)
     scene.file(
         ".rune/arc-phase-loop.local.md", "---\nactive: true\ncheckpoint_path: .rune/arc/arc-7/checkpoint.json\n---\n"
     )
     scene.state("work-1", status="completed", team_name="arc-work-arc-7")
 
-    assert keys(scene) == [("arc:arc-7", SeenState.RUNNING)]
+    assert keys(scene) == [("arc:arc-7", WorkflowRunState.RUNNING)]
 
 
 def test_a_pipeline_between_two_phases_still_runs(scene: Scene) -> None:
     phases = {"work": {"status": "completed"}, "test": {"status": "pending"}}
-    scene.json(".rune/arc/arc-7/checkpoint.json", phases=phases, owner_pid=LIVE)
+    scene.json(".rune/arc/arc-7/checkpoint.json", phases=phases, owner_pid=LIVE_PID)
     scene.file(
         ".rune/arc-phase-loop.local.md", "---\nactive: true\ncheckpoint_path: .rune/arc/arc-7/checkpoint.json\n---\n"
     )
 
-    assert keys(scene) == [("arc:arc-7", SeenState.RUNNING)]
+    assert keys(scene) == [("arc:arc-7", WorkflowRunState.RUNNING)]
 
 
 def test_a_batch_is_told_from_the_next_by_its_start(scene: Scene) -> None:
@@ -84,13 +84,13 @@ def test_a_pipeline_that_never_began_is_no_workflow(scene: Scene) -> None:
 def test_an_announced_workflow_is_counted_and_a_second_of_its_name_is_another(scene: Scene) -> None:
     for began in (scene.now - 7200, scene.now - 60):
         scene.declared = [DeclaredWorkflow("deploy", None, None, began, began + 3600)]
-        (seen,) = active_workflows(scene.observe(), scene.now)
+        (seen,) = find_workflow_runs(scene.observe(), scene.now)
         assert seen.key == f"declared:deploy:{began:.0f}"
-        assert seen.state is (SeenState.ENDED if began < scene.now - 3600 else SeenState.RUNNING)
+        assert seen.state is (WorkflowRunState.ENDED if began < scene.now - 3600 else WorkflowRunState.RUNNING)
 
 
 def test_locks_teams_sessions_and_what_cannot_be_read_are_not_counted(scene: Scene) -> None:
-    scene.json("tmp/.rune-locks/strive/meta.json", pid=LIVE)
+    scene.json("tmp/.rune-locks/strive/meta.json", pid=LIVE_PID)
     scene.file("tmp/.rune-signals/rune-work-1/.expected", "2")
     scene.file("tmp/.rune-work-1.json", "{")
 

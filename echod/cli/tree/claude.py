@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
 
 @app.group()
@@ -20,23 +20,23 @@ def claude() -> None:
 
 
 @claude.command(epilog=example("echod claude check"))
-@with_shell
-def check(shell: Shell) -> None:
+@pass_command_context
+def check(context: CommandContext) -> None:
     """Say what is connected and what is not, and how to connect it.
 
     Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
     """
-    from echod.cli.claude import check
+    from echod.cli.claude import check_connection
 
-    check(shell)
+    check_connection(context)
 
 
 @claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
 def plugin_dir() -> None:
     """Print the directory of the plugin that comes with echod, for --plugin-dir."""
-    from echod.cli.claude import plugin_dir
+    from echod.cli.claude import print_plugin_dir
 
-    plugin_dir()
+    print_plugin_dir()
 
 
 @app.command(epilog=example("echod hook task-completed < event.json"))

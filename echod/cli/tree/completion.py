@@ -14,6 +14,6 @@ def completion(*, shell: str) -> None:
 
     Changes no file: where it goes is yours to say. For fish: ~/.config/fish/completions/echod.fish
     """
-    from echod.cli.completion import print_script
+    from echod.cli.completion import print_completion_script
 
-    print_script(app, shell)
+    print_completion_script(app, shell)

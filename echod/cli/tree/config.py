@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from echod.cli.tree import options
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
 
 @app.group()
@@ -18,30 +18,30 @@ def config() -> None:
 
 @config.command(epilog=example("echod config show --json"))
 @options.json
-@with_shell
-def show(shell: Shell, *, json: bool) -> None:
+@pass_command_context
+def show(context: CommandContext, *, json: bool) -> None:
     """List every setting as it is in force, and who says so: the file and its line, a variable, or nobody."""
-    from echod.cli.config import show
+    from echod.cli.config import show_settings
 
-    show(shell, as_json=json)
+    show_settings(context, as_json=json)
 
 
 @config.command(epilog=example("echod config path"))
-@with_shell
-def path(shell: Shell) -> None:
+@pass_command_context
+def path(context: CommandContext) -> None:
     """Print where the settings file is, or would be, and nothing else."""
-    from echod.cli.config import path
+    from echod.cli.config import print_config_path
 
-    path(shell)
+    print_config_path(context)
 
 
 @config.command(epilog=example("echod config check"))
-@with_shell
-def check(shell: Shell) -> None:
+@pass_command_context
+def check(context: CommandContext) -> None:
     """Are the settings in order? Names every wrong key, with file and line, and what was probably meant.
 
     Ends with 78 if they are not. To try a file: echod --config FILE config check
     """
-    from echod.cli.config import check
+    from echod.cli.config import validate_settings
 
-    check(shell)
+    validate_settings(context)

@@ -9,7 +9,7 @@ import click
 
 PATH: Final = click.Path(path_type=Path)
 
-PATH_OR_ELSE: Final = click.Path(readable=False)
+PATH_OR_NAME: Final = click.Path(readable=False)
 """What may be a path and may be something else: a shell completes it as a path, and it stays as it was typed."""
 
 
@@ -31,17 +31,19 @@ dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be d
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 force = click.option("--force", is_flag=True, help="Write although a workflow runs.")
 
-project = click.argument("path", type=PATH, help="A project, or any directory in one.")
-project_here = click.argument(
+project_path = click.argument("path", type=PATH, help="A project, or any directory in one.")
+project_path_or_cwd = click.argument(
     "path", type=PATH, default=Path(), help="A project, or any directory in one.  [default: .]"
 )
-only_here = click.argument("path", type=PATH, required=False, help="Only this project.")
-where = click.argument("path", type=PATH, required=False, help="A project; default: the current directory's, else all.")
-in_project = click.option("--project", metavar="PATH", type=PATH, help="The project; default: the one we are in.")
+optional_project_path = click.argument("path", type=PATH, required=False, help="Only this project.")
+project_path_or_all = click.argument(
+    "path", type=PATH, required=False, help="A project; default: the current directory's, else all."
+)
+project_option = click.option("--project", metavar="PATH", type=PATH, help="The project; default: the one we are in.")
 in_global = click.option(
     "--global", "in_global", is_flag=True, help="In the global memory and the doc packs (docs/packs.md)."
 )
-one_role = click.option("--role", metavar="NAME", help="Only this role.")
+only_role = click.option("--role", metavar="NAME", help="Only this role.")
 as_of = click.option("--as-of", metavar="DATE", help="As if it were that day, like 2026-11-20.")
 entry = click.argument("entry", help="The entry's id, or how it begins.")
 limit = click.option(

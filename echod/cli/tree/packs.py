@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli.tree import options
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
-pack_named = click.argument("pack", help="The pack's name, as `echod packs list` shows it.")
+pack_argument = click.argument("pack", help="The pack's name, as `echod packs list` shows it.")
 
 
 @app.group()
@@ -23,79 +23,79 @@ def packs() -> None:
 
 @packs.command("list", epilog=example("echod packs list"))
 @options.json
-@with_shell
-def list_(shell: Shell, *, json: bool) -> None:
+@pass_command_context
+def list_(context: CommandContext, *, json: bool) -> None:
     """List the packs there are, and which of them are installed."""
     from echod.cli.packs import list_packs
 
-    list_packs(shell, as_json=json)
+    list_packs(context, as_json=json)
 
 
 @packs.command(epilog=example("echod packs install fastapi"))
-@pack_named
+@pack_argument
 @options.dry_run
-@with_shell
-def install(shell: Shell, *, pack: str, dry_run: bool) -> None:
+@pass_command_context
+def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
     """Install a pack for all projects. Doing it again changes nothing, and what you changed in it stays."""
-    from echod.cli.pack_changes import install
+    from echod.cli.pack_changes import install_pack
 
-    install(shell, pack, dry_run=dry_run)
+    install_pack(context, pack, dry_run=dry_run)
 
 
 @packs.command(epilog=example("echod packs update fastapi"))
 @click.argument("pack", required=False, help="Only this pack; default: all installed.")
 @options.dry_run
-@with_shell
-def update(shell: Shell, *, pack: str | None, dry_run: bool) -> None:
+@pass_command_context
+def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:
     """Bring an installed pack up to the newest version there is. What you changed in it stays."""
-    from echod.cli.pack_changes import update
+    from echod.cli.pack_changes import update_packs
 
-    update(shell, pack, dry_run=dry_run)
+    update_packs(context, pack, dry_run=dry_run)
 
 
 @packs.command(epilog=example("echod packs remove fastapi"))
-@pack_named
+@pack_argument
 @options.dry_run
 @options.yes
-@with_shell
-def remove(shell: Shell, *, pack: str, dry_run: bool, yes: bool) -> None:
+@pass_command_context
+def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> None:
     """Take an installed pack out of the global memory; its text goes to its archive."""
-    from echod.cli.pack_changes import remove
+    from echod.cli.pack_changes import remove_installed_pack
 
-    remove(shell, pack, dry_run=dry_run, yes=yes)
+    remove_installed_pack(context, pack, dry_run=dry_run, yes=yes)
 
 
 @packs.command(epilog=example("echod packs status --json"))
 @options.json
-@with_shell
-def status(shell: Shell, *, json: bool) -> None:
+@pass_command_context
+def status(context: CommandContext, *, json: bool) -> None:
     """How old are the installed packs, are they as they were installed, is there something newer?"""
-    from echod.cli.packs import show_status
+    from echod.cli.packs import show_pack_status
 
-    show_status(shell, as_json=json)
+    show_pack_status(context, as_json=json)
 
 
 @app.command(epilog=example("echod audit --json"))
 @options.json
-@with_shell
-def audit(shell: Shell, *, json: bool) -> None:
+@pass_command_context
+def audit(context: CommandContext, *, json: bool) -> None:
     """Where does everything in the global memory come from?"""
-    from echod.cli.audit import audit
+    from echod.cli.audit import show_audit
 
-    audit(shell, as_json=json)
+    show_audit(context, as_json=json)
 
 
 @app.command(epilog=example("echod elevate 4f1c --domain backend"))
 @options.entry
-@options.where
+@options.project_path_or_all
 @click.option("--domain", metavar="NAME", help="What it is about; asked if not said.")
 @options.dry_run
-@with_shell
-def elevate(shell: Shell, *, entry: str, path: Path | None, domain: str | None, dry_run: bool) -> None:
+@pass_command_context
+def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: str | None, dry_run: bool) -> None:
     """Copy an entry of a project into the global memory, for all your projects. Secrets are taken out.
 
     Domains: backend, frontend, devops, database, testing, architecture, design, general.
     """
-    from echod.cli.elevate import elevate
+    from echod.cli.elevate import elevate_to_global
 
-    elevate(shell, entry, path, domain, dry_run=dry_run)
+    elevate_to_global(context, entry, path, domain, dry_run=dry_run)

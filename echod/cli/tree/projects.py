@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli.tree import options
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 from echod.cli.tree.options import PATH
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
 
 @app.command(epilog=example("echod add ~/src/my-project"))
-@options.project
-@with_shell
-def add(shell: Shell, *, path: Path) -> None:
+@options.project_path
+@pass_command_context
+def add(context: CommandContext, *, path: Path) -> None:
     """Maintain the memory of a project from now on."""
-    from echod.cli.projects import add
+    from echod.cli.projects import add_project
 
-    add(shell, path)
+    add_project(context, path)
 
 
 @app.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
@@ -30,46 +30,46 @@ def add(shell: Shell, *, path: Path) -> None:
 @click.option("--purge", is_flag=True, help="Also forget what was done there and what is known.")
 @options.dry_run
 @options.yes
-@with_shell
-def remove(shell: Shell, *, path: Path, purge: bool, dry_run: bool, yes: bool) -> None:
+@pass_command_context
+def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, yes: bool) -> None:
     """Stop maintaining a project. Its memory stays as it is.
 
     With --purge nothing that was done there can be undone any more: the project's jobs, references and ages go from
     the database, and the texts of its changes from the journal. Memory and archives stay all the same.
     """
-    from echod.cli.remove import remove
+    from echod.cli.remove import remove_project
 
-    remove(shell, path, purge=purge, dry_run=dry_run, yes=yes)
+    remove_project(context, path, purge=purge, dry_run=dry_run, yes=yes)
 
 
 @app.command(epilog=example("echod projects --json"))
 @options.json
-@with_shell
-def projects(shell: Shell, *, json: bool) -> None:
+@pass_command_context
+def projects(context: CommandContext, *, json: bool) -> None:
     """List the projects that are maintained."""
     from echod.cli.projects import list_projects
 
-    list_projects(shell, as_json=json)
+    list_projects(context, as_json=json)
 
 
 @app.command(epilog=example("echod pause ~/src/my-project"))
-@options.only_here
-@with_shell
-def pause(shell: Shell, *, path: Path | None) -> None:
+@options.optional_project_path
+@pass_command_context
+def pause(context: CommandContext, *, path: Path | None) -> None:
     """Write no memory until `echod resume`; what comes up meanwhile waits."""
-    from echod.cli.projects import pause
+    from echod.cli.projects import pause_project
 
-    pause(shell, path)
+    pause_project(context, path)
 
 
 @app.command(epilog=example("echod resume ~/src/my-project"))
-@options.only_here
-@with_shell
-def resume(shell: Shell, *, path: Path | None) -> None:
+@options.optional_project_path
+@pass_command_context
+def resume(context: CommandContext, *, path: Path | None) -> None:
     """Go on after `echod pause`."""
-    from echod.cli.projects import resume
+    from echod.cli.projects import resume_project
 
-    resume(shell, path)
+    resume_project(context, path)
 
 
 @app.command(epilog=example("echod init ~/src/my-project --roles reviewer,workers,team"))
@@ -77,12 +77,12 @@ def resume(shell: Shell, *, path: Path | None) -> None:
 @click.option("--roles", metavar="A,B,...", help="Only these roles.")
 @click.option("--layout", metavar="rune|claude", help="Where: .rune/echoes or .claude/echoes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be made.")
-@with_shell
-def init(shell: Shell, *, path: Path | None, roles: str | None, layout: str | None, dry_run: bool) -> None:
+@pass_command_context
+def init(context: CommandContext, *, path: Path | None, roles: str | None, layout: str | None, dry_run: bool) -> None:
     """Give a project a memory, and maintain it. Makes what is missing and asks nothing.
 
     Without --layout it is where the project has one; else .claude/echoes if only .claude is there, else .rune/echoes.
     """
-    from echod.cli.init import init
+    from echod.cli.init import init_project
 
-    init(shell, path, roles, layout, dry_run=dry_run)
+    init_project(context, path, roles, layout, dry_run=dry_run)

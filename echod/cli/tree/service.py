@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli.tree import options
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 from echod.cli.tree.options import WholeNumber
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
-replace = click.option("--force", is_flag=True, help="Also replace or remove a service file that echod did not write.")
+replace_option = click.option(
+    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
+)
 
 
 @app.group()
@@ -22,60 +24,60 @@ def service() -> None:
 
 
 @service.command(epilog=example("echod service install"))
-@replace
+@replace_option
 @options.dry_run
-@with_shell
-def install(shell: Shell, *, force: bool, dry_run: bool) -> None:
+@pass_command_context
+def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Install, enable and start the service for this user, and see that it answers."""
-    from echod.cli.service import install
+    from echod.cli.service import install_service
 
-    install(shell, force=force, dry_run=dry_run)
+    install_service(context, force=force, dry_run=dry_run)
 
 
 @service.command(epilog=example("echod service uninstall"))
-@replace
+@replace_option
 @options.dry_run
-@with_shell
-def uninstall(shell: Shell, *, force: bool, dry_run: bool) -> None:
+@pass_command_context
+def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Stop the service and remove it. Memories, state and settings stay."""
-    from echod.cli.service import uninstall
+    from echod.cli.service import uninstall_service
 
-    uninstall(shell, force=force, dry_run=dry_run)
+    uninstall_service(context, force=force, dry_run=dry_run)
 
 
 @service.command(epilog=example("echod service start"))
-@with_shell
-def start(shell: Shell) -> None:
+@pass_command_context
+def start(context: CommandContext) -> None:
     """Start the installed service, and see that it answers."""
-    from echod.cli.service import start
+    from echod.cli.service import start_service
 
-    start(shell)
+    start_service(context)
 
 
 @service.command(epilog=example("echod service stop"))
-@with_shell
-def stop(shell: Shell) -> None:
+@pass_command_context
+def stop(context: CommandContext) -> None:
     """Stop the service; it comes back with the next login."""
-    from echod.cli.service import stop
+    from echod.cli.service import stop_service
 
-    stop(shell)
+    stop_service(context)
 
 
 @service.command(epilog=example("echod service restart"))
-@with_shell
-def restart(shell: Shell) -> None:
+@pass_command_context
+def restart(context: CommandContext) -> None:
     """Stop and start the service, and see that it answers."""
-    from echod.cli.service import restart
+    from echod.cli.service import restart_service
 
-    restart(shell)
+    restart_service(context)
 
 
 @service.command(epilog=example("echod service logs --lines 50 --follow"))
 @click.option("--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many.")
 @click.option("--follow", is_flag=True, help="Go on showing new lines.")
-@with_shell
-def logs(shell: Shell, *, lines: int, follow: bool) -> None:
+@pass_command_context
+def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
     """Show what the service logged."""
-    from echod.cli.service import logs
+    from echod.cli.service import show_service_logs
 
-    logs(shell, lines, follow=follow)
+    show_service_logs(context, lines, follow=follow)

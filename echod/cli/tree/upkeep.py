@@ -8,43 +8,50 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli.tree import options
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
 
 @app.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
-@options.where
-@options.one_role
+@options.project_path_or_all
+@options.only_role
 @options.dry_run
 @options.as_of
 @options.plan_json
 @options.force
-@with_shell
+@pass_command_context
 def consolidate(
-    shell: Shell, *, path: Path | None, role: str | None, dry_run: bool, as_of: str | None, json: bool, force: bool
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    force: bool,
 ) -> None:
     """Fold agents' findings into the memory now, also those whose consolidation was undone.
 
     Files that are being written wait. Every findings file is kept in the role's archive.
     """
-    from echod.cli.consolidate import consolidate
+    from echod.cli.consolidate import consolidate_findings
 
-    consolidate(shell, path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)
+    consolidate_findings(context, path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)
 
 
 @app.command(epilog=example("echod prune ~/src/my-project --dry-run"))
-@options.where
-@options.one_role
+@options.project_path_or_all
+@options.only_role
 @options.dry_run
 @options.as_of
 @options.plan_json
 @options.yes
 @options.force
-@with_shell
+@pass_command_context
 def prune(
-    shell: Shell,
+    context: CommandContext,
     *,
     path: Path | None,
     role: str | None,
@@ -58,25 +65,25 @@ def prune(
 
     Every entry that goes stands in the role's archive, and the file as it was beside it.
     """
-    from echod.cli.by_hand import Wish
-    from echod.cli.upkeep import maintain
+    from echod.cli.by_hand import WriteOptions
+    from echod.cli.upkeep import prune_or_compress
     from echod.state.job import JobKind
 
-    wish = Wish(dry_run=dry_run, yes=yes, force=force)
-    maintain(shell, JobKind.PRUNE, path, role, wish, as_of=as_of, as_json=json)
+    write_options = WriteOptions(dry_run=dry_run, yes=yes, force=force)
+    prune_or_compress(context, JobKind.PRUNE, path, role, write_options, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod compress ~/src/my-project --dry-run"))
-@options.where
-@options.one_role
+@options.project_path_or_all
+@options.only_role
 @options.dry_run
 @options.as_of
 @options.plan_json
 @options.yes
 @options.force
-@with_shell
+@pass_command_context
 def compress(
-    shell: Shell,
+    context: CommandContext,
     *,
     path: Path | None,
     role: str | None,
@@ -90,26 +97,26 @@ def compress(
 
     Every reference is kept, and every text that goes stands in the role's archive.
     """
-    from echod.cli.by_hand import Wish
-    from echod.cli.upkeep import maintain
+    from echod.cli.by_hand import WriteOptions
+    from echod.cli.upkeep import prune_or_compress
     from echod.state.job import JobKind
 
-    wish = Wish(dry_run=dry_run, yes=yes, force=force)
-    maintain(shell, JobKind.COMPRESS, path, role, wish, as_of=as_of, as_json=json)
+    write_options = WriteOptions(dry_run=dry_run, yes=yes, force=force)
+    prune_or_compress(context, JobKind.COMPRESS, path, role, write_options, as_of=as_of, as_json=json)
 
 
 @app.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
-@options.project_here
+@options.project_path_or_cwd
 @click.option("--dry-run", is_flag=True, help="Only say what stands where.")
 @click.option("--yes", is_flag=True, help="Also change etched entries and notes.")
 @options.force
 @options.json
-@with_shell
-def scrub(shell: Shell, *, path: Path, dry_run: bool, yes: bool, force: bool, json: bool) -> None:
+@pass_command_context
+def scrub(context: CommandContext, *, path: Path, dry_run: bool, yes: bool, force: bool, json: bool) -> None:
     """Find secrets in a project's memory, archives and backups, and take them out.
 
     Says file, entry and kind, never the secret. Ends with 1 while one is left.
     """
-    from echod.cli.scrub import scrub
+    from echod.cli.scrub import scrub_project
 
-    scrub(shell, path, dry_run=dry_run, yes=yes, force=force, as_json=json)
+    scrub_project(context, path, dry_run=dry_run, yes=yes, force=force, as_json=json)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree.base import app, example, with_shell
+from echod.cli.tree.base import app, example, pass_command_context
 from echod.cli.tree.options import PATH, Number, WholeNumber
 
 if TYPE_CHECKING:
-    from echod.cli.shell import Shell
+    from echod.cli.shell import CommandContext
 
-name = click.argument("name", help="Any name; `end` takes the same.")
-in_project = click.option(
+name_argument = click.argument("name", help="Any name; `end` takes the same.")
+project_or_cwd_option = click.option(
     "--project",
     metavar="PATH",
     type=PATH,
@@ -30,8 +30,8 @@ def workflow() -> None:
 
 
 @workflow.command(epilog=example("echod workflow begin nightly-refactoring --ttl 90"))
-@name
-@in_project
+@name_argument
+@project_or_cwd_option
 @click.option("--pid", metavar="PID", type=WholeNumber(min=1), help="It ends with this process; default: CLAUDE_PID.")
 @click.option(
     "--ttl",
@@ -41,20 +41,20 @@ def workflow() -> None:
     show_default=True,
     help="It ends by itself then.",
 )
-@with_shell
-def begin(shell: Shell, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
+@pass_command_context
+def begin(context: CommandContext, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
     """Keep echod from writing the project's memory until the workflow ends."""
-    from echod.cli.workflow import begin
+    from echod.cli.workflow import begin_workflow
 
-    begin(shell, name, project, pid, ttl)
+    begin_workflow(context, name, project, pid, ttl)
 
 
 @workflow.command(epilog=example("echod workflow end nightly-refactoring"))
-@name
-@in_project
-@with_shell
-def end(shell: Shell, *, name: str, project: Path) -> None:
+@name_argument
+@project_or_cwd_option
+@pass_command_context
+def end(context: CommandContext, *, name: str, project: Path) -> None:
     """The workflow is over."""
-    from echod.cli.workflow import end
+    from echod.cli.workflow import end_workflow
 
-    end(shell, name, project)
+    end_workflow(context, name, project)

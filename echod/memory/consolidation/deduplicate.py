@@ -12,27 +12,27 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from echod.memory.compose import tidied
+from echod.memory.compose import normalize_finding
 from echod.memory.edit import with_confidence, with_verified
 from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
-from echod.memory.identity import normalise_title
+from echod.memory.identity import normalize_title
 from echod.memory.model import Block, Document, Entry, Layer
-from echod.memory.similarity import Finder, Learning, Sketch, bare_title, learning_of, sketch
+from echod.memory.similarity import DuplicateFinder, Learning, LearningFeatures, bare_title, features_of, learning_of
 
-_REFRESHED_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
+_REFRESHABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
 
 
-class Replacement(NamedTuple):
-    """A finding says that what it reports, which stands at `place`, replaces the entries of this title."""
+class SupersedeRequest(NamedTuple):
+    """A finding says that what it reports, which stands at `block_index`, replaces the entries of this title."""
 
     finding: Finding
-    place: int
+    block_index: int
     target: str
     is_new: bool
 
 
-class Reception:
+class FindingMatcher:
     """Takes findings in, one after the other.
 
     A *place* is a block's number in the file; those of new findings go on from there.
@@ -41,104 +41,106 @@ class Reception:
         blocks: the blocks of the file, those that were found again refreshed.
         new: the findings that no entry holds, in order.
         duplicates: the findings that an entry, or a finding before them, holds already; with its place.
-        replacements: the findings that say what they replace, in order.
+        supersede_requests: the findings that say what they replace, in order.
         days: by place, when what stands there was last learned or found to be true; nothing where no day is known.
-        replaced: the normalised titles that entries of the file say they replaced.
-        changed: how many entries are new or refreshed.
+        superseded_titles: the normalised titles that entries of the file say they replaced.
+        changed_count: how many entries are new or refreshed.
     """
 
     def __init__(self, document: Document, today: date) -> None:
         self.blocks = list(document.blocks)
         self.new: list[Finding] = []
         self.duplicates: list[tuple[Finding, int]] = []
-        self.replacements: list[Replacement] = []
+        self.supersede_requests: list[SupersedeRequest] = []
         self.days: dict[int, date] = {}
-        self.replaced: set[str] = set()
-        self.changed = 0
+        self.superseded_titles: set[str] = set()
+        self.changed_count = 0
         self._today = today
-        self._finder = Finder()
-        self._titles: defaultdict[str, list[int]] = defaultdict(list)
-        for place, block in enumerate(self.blocks):
+        self._duplicate_finder = DuplicateFinder()
+        self._indexes_by_title: defaultdict[str, list[int]] = defaultdict(list)
+        for index, block in enumerate(self.blocks):
             if block.entry:
-                self._add(place, sketch(learning_of(block, block.entry)))
-                self.replaced.add(as_target(block.entry.supersedes))
-                self._seen(place, block.entry.heading_date, block.entry.verified)
+                self._register(index, features_of(learning_of(block, block.entry)))
+                self.superseded_titles.add(supersedes_key(block.entry.supersedes))
+                self._record_days(index, block.entry.heading_date, block.entry.verified)
 
-    def receive(self, finding: Finding) -> None:
+    def add(self, finding: Finding) -> None:
         """Take a finding: as a new entry, or as a duplicate of the entry or finding that says the same."""
-        learning, target = sketch(_learning(finding)), as_target(finding.supersedes)
+        learning, target = features_of(_to_learning(finding)), supersedes_key(finding.supersedes)
         # What replaces an entry is not the same as it, however alike the two sound.
-        place = self._finder.find(learning, unlike=self.titled(target))
-        is_new = place is None
-        if place is None:
-            place = len(self.blocks) + len(self.new)
-            self._add(place, learning)
+        index = self._duplicate_finder.find(learning, excluded=self.with_title(target))
+        is_new = index is None
+        if index is None:
+            index = len(self.blocks) + len(self.new)
+            self._register(index, learning)
             self.new.append(finding)
-            self.changed += 1
+            self.changed_count += 1
         else:
-            self._find_again(place, finding)
-        self._seen(place, finding.heading_date, finding.verified)
+            self._refresh_existing(index, finding)
+        self._record_days(index, finding.heading_date, finding.verified)
         if target:
-            self.replacements.append(Replacement(finding, place, target, is_new))
+            self.supersede_requests.append(SupersedeRequest(finding, index, target, is_new))
 
-    def titled(self, title: str) -> Sequence[int]:
+    def with_title(self, title: str) -> Sequence[int]:
         """The places of all entries and new findings of a normalised title, in order."""
-        return self._titles.get(title, ())
+        return self._indexes_by_title.get(title, ())
 
-    def _seen(self, place: int, *days: date | None) -> None:
-        known = [day for day in (*days, self.days.get(place)) if day is not None and not is_to_come(day, self._today)]
-        if known:
-            self.days[place] = max(known)
+    def _record_days(self, index: int, *days: date | None) -> None:
+        plausible_days = [
+            day for day in (*days, self.days.get(index)) if day is not None and not is_future(day, self._today)
+        ]
+        if plausible_days:
+            self.days[index] = max(plausible_days)
 
-    def _add(self, place: int, learning: Sketch) -> None:
-        self._finder.add(place, learning)
-        self._titles[learning.plain_title].append(place)
+    def _register(self, index: int, learning: LearningFeatures) -> None:
+        self._duplicate_finder.add(index, learning)
+        self._indexes_by_title[learning.normalized_title].append(index)
 
-    def _find_again(self, place: int, finding: Finding) -> None:
-        self.duplicates.append((finding, place))
-        if place < len(self.blocks):
-            before = self.blocks[place]
-            self.blocks[place] = refreshed(before, finding, self._today)
-            self.changed += self.blocks[place] is not before
+    def _refresh_existing(self, index: int, finding: Finding) -> None:
+        self.duplicates.append((finding, index))
+        if index < len(self.blocks):
+            before = self.blocks[index]
+            self.blocks[index] = refresh_entry(before, finding, self._today)
+            self.changed_count += self.blocks[index] is not before
             return
-        first = self.new[place - len(self.blocks)]
-        self.new[place - len(self.blocks)] = replace(
+        first = self.new[index - len(self.blocks)]
+        self.new[index - len(self.blocks)] = replace(
             first,
             verified=max(first.verified, finding.verified),
             confidence=max(first.confidence, finding.confidence),
         )
 
 
-def refreshed(block: Block, finding: Finding, today: date) -> Block:
+def refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     """The block of an entry that was found again: the later date, the higher confidence, nothing else."""
     entry = block.entry
-    if entry is None or entry.layer not in _REFRESHED_LAYERS:
+    if entry is None or entry.layer not in _REFRESHABLE_LAYERS:
         return block
-    seen = last_seen(entry, today)
+    last_day = last_verified(entry, today)
     verified = min(finding.verified, today)
-    if seen is None or verified > seen:
+    if last_day is None or verified > last_day:
         block = with_verified(block, verified)
-    held = DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence
-    return with_confidence(block, finding.confidence) if finding.confidence > held else block
+    current_confidence = DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence
+    return with_confidence(block, finding.confidence) if finding.confidence > current_confidence else block
 
 
-def last_seen(entry: Entry, today: date) -> date | None:
+def last_verified(entry: Entry, today: date) -> date | None:
     """The day on which an entry was last found to be true, as far as it says. One in the future is a mistake."""
-    days = (day for day in (entry.verified, entry.heading_date) if day and not is_to_come(day, today))
+    days = (day for day in (entry.verified, entry.heading_date) if day and not is_future(day, today))
     return next(days, None)
 
 
-def is_to_come(day: date, today: date) -> bool:
+def is_future(day: date, today: date) -> bool:
     """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
     return day > today + timedelta(days=1)
 
 
-def _learning(finding: Finding) -> Learning:
-    tidy = tidied(finding)
-    title = f"{tidy.kind}: {tidy.title}" if tidy.kind else tidy.title
-    return Learning(title, tidy.text, tidy.evidence, tidy.layer)
+def _to_learning(finding: Finding) -> Learning:
+    normalized = normalize_finding(finding)
+    title = f"{normalized.kind}: {normalized.title}" if normalized.kind else normalized.title
+    return Learning(title, normalized.text, normalized.evidence, normalized.layer)
 
 
-def as_target(supersedes: str | None) -> str:
+def supersedes_key(supersedes: str | None) -> str:
     """The normalised title that is meant by what stands behind `supersedes`; empty for nothing."""
-    return normalise_title(bare_title(supersedes.strip().strip(_QUOTES))) if supersedes else ""
+    return normalize_title(bare_title(supersedes.strip().strip(_QUOTES))) if supersedes else ""

@@ -13,9 +13,11 @@ from echod.memory.findings import Finding, read_findings
 from echod.memory.model import Unreadable
 from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
-_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")  # a word without "@" too, so that none is read twice
-_MARKER = "[REDACTED:email]"
-MOST_LINES = 200_000
+_EMAIL_OR_WORD = re.compile(
+    r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
+)  # a word without "@" too, so that none is read twice
+_EMAIL_MARKER = "[REDACTED:email]"
+MAX_LINES = 200_000
 """Of a findings file; what is full of tiny findings would take minutes and a gigabyte to understand."""
 
 
@@ -28,66 +30,70 @@ class FindingsFile:
         agent: who wrote it (the name without `-findings.md`).
         data: its bytes.
         date: the local day on which it was last changed.
-        begun: whether a part of it was taken up before; what is known of it then is no news.
+        partly_consumed: whether a part of it was taken up before; what is known of it then is no news.
     """
 
     name: str
     agent: str
     data: bytes
     date: date
-    begun: bool = False
+    partly_consumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcceptedFile:
     """What a findings file says, and its text to keep; neither holds a secret."""
 
     file: FindingsFile
     findings: tuple[Finding, ...]
-    kept: bytes
+    redacted_data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedFile:
     """A findings file that cannot be understood, why in a sentence, and its bytes to keep."""
 
     file: FindingsFile
     reason: str
-    kept: bytes
+    redacted_data: bytes
 
 
-def take_in(file: FindingsFile, today: date) -> Taken | Rejected:
+def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedFile:
     """Read a findings file and redact all of it. A file from the future counts as today's."""
-    kept = redact_bytes(file.data)
-    lines = kept.count(b"\n")
-    if lines > MOST_LINES:
-        return Rejected(file, f"It has {lines:,} lines; more than {MOST_LINES:,} are not read. Split it.", kept)
+    redacted_data = redact_bytes(file.data)
+    lines = redacted_data.count(b"\n")
+    if lines > MAX_LINES:
+        return RejectedFile(
+            file, f"It has {lines:,} lines; more than {MAX_LINES:,} are not read. Split it.", redacted_data
+        )
     agent = redact(file.agent).text
-    found = read_findings(kept, agent=agent, file_date=min(file.date, today))
+    found = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
     if isinstance(found, Unreadable):
-        return Rejected(file, found.reason, kept)
-    cleaned = [_without_addresses(finding) for finding in found]
+        return RejectedFile(file, found.reason, redacted_data)
+    cleaned = [_redact_addresses(finding) for finding in found]
     addresses = frozenset[str]().union(*(gone for _, gone in cleaned))
-    return Taken(file, tuple(finding for finding, _ in cleaned), _masked(kept.decode(), addresses).encode())
+    return AcceptedFile(
+        file, tuple(finding for finding, _ in cleaned), _mask_addresses(redacted_data.decode(), addresses).encode()
+    )
 
 
-def _without_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
+def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
     """The finding without e-mail addresses in its evidence, unless it is about e-mail; and which ones they were."""
     if not finding.evidence or "@" not in finding.evidence:
         return finding, frozenset()
     line = f"evidence: {finding.evidence}"
     spans = find_email_in_evidence(f"{line}\n\n{finding.title}\n\n{finding.text}")
     addresses = frozenset(line[span.start : span.end] for span in spans if span.end <= len(line))
-    return replace(finding, evidence=_masked(finding.evidence, addresses)), addresses
+    return replace(finding, evidence=_mask_addresses(finding.evidence, addresses)), addresses
 
 
-def _masked(text: str, addresses: frozenset[str]) -> str:
+def _mask_addresses(text: str, addresses: frozenset[str]) -> str:
     """The text with a marker for each of these addresses, in one pass however many there are."""
 
     def mask(match: re.Match[str]) -> str:
         address = match[0].rstrip("-") if "@" in match[0] else ""
         while address and address not in addresses:
             address = address.rpartition(".")[0]  # what follows an address may look like more of it
-        return _MARKER + match[0][len(address) :] if address else match[0]
+        return _EMAIL_MARKER + match[0][len(address) :] if address else match[0]
 
-    return _ADDRESS.sub(mask, text) if addresses else text
+    return _EMAIL_OR_WORD.sub(mask, text) if addresses else text

@@ -8,7 +8,7 @@ understood stops it all.
 Read in this order: `similarity` (what is the same learning), `reception` (new, or found again), `superseding` (what
 gives way), this module, `consolidation` (what comes out).
 
-What the policy of consolidation decides, as values. How it decides is told in `consolidate`.
+What the policy of consolidation decides, as values. How it decides is told in `plan_consolidation`.
 
 Puts together what was received: the memory file as it will be, and what each entry is called then.
 """
@@ -20,20 +20,25 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.compose import ComposeError, compose_entry, form_for, newline_of, with_entries
-from echod.memory.consolidation.deduplicate import Reception
-from echod.memory.consolidation.intake import FindingsFile, Rejected, Taken, take_in
-from echod.memory.consolidation.supersede import Doubt, Doubtful, Going, decide
+from echod.memory.compose import ComposeError, compose_entry, detect_form, detect_newline, with_entries
+from echod.memory.consolidation.deduplicate import FindingMatcher
+from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
+from echod.memory.consolidation.supersede import (
+    ResolvedSupersede,
+    SupersedeProblem,
+    UnresolvedSupersede,
+    resolve_supersedes,
+)
 from echod.memory.document import new_memory_file, parse, parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids
-from echod.memory.merge import reads_as_written
+from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
-from echod.memory.policy.archive import ArchivedEntry, archived_entry
+from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
 
-class TakenUp(NamedTuple):
+class AppliedFinding(NamedTuple):
     """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
 
     It became that entry, or, as a duplicate, counts as one reference to it.
@@ -45,64 +50,64 @@ class TakenUp(NamedTuple):
     claimed: Layer | None
 
 
-class Superseded(NamedTuple):
+class AppliedSupersede(NamedTuple):
     """An entry that gave way to a finding which says that it replaces it.
 
     Attributes:
         key: the finding.
-        by: the id of the entry that holds what the finding says.
+        replaced_by: the id of the entry that holds what the finding says.
         title: the title of the entry that gave way.
         archived: that entry, as the archive keeps it.
-        own_key: the finding that it was itself, where it was new too and never stood in the file.
+        finding_key: the finding that it was itself, where it was new too and never stood in the file.
     """
 
     key: str
-    by: str
+    replaced_by: str
     title: str
     archived: ArchivedEntry
-    own_key: str | None
+    finding_key: str | None
 
 
-class Undecided(NamedTuple):
+class PendingSupersede(NamedTuple):
     """A finding says that it replaces a title, but a person has to say what gives way.
 
     Attributes:
         key: the finding.
         id: the id of the entry that holds what it says.
         target: the title that it names, normalised.
-        doubt: why nothing gave way.
+        problem: why nothing gave way.
     """
 
     key: str
     id: str
     target: str
-    doubt: Doubt
+    problem: SupersedeProblem
 
 
-class Consumed(NamedTuple):
+class ConsumedFile(NamedTuple):
     """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
 
     name: str
     keys: tuple[str, ...]
-    kept: bytes
+    redacted_data: bytes
 
 
-class Begun(NamedTuple):
+class PartlyConsumedFile(NamedTuple):
     """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]
 
 
-class Quarantined(NamedTuple):
+class PlannedQuarantine(NamedTuple):
     """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
 
     name: str
     reason: str
-    kept: bytes
+    redacted_data: bytes
 
 
-class Consolidation(NamedTuple):
+class ConsolidationPlan(NamedTuple):
     """What the policy decided.
 
     Attributes:
@@ -110,73 +115,75 @@ class Consolidation(NamedTuple):
         added: one for each new entry, in the order in which they stand.
         duplicates: one for each finding that is in the memory already, or twice in the findings.
         superseded: one for each entry that gives way to a finding, in the order in which they stood.
-        undecided: one for each finding that says what it replaces where a person has to decide that.
-        known: keys of findings that were consumed before and are passed over.
+        pending_supersedes: one for each finding that says what it replaces where a person has to decide that.
+        skipped_keys: keys of findings that were consumed before and are passed over.
         consumed: every findings file that is done with, in name order.
-        begun: the one that holds more than may be taken up at once, if any.
+        partly_consumed: the one that holds more than may be taken up at once, if any.
         quarantined: every findings file that cannot be understood.
-        renumbered: old id -> new id of the entries that stay under another id, because a repeat of theirs gave way.
+        id_changes: old id -> new id of the entries that stay under another id, because a repeat of theirs gave way.
     """
 
     memory: bytes | None
-    added: tuple[TakenUp, ...]
-    duplicates: tuple[TakenUp, ...]
-    superseded: tuple[Superseded, ...]
-    undecided: tuple[Undecided, ...]
-    known: tuple[str, ...]
-    consumed: tuple[Consumed, ...]
-    begun: tuple[Begun, ...]
-    quarantined: tuple[Quarantined, ...]
-    renumbered: Mapping[str, str]
+    added: tuple[AppliedFinding, ...]
+    duplicates: tuple[AppliedFinding, ...]
+    superseded: tuple[AppliedSupersede, ...]
+    pending_supersedes: tuple[PendingSupersede, ...]
+    skipped_keys: tuple[str, ...]
+    consumed: tuple[ConsumedFile, ...]
+    partly_consumed: tuple[PartlyConsumedFile, ...]
+    quarantined: tuple[PlannedQuarantine, ...]
+    id_changes: Mapping[str, str]
 
     @property
-    def claims(self) -> tuple[tuple[TakenUp, Layer], ...]:
+    def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
         """The findings that claim a layer that only a person gives, each with that layer."""
         return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
 
     @property
     def summary(self) -> str:
         """All of it in one line."""
-        known, aside = len(self.duplicates) + len(self.known), len(self.quarantined)
-        asked = len(self.undecided) + len(self.claims)
+        known_count, quarantined_count = len(self.duplicates) + len(self.skipped_keys), len(self.quarantined)
+        review_count = len(self.pending_supersedes) + len(self.layer_claims)
         parts = [
             f"{count} {what}"
             for count, what in (
                 (len(self.added), "added"),
                 (len(self.superseded), "superseded"),
-                (known, "already known"),
-                (aside, "file set aside" if aside == 1 else "files set aside"),
-                (asked, "for you to review"),
+                (known_count, "already known"),
+                (quarantined_count, "file set aside" if quarantined_count == 1 else "files set aside"),
+                (review_count, "for you to review"),
             )
             if count
         ]
-        parts += [f"the rest of {file.name} follows" for file in self.begun]
+        parts += [f"the rest of {file.name} follows" for file in self.partly_consumed]
         return ", ".join(parts) or "nothing new"
 
 
-class Folded(NamedTuple):
-    """The outcome, by place as in `Reception`.
+class ConsolidatedDocument(NamedTuple):
+    """The outcome, by place as in `FindingMatcher`.
 
     Attributes:
         after: the file as it will be.
         ids: the id of each entry, then; of one that gave way, the one it had.
-        gone: the blocks of what gave way, as they stood, or would have stood.
-        renumbered: old id -> new id of entries that stay under another one.
+        superseded_blocks: the blocks of what gave way, as they stood, or would have stood.
+        id_changes: old id -> new id of entries that stay under another one.
     """
 
     after: Document
     ids: Mapping[int, str]
-    gone: Mapping[int, Block]
-    renumbered: Mapping[str, str]
+    superseded_blocks: Mapping[int, Block]
+    id_changes: Mapping[str, str]
 
 
-def without(document: Document, reception: Reception, going: Collection[int]) -> Document:
+def without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
     """The old file with what was found again refreshed, and without what gives way."""
-    blocks = tuple(block for place, block in enumerate(reception.blocks) if place not in going)
+    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
     return replace(document, blocks=blocks)
 
 
-def fold(role: str, document: Document, reception: Reception, going: Collection[int]) -> Folded | Unreadable:
+def apply_findings(
+    role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
+) -> ConsolidatedDocument | Unreadable:
     """The file with all new findings that did not give way themselves.
 
     `Unreadable` is returned where the file would grow too large to be read again.
@@ -184,213 +191,233 @@ def fold(role: str, document: Document, reception: Reception, going: Collection[
     Args:
         role: the role's name; part of the entries' ids.
         document: the file as it was.
-        reception: what was received for it.
-        going: the places of what gives way.
+        matcher: what was received for it.
+        superseded: the places of what gives way.
 
     Raises:
         ComposeError: the file cannot take one of the findings.
     """
     old = range(len(document.blocks))
-    new = range(len(old), len(old) + len(reception.new))
-    coming = [place for place in new if place not in going]
-    rest = without(document, reception, going)
-    after = with_entries(rest, [reception.new[place - len(old)] for place in coming])
+    new = range(len(old), len(old) + len(matcher.new))
+    added = [index for index in new if index not in superseded]
+    remaining = without_entries(document, matcher, superseded)
+    after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
     if isinstance(after, Unreadable):
         return after
-    form, newline = form_for(rest), newline_of(rest)
+    form, newline = detect_form(remaining), detect_newline(remaining)
     # What gave way is kept as it stood, not as it would have been refreshed.
-    gone = {place: document.blocks[place] for place in old if place in going}
-    never_stood = {
-        place: parse_block(compose_entry(reception.new[place - len(old)], form, newline))
-        for place in new
-        if place in going
+    superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
+    superseded_findings = {
+        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
+        for index in new
+        if index in superseded
     }
-    before = _named(old, entry_ids(role, document))
-    places = [*(place for place in old if place not in going), *coming, *never_stood]
-    ids = _named(places, entry_ids(role, replace(after, blocks=(*after.blocks, *never_stood.values()))))
-    return Folded(
+    before = _ids_by_index(old, entry_ids(role, document))
+    indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
+    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
+    return ConsolidatedDocument(
         after=after,
         ids={**before, **ids},
-        gone={**gone, **never_stood},
-        renumbered={
-            identity: ids[place] for place, identity in before.items() if place in ids and ids[place] != identity
+        superseded_blocks={**superseded_blocks, **superseded_findings},
+        id_changes={
+            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
         },
     )
 
 
-def _named(places: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
-    return {place: identity for place, identity in zip(places, ids, strict=True) if identity is not None}
+def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
+    return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}
 
 
-__all__ = ["Consolidation", "FindingsFile", "consolidate"]
+__all__ = ["ConsolidationPlan", "FindingsFile", "plan_consolidation"]
 
-Reader = Callable[[FindingsFile, date], Taken | Rejected]
+FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
 
 
-def consolidate(
+def plan_consolidation(
     role: str,
     memory: bytes | None,
-    batches: Iterable[FindingsFile],
+    files: Iterable[FindingsFile],
     today: date,
     *,
     known_keys: Container[str] = frozenset(),
-    pinned: Container[str] = frozenset(),
-    most: int | None = None,
-    read: Reader = take_in,
-) -> Consolidation | Unreadable:
-    """Decide what becomes of these findings. The order of `batches` makes no difference.
+    pinned_ids: Container[str] = frozenset(),
+    max_changes: int | None = None,
+    read_file: FindingsReader = read_and_redact,
+) -> ConsolidationPlan | Unreadable:
+    """Decide what becomes of these findings. The order of `files` makes no difference.
 
-    Where they would change more than `most` entries, the files that come last in name order wait, and so does the rest
+    Where they would change more than `max_changes` entries, the files that come last in name order wait, and so does
+    the rest
     of the one in which the number is reached.
 
     Args:
         role: the role's name; part of the entries' ids.
         memory: the memory file's bytes; None if there is none.
-        batches: the findings files that are ready.
+        files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        pinned: ids of entries that no rule touches; none gives way to a finding.
-        most: how many entries are added or refreshed; None for all that there are.
-        read: `take_in`, or what remembers its answers.
+        pinned_ids: ids of entries that no rule touches; none gives way to a finding.
+        max_changes: how many entries are added or refreshed; None for all that there are.
+        read_file: `read_and_redact`, or what remembers its answers.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
         return document
-    received = [read(file, today) for file in sorted(batches, key=lambda file: (file.name, file.data))]
-    taken = [_Portion(file, file.findings, all_of_it=True) for file in received if isinstance(file, Taken)]
-    rejected = [file for file in received if isinstance(file, Rejected)]
-    terms = _Terms(role, memory, today, known_keys, pinned, most)
-    reception = Reception(document, today)
-    portions, known = _received(reception, taken, terms)
+    read_results = [read_file(file, today) for file in sorted(files, key=lambda file: (file.name, file.data))]
+    pending = [
+        _Portion(file, file.findings, is_complete=True) for file in read_results if isinstance(file, AcceptedFile)
+    ]
+    rejected = [file for file in read_results if isinstance(file, RejectedFile)]
+    options = _ConsolidationOptions(role, memory, today, known_keys, pinned_ids, max_changes)
+    matcher = FindingMatcher(document, today)
+    portions, skipped_keys = _add_findings(matcher, pending, options)
     try:
-        return _decided(document, reception, portions, known, rejected, terms)
+        return _build_plan(document, matcher, portions, skipped_keys, rejected, options)
     except ComposeError:
-        writable, refused = _sifted(document, portions)
-        reception = Reception(document, today)
-        portions, known = _received(reception, writable, terms)
-        return _decided(document, reception, portions, known, [*rejected, *refused], terms)
+        writable, unwritable = _split_writable(document, portions)
+        matcher = FindingMatcher(document, today)
+        portions, skipped_keys = _add_findings(matcher, writable, options)
+        return _build_plan(document, matcher, portions, skipped_keys, [*rejected, *unwritable], options)
 
 
-class _Terms(NamedTuple):
+class _ConsolidationOptions(NamedTuple):
     role: str
     memory: bytes | None
     today: date
     known_keys: Container[str]
-    pinned: Container[str]
-    most: int | None
+    pinned_ids: Container[str]
+    max_changes: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """What is taken up of a file now: some of its findings; `all_of_it`: there is nothing more in it."""
+    """What is taken up of a file now: some of its findings; `is_complete`: there is nothing more in it."""
 
-    file: Taken
+    file: AcceptedFile
     findings: Sequence[Finding]
-    all_of_it: bool
+    is_complete: bool
 
-    def keys(self, known: Container[str]) -> tuple[str, ...]:
+    def keys(self, known_keys: Container[str]) -> tuple[str, ...]:
         """What is to be remembered as consumed. The parts that were taken up before are known, and may be very many."""
-        parts = self.file.file.begun or not self.all_of_it
-        return tuple(finding.key for finding in self.findings if not parts or finding.key not in known)
+        is_partial = self.file.file.partly_consumed or not self.is_complete
+        return tuple(finding.key for finding in self.findings if not is_partial or finding.key not in known_keys)
 
 
-def _received(reception: Reception, taken: Iterable[_Portion], terms: _Terms) -> tuple[list[_Portion], list[str]]:
+def _add_findings(
+    matcher: FindingMatcher, pending: Iterable[_Portion], options: _ConsolidationOptions
+) -> tuple[list[_Portion], list[str]]:
     """Take findings in until they are as many as may be; what of the files that was, and what was known."""
     portions: list[_Portion] = []
-    known: list[str] = []
-    for portion in taken:
-        for at, finding in enumerate(portion.findings):
-            if finding.key in terms.known_keys:
-                if not portion.file.file.begun:
-                    known.append(finding.key)
-            elif terms.most is not None and reception.changed >= terms.most:
-                if at:
-                    portions.append(replace(portion, findings=portion.findings[:at], all_of_it=False))
-                return portions, known
+    skipped_keys: list[str] = []
+    for portion in pending:
+        for position, finding in enumerate(portion.findings):
+            if finding.key in options.known_keys:
+                if not portion.file.file.partly_consumed:
+                    skipped_keys.append(finding.key)
+            elif options.max_changes is not None and matcher.changed_count >= options.max_changes:
+                if position:
+                    portions.append(replace(portion, findings=portion.findings[:position], is_complete=False))
+                return portions, skipped_keys
             else:
-                reception.receive(finding)
+                matcher.add(finding)
         portions.append(portion)
-    return portions, known
+    return portions, skipped_keys
 
 
-def _decided(
+def _build_plan(
     document: Document,
-    reception: Reception,
-    taken: Sequence[_Portion],
-    known: Sequence[str],
-    rejected: Sequence[Rejected],
-    terms: _Terms,
-) -> Consolidation | Unreadable:
-    going, doubtful = _giving_way(document, reception, terms)
-    folded = fold(terms.role, document, reception, going.keys())
-    if isinstance(folded, Unreadable):
-        return folded
-    ids, data = folded.ids, folded.after.render()
-    new = enumerate(reception.new, start=len(document.blocks))
-    return Consolidation(
-        memory=None if data == terms.memory or not (reception.new or terms.memory) else data,
+    matcher: FindingMatcher,
+    portions: Sequence[_Portion],
+    skipped_keys: Sequence[str],
+    rejected: Sequence[RejectedFile],
+    options: _ConsolidationOptions,
+) -> ConsolidationPlan | Unreadable:
+    resolved, unresolved = _resolve_supersedes(document, matcher, options)
+    consolidated = apply_findings(options.role, document, matcher, resolved.keys())
+    if isinstance(consolidated, Unreadable):
+        return consolidated
+    ids, data = consolidated.ids, consolidated.after.render()
+    new = enumerate(matcher.new, start=len(document.blocks))
+    return ConsolidationPlan(
+        memory=None if data == options.memory or not (matcher.new or options.memory) else data,
         added=tuple(
-            TakenUp(finding.key, ids[place], finding.title, finding.claimed)
-            for place, finding in new
-            if place not in going
+            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
+            for index, finding in new
+            if index not in resolved
         ),
         duplicates=tuple(
-            TakenUp(finding.key, ids[place], finding.title, finding.claimed) for finding, place in reception.duplicates
+            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
+            for finding, index in matcher.duplicates
         ),
-        superseded=tuple(_superseded(going[place], folded, reception, terms) for place in sorted(going)),
-        undecided=tuple(
-            Undecided(one.replacement.finding.key, ids[one.replacement.place], one.replacement.target, one.doubt)
-            for one in doubtful
+        superseded=tuple(
+            _applied_supersede(resolved[index], consolidated, matcher, options) for index in sorted(resolved)
         ),
-        known=tuple(known),
+        pending_supersedes=tuple(
+            PendingSupersede(one.request.finding.key, ids[one.request.block_index], one.request.target, one.problem)
+            for one in unresolved
+        ),
+        skipped_keys=tuple(skipped_keys),
         consumed=tuple(
-            Consumed(whole.file.file.name, whole.keys(terms.known_keys), whole.file.kept)
-            for whole in taken
-            if whole.all_of_it
+            ConsumedFile(whole.file.file.name, whole.keys(options.known_keys), whole.file.redacted_data)
+            for whole in portions
+            if whole.is_complete
         ),
-        begun=tuple(Begun(part.file.file.name, part.keys(terms.known_keys)) for part in taken if not part.all_of_it),
-        quarantined=tuple(Quarantined(file.file.name, file.reason, file.kept) for file in rejected),
-        renumbered=folded.renumbered,
+        partly_consumed=tuple(
+            PartlyConsumedFile(part.file.file.name, part.keys(options.known_keys))
+            for part in portions
+            if not part.is_complete
+        ),
+        quarantined=tuple(PlannedQuarantine(file.file.name, file.reason, file.redacted_data) for file in rejected),
+        id_changes=consolidated.id_changes,
     )
 
 
-def _giving_way(
-    document: Document, reception: Reception, terms: _Terms
-) -> tuple[Mapping[int, Going], Sequence[Doubtful]]:
+def _resolve_supersedes(
+    document: Document, matcher: FindingMatcher, options: _ConsolidationOptions
+) -> tuple[Mapping[int, ResolvedSupersede], Sequence[UnresolvedSupersede]]:
     """What gives way, by place, and what a person decides."""
-    if not reception.replacements:
+    if not matcher.supersede_requests:
         return {}, ()
-    ids = entry_ids(terms.role, document)
-    found, doubtful = decide(reception, terms.today, lambda place: ids[place] in terms.pinned)
-    going = {one.place: one for one in found}
-    if going and not reads_as_written(without(document, reception, going)):
+    ids = entry_ids(options.role, document)
+    resolved, unresolved = resolve_supersedes(matcher, options.today, lambda index: ids[index] in options.pinned_ids)
+    by_index = {one.block_index: one for one in resolved}
+    if by_index and not round_trips(without_entries(document, matcher, by_index)):
         # Only the heading of what would go ends a code block or comment above it.
-        return {}, [*doubtful, *(Doubtful(one.replacement, Doubt.STUCK) for one in found)]
-    return going, doubtful
+        return {}, [
+            *unresolved,
+            *(UnresolvedSupersede(one.request, SupersedeProblem.UNCLOSED_BLOCK) for one in resolved),
+        ]
+    return by_index, unresolved
 
 
-def _superseded(going: Going, folded: Folded, reception: Reception, terms: _Terms) -> Superseded:
-    place, number = going.place, going.place - len(reception.blocks)
-    block = folded.gone[place]
-    return Superseded(
-        key=going.replacement.finding.key,
-        by=folded.ids[going.replacement.place],
+def _applied_supersede(
+    resolved: ResolvedSupersede,
+    consolidated: ConsolidatedDocument,
+    matcher: FindingMatcher,
+    options: _ConsolidationOptions,
+) -> AppliedSupersede:
+    index, number = resolved.block_index, resolved.block_index - len(matcher.blocks)
+    block = consolidated.superseded_blocks[index]
+    return AppliedSupersede(
+        key=resolved.request.finding.key,
+        replaced_by=consolidated.ids[resolved.request.block_index],
         title=block.entry.title if block.entry else "",
-        archived=archived_entry(block, folded.ids[place], terms.role, Rule.SUPERSEDED, terms.today),
-        own_key=reception.new[number].key if number >= 0 else None,
+        archived=to_archived_entry(block, consolidated.ids[index], options.role, Rule.SUPERSEDED, options.today),
+        finding_key=matcher.new[number].key if number >= 0 else None,
     )
 
 
-def _sifted(document: Document, taken: Sequence[_Portion]) -> tuple[list[_Portion], list[Rejected]]:
+def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
     """The files whose findings can be written, and the others with the reason."""
     writable: list[_Portion] = []
-    refused: list[Rejected] = []
-    for file in taken:
+    rejected: list[RejectedFile] = []
+    for file in portions:
         try:
             after = with_entries(document, file.findings)
         except ComposeError as error:
-            refused.append(Rejected(file.file.file, str(error), file.file.kept))
+            rejected.append(RejectedFile(file.file.file, str(error), file.file.redacted_data))
             continue
         writable.append(file)
         document = document if isinstance(after, Unreadable) else after
-    return writable, refused
+    return writable, rejected

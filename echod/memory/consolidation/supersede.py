@@ -14,12 +14,12 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.consolidation.deduplicate import Reception, Replacement, is_to_come
+from echod.memory.consolidation.deduplicate import FindingMatcher, SupersedeRequest, is_future
 from echod.memory.findings import Finding
 from echod.memory.model import Entry, Layer
 
 
-class Doubt(StrEnum):
+class SupersedeProblem(StrEnum):
     """Why nothing gave way to a finding that says what it replaces."""
 
     NONE = "none"
@@ -27,83 +27,91 @@ class Doubt(StrEnum):
     NEWER = "newer"
     PROTECTED = "protected"
     PINNED = "pinned"
-    STUCK = "stuck"
+    UNCLOSED_BLOCK = "unclosed-block"
 
 
-_REPLACEABLE = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
+_SUPERSEDABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 
 
-class Going(NamedTuple):
+class ResolvedSupersede(NamedTuple):
     """The place of what gives way, and for what."""
 
-    place: int
-    replacement: Replacement
+    block_index: int
+    request: SupersedeRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class UnresolvedSupersede:
     """Nothing gives way, and why."""
 
-    replacement: Replacement
-    doubt: Doubt
+    request: SupersedeRequest
+    problem: SupersedeProblem
 
 
-def decide(reception: Reception, today: date, is_pinned: Callable[[int], bool]) -> tuple[list[Going], list[Doubtful]]:
+def resolve_supersedes(
+    matcher: FindingMatcher, today: date, is_pinned: Callable[[int], bool]
+) -> tuple[list[ResolvedSupersede], list[UnresolvedSupersede]]:
     """What gives way to the findings received, in the order of their days, and what is left to a person.
 
     Args:
-        reception: all that was received.
+        matcher: all that was received.
         today: the local day.
         is_pinned: whether the entry at a place is pinned.
     """
-    going: dict[int, Going] = {}
-    doubtful: list[Doubtful] = []
-    for replacement in sorted(reception.replacements, key=lambda r: (_day(r.finding, today), r.place)):
-        titled = reception.titled(replacement.target)
-        standing = [place for place in titled if place not in going and place != _survivor(replacement.place, going)]
+    resolved: dict[int, ResolvedSupersede] = {}
+    unresolved: list[UnresolvedSupersede] = []
+    for request in sorted(matcher.supersede_requests, key=lambda r: (_effective_day(r.finding, today), r.block_index)):
+        same_title = matcher.with_title(request.target)
+        remaining = [
+            index
+            for index in same_title
+            if index not in resolved and index != _final_index(request.block_index, resolved)
+        ]
         # What was learned, or found to be true again, on a later day is newer. What has no day is older.
-        day = _day(replacement.finding, today)
-        older = [place for place in standing if reception.days.get(place, day) <= day]
-        doubt = _doubt(standing, older, reception, is_pinned)
-        if doubt is None:
-            going[older[0]] = Going(older[0], replacement)
-        elif doubt is not Doubt.NONE or not _gave_way_before(replacement, going, reception):
-            doubtful.append(Doubtful(replacement, doubt))
-    return [going[place] for place in sorted(going)], doubtful
+        day = _effective_day(request.finding, today)
+        older = [index for index in remaining if matcher.days.get(index, day) <= day]
+        problem = _find_problem(remaining, older, matcher, is_pinned)
+        if problem is None:
+            resolved[older[0]] = ResolvedSupersede(older[0], request)
+        elif problem is not SupersedeProblem.NONE or not _was_already_superseded(request, resolved, matcher):
+            unresolved.append(UnresolvedSupersede(request, problem))
+    return [resolved[index] for index in sorted(resolved)], unresolved
 
 
-def _survivor(place: int, going: Mapping[int, Going]) -> int:
+def _final_index(index: int, resolved: Mapping[int, ResolvedSupersede]) -> int:
     """What stands in the end for what stood at a place. Were it to give way too, all of a circle would be gone."""
-    while place in going:
-        place = going[place].replacement.place
-    return place
+    while index in resolved:
+        index = resolved[index].request.block_index
+    return index
 
 
-def _doubt(
-    standing: Sequence[int], older: Sequence[int], reception: Reception, is_pinned: Callable[[int], bool]
-) -> Doubt | None:
+def _find_problem(
+    remaining: Sequence[int], older: Sequence[int], matcher: FindingMatcher, is_pinned: Callable[[int], bool]
+) -> SupersedeProblem | None:
     if not older:
-        return Doubt.NEWER if standing else Doubt.NONE
+        return SupersedeProblem.NEWER if remaining else SupersedeProblem.NONE
     if len(older) > 1:
-        return Doubt.SEVERAL
-    (place,) = older
-    entry = _entry(place, reception)
-    if entry is not None and entry.layer not in _REPLACEABLE:
-        return Doubt.PROTECTED
-    return Doubt.PINNED if entry is not None and is_pinned(place) else None
+        return SupersedeProblem.SEVERAL
+    (index,) = older
+    entry = _entry_at(index, matcher)
+    if entry is not None and entry.layer not in _SUPERSEDABLE_LAYERS:
+        return SupersedeProblem.PROTECTED
+    return SupersedeProblem.PINNED if entry is not None and is_pinned(index) else None
 
 
-def _gave_way_before(replacement: Replacement, going: Mapping[int, Going], reception: Reception) -> bool:
+def _was_already_superseded(
+    request: SupersedeRequest, resolved: Mapping[int, ResolvedSupersede], matcher: FindingMatcher
+) -> bool:
     """Whether what a finding replaces is known to be gone: the same was said before, by itself or another one."""
-    if not replacement.is_new or any(place in going for place in reception.titled(replacement.target)):
+    if not request.is_new or any(index in resolved for index in matcher.with_title(request.target)):
         return True
-    return replacement.target in reception.replaced
+    return request.target in matcher.superseded_titles
 
 
-def _day(finding: Finding, today: date) -> date:
-    return finding.verified if is_to_come(finding.heading_date, today) else finding.heading_date
+def _effective_day(finding: Finding, today: date) -> date:
+    return finding.verified if is_future(finding.heading_date, today) else finding.heading_date
 
 
-def _entry(place: int, reception: Reception) -> Entry | None:
+def _entry_at(index: int, matcher: FindingMatcher) -> Entry | None:
     """The entry at a place of the file; None for a finding."""
-    return reception.blocks[place].entry if place < len(reception.blocks) else None
+    return matcher.blocks[index].entry if index < len(matcher.blocks) else None

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from echod.memory.findings.outline import Place, indent_of, is_rule, list_offset
-from echod.memory.findings.sections import is_chatter
+from echod.memory.findings.outline import LineKind, indent_width, is_thematic_break, list_content_offset
+from echod.memory.findings.sections import is_boilerplate
 from echod.memory.findings.text import (
     FieldLine,
-    Reading,
-    plain,
+    ParsedValue,
+    normalize_spaces,
     read_bold_field,
     read_confidence,
     read_date,
@@ -32,122 +32,129 @@ _LABEL_COMMENT = re.compile(
 )
 _LEARNING = "learning"
 _METADATA_NAMES = frozenset({"layer", "source", "confidence", "evidence", "verified", "supersedes", "date"})
-_BARE = _METADATA_NAMES | {"tags", "category", "domain", _LEARNING}
+_UNMARKED_LABELS = _METADATA_NAMES | {"tags", "category", "domain", _LEARNING}
 """Labels that count without bullet or emphasis, at the head or the foot of a section."""
 
-_SHORT = 60  # characters; a longer "Status: ..." in a list is a sentence of the learning
+_MAX_SHORT_VALUE = 60  # characters; a longer "Status: ..." in a list is a sentence of the learning
 
-Line = tuple[str, Place]
+ClassifiedLine = tuple[str, LineKind]
 
 
-class Gleaned(NamedTuple):
+class ExtractedFields(NamedTuple):
     """The metadata of a section as names and values in order, and the lines that are none."""
 
     fields: tuple[tuple[str, str], ...]
-    lines: tuple[Line, ...]
+    body_lines: tuple[ClassifiedLine, ...]
 
 
-def glean(lines: Sequence[str], where: Sequence[Place], *, about_many: bool = False) -> Gleaned:
+def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_group: bool = False) -> ExtractedFields:
     """Separate metadata from learning. Values that go on in indented or listed lines are joined to one line.
 
     Args:
         lines: the section's lines.
-        where: where each of them lies.
-        about_many: whether the section only groups others; then any short value under a bold label is metadata.
+        line_kinds: the kind of each line.
+        is_group: whether the section only groups others; then any short value under a bold label is metadata.
     """
     fields: list[tuple[str, str]] = []
-    rest: list[Line] = []
-    foot = _foot(lines, where)
+    rest: list[ClassifiedLine] = []
+    footer_start = _footer_start(lines, line_kinds)
     at_head = True
     index = 0
     while index < len(lines):
-        line, place = lines[index], where[index]
-        field = read_field(line) if place is Place.TEXT else None
-        if field is None and about_many and at_head and place is Place.TEXT:
+        line, line_kind = lines[index], line_kinds[index]
+        field = read_field(line) if line_kind is LineKind.TEXT else None
+        if field is None and is_group and at_head and line_kind is LineKind.TEXT:
             field = read_bold_field(line)
-        if field is None or not _counts(field, line, at_edge=at_head or index >= foot):
+        if field is None or not _is_metadata(field, line, at_edge=at_head or index >= footer_start):
             at_head = at_head and (not line.strip() or _SCHEMA.fullmatch(line) is not None)
-            rest.append((line, place))
+            rest.append((line, line_kind))
             index += 1
         elif field.name == _LEARNING:
             if field.value:
-                rest.append((_without_label(line, field), place))
+                rest.append((_without_label(line, field), line_kind))
             at_head = False
             index += 1
         else:
-            index, value = _whole_value(lines, where, index, field)
+            index, value = _read_multiline_value(lines, line_kinds, index, field)
             if value:
                 fields.append((field.name, value))
-    return Gleaned(tuple(fields), tuple(rest))
+    return ExtractedFields(tuple(fields), tuple(rest))
 
 
-def own_text(lines: Sequence[Line], *, opening: bool) -> str:
+def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
     """The learning in these lines: no chatter or separators at its ends, not in a bullet if one holds all of it.
 
     Args:
         lines: what `glean` left.
-        opening: whether chatter may also stand before it; below the heading of a learning it may not.
+        strip_leading: whether chatter may also stand before it; below the heading of a learning it may not.
     """
-    kept = _trimmed([line for line in lines if not _is_label(line)])
-    while opening and (size := _first_paragraph(kept)) and _says_nothing(kept[:size]):
-        kept = _trimmed(kept[size:])
-    while (size := _last_paragraph(kept)) and _says_nothing(kept[-size:]):
-        kept = _trimmed(kept[:-size])
-    return "\n".join(_dedented(kept)).rstrip()
+    body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
+    while strip_leading and (size := _first_paragraph(body)) and _is_boilerplate_paragraph(body[:size]):
+        body = _trimmed(body[size:])
+    while (size := _last_paragraph(body)) and _is_boilerplate_paragraph(body[-size:]):
+        body = _trimmed(body[:-size])
+    return "\n".join(_dedented(body)).rstrip()
 
 
-def _is_label(line: Line) -> bool:
-    text, place = line
-    if place in {Place.CODE, Place.NESTED}:
+def _is_metadata_comment(line: ClassifiedLine) -> bool:
+    text, line_kind = line
+    if line_kind in {LineKind.CODE, LineKind.NESTED}:
         return _SCHEMA.fullmatch(text) is not None
     return (_SCHEMA.fullmatch(text) or _LABEL_COMMENT.fullmatch(text)) is not None
 
 
-def _counts(field: FieldLine, line: str, *, at_edge: bool) -> bool:
+def _is_metadata(field: FieldLine, line: str, *, at_edge: bool) -> bool:
     if not field.marked:
-        return at_edge and field.name in _BARE
-    if field.name in _BARE:
+        return at_edge and field.name in _UNMARKED_LABELS
+    if field.name in _UNMARKED_LABELS:
         return True
     emphasised = re.search(r"[*_`]", line[: line.find(":")].lstrip(" *-+")) is not None
-    return len(field.value) <= _SHORT and (at_edge or emphasised)
+    return len(field.value) <= _MAX_SHORT_VALUE and (at_edge or emphasised)
 
 
-def _foot(lines: Sequence[str], where: Sequence[Place]) -> int:
+def _footer_start(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> int:
     """Where the run of metadata lines at the end of a section begins."""
     start = len(lines)
     for index in range(len(lines) - 1, -1, -1):
-        if where[index] is Place.TEXT and read_field(lines[index]):
+        if line_kinds[index] is LineKind.TEXT and read_field(lines[index]):
             start = index
         elif lines[index].strip():
             return start if start == len(lines) or index < start - 1 else len(lines)
     return start
 
 
-def _whole_value(lines: Sequence[str], where: Sequence[Place], index: int, field: FieldLine) -> tuple[int, str]:
+def _read_multiline_value(
+    lines: Sequence[str], line_kinds: Sequence[LineKind], index: int, field: FieldLine
+) -> tuple[int, str]:
     """The index after a field with all that belongs to it, and its value on one line."""
     value = field.value
     index += 1
-    while index < len(lines) and where[index] is Place.NESTED and lines[index].strip():
+    while index < len(lines) and line_kinds[index] is LineKind.NESTED and lines[index].strip():
         value = _joined(value, lines[index])
         index += 1
-    if value or (index < len(lines) and where[index] is not Place.TEXT):
+    if value or (index < len(lines) and line_kinds[index] is not LineKind.TEXT):
         return index, value
     # "**Evidence**:" alone, and what it introduces in a list below it.
     after = index
-    while after < len(lines) and where[after] is Place.TEXT and not lines[after].strip():
+    while after < len(lines) and line_kinds[after] is LineKind.TEXT and not lines[after].strip():
         after += 1
-    while after < len(lines) and _is_plain_item(lines[after], where[after]):
+    while after < len(lines) and _is_plain_item(lines[after], line_kinds[after]):
         value = _joined(value, lines[after])
         after += 1
     return (after, value) if value else (index, value)
 
 
-def _is_plain_item(line: str, place: Place) -> bool:
-    return place is Place.TEXT and list_offset(line) is not None and not is_rule(line) and read_field(line) is None
+def _is_plain_item(line: str, line_kind: LineKind) -> bool:
+    return (
+        line_kind is LineKind.TEXT
+        and list_content_offset(line) is not None
+        and not is_thematic_break(line)
+        and read_field(line) is None
+    )
 
 
 def _joined(value: str, line: str) -> str:
-    offset = list_offset(line)
+    offset = list_content_offset(line)
     piece = line[offset or 0 :].strip()
     if not value:
         return piece
@@ -155,60 +162,60 @@ def _joined(value: str, line: str) -> str:
 
 
 def _without_label(line: str, field: FieldLine) -> str:
-    return line[: list_offset(line) or 0] + field.value
+    return line[: list_content_offset(line) or 0] + field.value
 
 
-def _trimmed(lines: Sequence[Line]) -> list[Line]:
+def _trimmed(lines: Sequence[ClassifiedLine]) -> list[ClassifiedLine]:
     """Without blank lines and separators at both ends."""
-    kept = list(lines)
-    while kept and _is_gap(kept[-1]):
-        kept.pop()
-    first = next((index for index, line in enumerate(kept) if not _is_gap(line)), 0)
-    return kept[first:]
+    body = list(lines)
+    while body and _is_blank_or_break(body[-1]):
+        body.pop()
+    first = next((index for index, line in enumerate(body) if not _is_blank_or_break(line)), 0)
+    return body[first:]
 
 
-def _is_gap(line: Line) -> bool:
-    return line[1] is Place.TEXT and (not line[0].strip() or is_rule(line[0]))
+def _is_blank_or_break(line: ClassifiedLine) -> bool:
+    return line[1] is LineKind.TEXT and (not line[0].strip() or is_thematic_break(line[0]))
 
 
-def _is_prose(line: Line) -> bool:
-    return line[1] is Place.TEXT and not _is_gap(line) and list_offset(line[0]) is None
+def _is_prose(line: ClassifiedLine) -> bool:
+    return line[1] is LineKind.TEXT and not _is_blank_or_break(line) and list_content_offset(line[0]) is None
 
 
-def _first_paragraph(lines: Sequence[Line]) -> int:
+def _first_paragraph(lines: Sequence[ClassifiedLine]) -> int:
     return next((index for index, line in enumerate(lines) if not _is_prose(line)), len(lines))
 
 
-def _last_paragraph(lines: Sequence[Line]) -> int:
+def _last_paragraph(lines: Sequence[ClassifiedLine]) -> int:
     size = next((number for number, line in enumerate(reversed(lines)) if not _is_prose(line)), len(lines))
     # A last line that goes on from a list item without a blank line is a part of that item.
-    return size if size == len(lines) or _is_gap(lines[-size - 1]) else 0
+    return size if size == len(lines) or _is_blank_or_break(lines[-size - 1]) else 0
 
 
-def _says_nothing(lines: Sequence[Line]) -> bool:
-    return is_chatter("\n".join(text for text, _ in lines))
+def _is_boilerplate_paragraph(lines: Sequence[ClassifiedLine]) -> bool:
+    return is_boilerplate("\n".join(text for text, _ in lines))
 
 
-def _dedented(lines: Sequence[Line]) -> list[str]:
+def _dedented(lines: Sequence[ClassifiedLine]) -> list[str]:
     if not lines:
         return []
-    offset = list_offset(lines[0][0])
+    offset = list_content_offset(lines[0][0])
     one_bullet = (
         offset is not None
-        and plain(lines[0][0]).lstrip()[0] in "-*+\u2022"
-        and all(place is not Place.TEXT or not text.strip() for text, place in lines[1:])
+        and normalize_spaces(lines[0][0]).lstrip()[0] in "-*+\u2022"
+        and all(line_kind is not LineKind.TEXT or not text.strip() for text, line_kind in lines[1:])
     )
     texts = [text for text, _ in lines]
     if one_bullet and offset is not None:
-        return [texts[0][offset:], *(text[min(offset, indent_of(text)) :] for text in texts[1:])]
-    common = min(indent_of(text) for text in texts if text.strip())
+        return [texts[0][offset:], *(text[min(offset, indent_width(text)) :] for text in texts[1:])]
+    common = min(indent_width(text) for text in texts if text.strip())
     return [text[common:] for text in texts]
 
 
 T = TypeVar("T")
-Fields = Sequence[tuple[str, str]]
+FieldPairs = Sequence[tuple[str, str]]
 
-_READERS: Mapping[str, Callable[[str], Reading[object] | None]] = {
+_VALUE_READERS: Mapping[str, Callable[[str], ParsedValue[object] | None]] = {
     "layer": read_layer,
     "confidence": read_confidence,
     "verified": read_date,
@@ -219,18 +226,18 @@ _RESERVED_NAMES = frozenset(
 )
 
 
-class Said:
+class StatedFields:
     """The fields of one finding: its own first, and those of the groups around it for what it does not say."""
 
-    def __init__(self, own: Fields, inherited: Fields) -> None:
-        stated = {name for name, _ in own}
-        overruled = [
-            (f"{name}_note", value) for name, value in inherited if name in stated and not _is_plain(name, value)
+    def __init__(self, own: FieldPairs, inherited: FieldPairs) -> None:
+        own_names = {name for name, _ in own}
+        notes = [
+            (f"{name}_note", value) for name, value in inherited if name in own_names and not _is_exact(name, value)
         ]
-        missing = [field for field in inherited if field[0] not in stated]
-        self._fields = list(dict.fromkeys([*own, *missing, *overruled]))
+        defaults = [field for field in inherited if field[0] not in own_names]
+        self._fields = list(dict.fromkeys([*own, *defaults, *notes]))
 
-    def take(self, name: str) -> str | None:
+    def pop(self, name: str) -> str | None:
         """The value of this name, no longer counted as unread; several pieces of evidence are joined."""
         values = [value for field, value in self._fields if field == name]
         if not values:
@@ -241,28 +248,28 @@ class Said:
         self._fields.remove((name, values[0]))
         return values[0]
 
-    def take_if(self, name: str, accepts: Callable[[str], bool]) -> str | None:
+    def pop_if(self, name: str, accepts: Callable[[str], bool]) -> str | None:
         """The value of this name if it is acceptable; else it stays."""
         value = next((value for field, value in self._fields if field == name), None)
-        return self.take(name) if value is not None and accepts(value) else None
+        return self.pop(name) if value is not None and accepts(value) else None
 
-    def take_read(self, name: str, read: Callable[[str], Reading[T] | None], known: T | None = None) -> T | None:
+    def pop_value(self, name: str, read: Callable[[str], ParsedValue[T] | None], known: T | None = None) -> T | None:
         """What the value of this name means, unless it is known already; words beside the meaning stay as a note."""
         value = next((value for field, value in self._fields if field == name), None)
-        reading = None if value is None else read(value)
-        if value is None or reading is None or (known is not None and reading.value != known):
+        parsed = None if value is None else read(value)
+        if value is None or parsed is None or (known is not None and parsed.value != known):
             return known
-        if reading.whole:
-            self.take(name)
-        return known if known is not None else reading.value
+        if parsed.exact:
+            self.pop(name)
+        return known if known is not None else parsed.value
 
-    def rest(self) -> tuple[tuple[str, str], ...]:
+    def remaining(self) -> tuple[tuple[str, str], ...]:
         """Everything that was not taken, in order; a core field that is left over is called a note."""
         return tuple((f"{name}_note" if name in _RESERVED_NAMES else name, value) for name, value in self._fields)
 
 
-def _is_plain(name: str, value: str) -> bool:
+def _is_exact(name: str, value: str) -> bool:
     """Whether the value says nothing but what its name promises, so that a nearer one replaces it entirely."""
-    read = _READERS.get(name)
-    reading = read(value) if read else None
-    return reading is not None and reading.whole
+    read = _VALUE_READERS.get(name)
+    parsed = read(value) if read else None
+    return parsed is not None and parsed.exact

@@ -28,20 +28,28 @@ from typing import NamedTuple
 
 from echod.memory.findings.outline import (
     BOLD_LEVEL,
-    Heading,
-    Place,
-    closes,
-    fence_of,
-    headings,
-    indent_of,
-    is_rule,
-    list_offset,
-    places,
-    read_atx,
+    LineKind,
+    OutlineHeading,
+    classify_lines,
+    closes_fence,
+    find_headings,
+    indent_width,
+    is_thematic_break,
+    list_content_offset,
+    parse_fence,
+    read_atx_heading,
 )
-from echod.memory.findings.text import TELLING, Title, find_date, plain, read_field, read_optional, read_title
+from echod.memory.findings.text import (
+    LEARNING_LABELS,
+    ParsedTitle,
+    find_date,
+    normalize_spaces,
+    read_field,
+    read_optional,
+    read_title,
+)
 
-_FILLER = (
+_FILLER_WORD = (
     r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"
     r"into|at|as|by|about|above|below|key|main|new|further|other|more|else|me|now|here|requested|required|recommended|"
     r"asked|proper|correct|given|found|made|have|had|were|was|are|is|be|been|will|during|while|after|across|today|"
@@ -52,71 +60,71 @@ _FILLER = (
     r"keeping|saving|storing|reporting|noticed|noted|questions|anything|something|need|needed|want|like|would|if|"
     r"there|help|branch|commit|commits|diff|patterns|insights|i'd|persist|share|record|report|save|store|consolidate|consolidated|orchestrator|changed|changes|details|adjustments|clarification|so|far|again)"
 )
-_FILL = rf"(?:[ ,-]+{_FILLER}){{0,16}}"
-_THINGS = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
+_FILLERS = rf"(?:[ ,-]+{_FILLER_WORD}){{0,16}}"
+_FINDINGS_NOUN = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
 
 _INTERJECTION = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
 )
-_SENTENCES = (
-    rf"(?:here(?:'s| is| are)|these are|below(?: is| are)|see below for){_FILL} {_THINGS}{_FILL}",
-    rf"here(?:'s| is) what (?:i|we) (?:have )?(?:found|learned|learnt|noticed|discovered){_FILL}",
-    rf"(?:my|the|our) {_THINGS}(?: (?:are|follow|from){_FILL})?",
-    rf"the following (?:are |is )?{_THINGS}{_FILL}",
-    rf"{_THINGS} (?:below|follow|from{_FILL})",
+_BOILERPLATE = (
+    rf"(?:here(?:'s| is| are)|these are|below(?: is| are)|see below for){_FILLERS} {_FINDINGS_NOUN}{_FILLERS}",
+    rf"here(?:'s| is) what (?:i|we) (?:have )?(?:found|learned|learnt|noticed|discovered){_FILLERS}",
+    rf"(?:my|the|our) {_FINDINGS_NOUN}(?: (?:are|follow|from){_FILLERS})?",
+    rf"the following (?:are |is )?{_FINDINGS_NOUN}{_FILLERS}",
+    rf"{_FINDINGS_NOUN} (?:below|follow|from{_FILLERS})",
     (
         rf"i(?:'ve| have|'ll| will| am|'m)?(?: now)? (?:completed?|finished|done|reviewed|written|write|wrote|"
-        rf"recorded|recording|documented|documenting|compiled|summari[sz]ed|persisted|saved){_FILL}"
+        rf"recorded|recording|documented|documenting|compiled|summari[sz]ed|persisted|saved){_FILLERS}"
     ),
-    rf"(?:please )?let me know{_FILL}",
-    rf"(?:please )?(?:feel free|don't hesitate) to (?:ask|reach out|contact me|let me know){_FILL}",
-    rf"(?:i |we )?hope (?:this|that|these|it) helps?{_FILL}",
-    rf"(?:i am |i'm |i'd be )?happy to (?:help|elaborate|clarify|expand|answer|discuss|continue|adjust){_FILL}",
-    rf"(?:that's|that is|this is|those are|these are) (?:all|everything|it){_FILL}",
-    rf"(?:no|end of) (?:more |further |additional |new )?{_THINGS}(?: yet| to report| this time| found)?",
+    rf"(?:please )?let me know{_FILLERS}",
+    rf"(?:please )?(?:feel free|don't hesitate) to (?:ask|reach out|contact me|let me know){_FILLERS}",
+    rf"(?:i |we )?hope (?:this|that|these|it) helps?{_FILLERS}",
+    rf"(?:i am |i'm |i'd be )?happy to (?:help|elaborate|clarify|expand|answer|discuss|continue|adjust){_FILLERS}",
+    rf"(?:that's|that is|this is|those are|these are) (?:all|everything|it){_FILLERS}",
+    rf"(?:no|end of) (?:more |further |additional |new )?{_FINDINGS_NOUN}(?: yet| to report| this time| found)?",
     r"no echoes yet",
     r"(?:many )?(?:thanks|thank you)(?: very much| so much)?",
-    rf"would you like me to (?:continue|elaborate|expand|save|store|write){_FILL}",
-    rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILL}",
+    rf"would you like me to (?:continue|elaborate|expand|save|store|write){_FILLERS}",
+    rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILLERS}",
 )  # fmt: skip
 
-_LONG = 400  # characters; nobody is polite for longer
+_MAX_BOILERPLATE_LENGTH = 400  # characters; nobody is polite for longer
 # Words of a claim; a sentence with one of them may be a learning.
-_CLAIMS = re.compile(
+_ASSERTION_WORDS = re.compile(
     r"\b(?:must|should|always|never|not|no|avoid|use|uses|because|needs|requires|since|when|found|that|which|is|are|was|"
     r"were|has|causes?|fails?|and|but|so)\b"
 )
-_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
-_FACTS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
+_TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
+_FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
 
-def is_chatter(paragraph: str) -> bool:
+def is_boilerplate(paragraph: str) -> bool:
     """Whether a paragraph says nothing but that findings are coming, were given, or that help is at hand."""
     text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
-    if not text or len(text) > _LONG or _FACTS.search(text):
+    if not text or len(text) > _MAX_BOILERPLATE_LENGTH or _FACT_CHARACTERS.search(text):
         return False
     sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
-    return bool(sentences) and all(_is_phrase(sentence) for sentence in sentences)
+    return bool(sentences) and all(_is_boilerplate_sentence(sentence) for sentence in sentences)
 
 
 @cache
-def _sentences() -> tuple[re.Pattern[str], ...]:
+def _boilerplate_patterns() -> tuple[re.Pattern[str], ...]:
     """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
-    return tuple(map(re.compile, _SENTENCES))
+    return tuple(map(re.compile, _BOILERPLATE))
 
 
-def _is_phrase(sentence: str) -> bool:
+def _is_boilerplate_sentence(sentence: str) -> bool:
     bare = sentence.strip(" -\u2013\u2014*_,")
     greeting = _INTERJECTION.match(bare)
     rest = bare[greeting.end() :] if greeting else bare
-    if not rest or any(pattern.fullmatch(rest) for pattern in _sentences()):
+    if not rest or any(pattern.fullmatch(rest) for pattern in _boilerplate_patterns()):
         return True
-    return _COMPLETED.fullmatch(rest) is not None and _CLAIMS.search(rest) is None
+    return _TASK_COMPLETED.fullmatch(rest) is not None and _ASSERTION_WORDS.search(rest) is None
 
 
-_EMPTY = Title("")
+_NO_TITLE = ParsedTitle("")
 
-_GENERIC = frozenset(
+_GENERIC_WORDS = frozenset(
     re.findall(
         r"\S+",
         """
@@ -128,7 +136,7 @@ _GENERIC = frozenset(
         """,
     )
 )
-_PARTS = frozenset(
+_PART_HEADINGS = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
         """
@@ -142,7 +150,7 @@ _PARTS = frozenset(
 )
 """Headings of the parts of one learning."""
 
-_ASKING = frozenset(
+_OPTIONAL_HEADINGS = frozenset(
     {
         "next steps", "next step", "follow-ups", "follow-up", "open questions", "questions", "blockers",
         "open issues", "remaining work", "todo", "todos", "issues", "concerns", "risks", "warnings",
@@ -151,30 +159,30 @@ _ASKING = frozenset(
 """Headings of the places in a report where an agent may have nothing to say."""
 
 
-class Section(NamedTuple):
+class FindingsSection(NamedTuple):
     """Lines that belong together, and the heading above them (None before the first heading).
 
     `groups` are the headings of the sections around it that only group others, outermost first, as indices into the
     list of sections.
     """
 
-    title: Title
+    title: ParsedTitle
     generic: bool
     lines: tuple[str, ...]
-    where: tuple[Place, ...]
+    line_kinds: tuple[LineKind, ...]
     container: bool
     groups: tuple[int, ...]
 
 
-class _Candidate(NamedTuple):
-    heading: Heading
-    title: Title
+class _HeadingCandidate(NamedTuple):
+    heading: OutlineHeading
+    title: ParsedTitle
     generic: bool
     part: bool
     parent: int | None
     certain: bool
     """It carries a learning's metadata or date, whatever is above it."""
-    bare: bool
+    empty: bool
     """No text of its own stands before the next heading."""
 
     @property
@@ -182,144 +190,153 @@ class _Candidate(NamedTuple):
         return self.certain or self.title.typed or self.title.layer is not None
 
 
-def split(lines: Sequence[str], own_names: frozenset[str]) -> list[Section]:
+def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[FindingsSection]:
     """Cut the lines into sections; every line but a starting heading's lies in exactly one of them.
 
     Args:
         lines: the file's lines without line ends.
-        own_names: words (lower case) that name the writer, and so say nothing in a heading.
+        agent_words: words (lower case) that name the writer, and so say nothing in a heading.
     """
-    where = places(lines)
-    candidates = _candidates(lines, where, own_names)
-    starts, containers = _starting(candidates)
+    line_kinds = classify_lines(lines)
+    candidates = _heading_candidates(lines, line_kinds, agent_words)
+    starts, containers = _select_starts(candidates)
     first = candidates[starts[0]].heading.line if starts else len(lines)
     sections = [
-        Section(
-            title=_EMPTY,
+        FindingsSection(
+            title=_NO_TITLE,
             generic=True,
             lines=tuple(lines[:first]),
-            where=tuple(where[:first]),
+            line_kinds=tuple(line_kinds[:first]),
             container=bool(starts),
             groups=(),
         )
     ]
-    place_of: dict[int, int] = {}
+    section_index: dict[int, int] = {}
     for position, index in enumerate(starts):
-        one = candidates[index]
+        candidate = candidates[index]
         end = candidates[starts[position + 1]].heading.line if position + 1 < len(starts) else len(lines)
         groups: list[int] = []
-        above = one.parent
-        while above is not None:
-            if above in containers:
-                groups.insert(0, place_of[above])
-            above = candidates[above].parent
-        place_of[index] = len(sections)
-        own = slice(one.heading.after, end)
+        parent = candidate.parent
+        while parent is not None:
+            if parent in containers:
+                groups.insert(0, section_index[parent])
+            parent = candidates[parent].parent
+        section_index[index] = len(sections)
+        own = slice(candidate.heading.end, end)
         sections.append(
-            Section(one.title, one.generic, tuple(lines[own]), tuple(where[own]), index in containers, (0, *groups))
+            FindingsSection(
+                candidate.title,
+                candidate.generic,
+                tuple(lines[own]),
+                tuple(line_kinds[own]),
+                index in containers,
+                (0, *groups),
+            )
         )
     return sections
 
 
-def is_generic(title: str, own_names: frozenset[str]) -> bool:
+def is_generic_title(title: str, agent_words: frozenset[str]) -> bool:
     """Whether a heading says no more than that findings follow, or whose they are."""
     words = re.findall(r"[^\W_]+(?:'s)?", title.casefold().replace("\u2019", "'"))
-    if not all(word in _GENERIC or word in own_names or word.isdigit() for word in words):
+    if not all(word in _GENERIC_WORDS or word in agent_words or word.isdigit() for word in words):
         return False
-    return not words or not _GENERIC.isdisjoint(words) or own_names.issubset(words)
+    return not words or not _GENERIC_WORDS.isdisjoint(words) or agent_words.issubset(words)
 
 
-def is_empty_place(title: str, text: str) -> bool:
+def is_empty_section(title: str, text: str) -> bool:
     """Whether a section only says that there is nothing to say, as `## Next steps` above `None.` does."""
-    return title.casefold().strip(" :?.") in _ASKING and read_optional(text.strip("-+\u2022 \n")) is None
+    return title.casefold().strip(" :?.") in _OPTIONAL_HEADINGS and read_optional(text.strip("-+\u2022 \n")) is None
 
 
-def _candidates(lines: Sequence[str], where: Sequence[Place], own_names: frozenset[str]) -> list[_Candidate]:
-    found: list[_Candidate] = []
-    above: list[int] = []
-    all_headings = headings(lines, where)
+def _heading_candidates(
+    lines: Sequence[str], line_kinds: Sequence[LineKind], agent_words: frozenset[str]
+) -> list[_HeadingCandidate]:
+    found: list[_HeadingCandidate] = []
+    open_headings: list[int] = []
+    all_headings = find_headings(lines, line_kinds)
     for number, heading in enumerate(all_headings):
         end = all_headings[number + 1].line if number + 1 < len(all_headings) else len(lines)
-        own = [line for line in lines[heading.after : end] if line.strip() and not is_rule(line)]
+        own = [line for line in lines[heading.end : end] if line.strip() and not is_thematic_break(line)]
         field = read_field(own[0]) if own else None
-        telling = field is not None and field.name in TELLING
+        has_learning_label = field is not None and field.name in LEARNING_LABELS
         title = read_title(heading.text)
-        generic = not (title.layer or title.typed) and is_generic(title.text, own_names)
+        generic = not (title.layer or title.typed) and is_generic_title(title.text, agent_words)
         if generic and title.date is None and (day := find_date(title.text)):
             title = replace(title, date=day.value)
-        certain = telling or (title.dated and not generic)
+        certain = has_learning_label or (title.dated and not generic)
         if heading.level == BOLD_LEVEL and not (certain or title.typed or title.layer):
             continue
-        while above and found[above[-1]].heading.level >= heading.level:
-            above.pop()
-        part = title.text.casefold().strip(" :?.") in _PARTS
-        parent = above[-1] if above else None
-        above.append(len(found))
-        bare = not own or all(is_chatter(line) for line in own)
-        found.append(_Candidate(heading, title, generic, part, parent, certain, bare))
+        while open_headings and found[open_headings[-1]].heading.level >= heading.level:
+            open_headings.pop()
+        part = title.text.casefold().strip(" :?.") in _PART_HEADINGS
+        parent = open_headings[-1] if open_headings else None
+        open_headings.append(len(found))
+        empty = not own or all(is_boilerplate(line) for line in own)
+        found.append(_HeadingCandidate(heading, title, generic, part, parent, certain, empty))
     return found
 
 
-def _starting(candidates: Sequence[_Candidate]) -> tuple[list[int], frozenset[int]]:
+def _select_starts(candidates: Sequence[_HeadingCandidate]) -> tuple[list[int], frozenset[int]]:
     """Which candidates start a section, and which of these may only group the sections below them."""
-    children: dict[int | None, list[_Candidate]] = {}
-    above_strong: set[int] = set()
-    for one in candidates:
-        children.setdefault(one.parent, []).append(one)
-        above = one.parent if one.strong else None
-        while above is not None and above not in above_strong:
-            above_strong.add(above)
-            above = candidates[above].parent
+    children: dict[int | None, list[_HeadingCandidate]] = {}
+    has_strong_descendant: set[int] = set()
+    for candidate in candidates:
+        children.setdefault(candidate.parent, []).append(candidate)
+        ancestor = candidate.parent if candidate.strong else None
+        while ancestor is not None and ancestor not in has_strong_descendant:
+            has_strong_descendant.add(ancestor)
+            ancestor = candidates[ancestor].parent
     only_root = len(children.get(None, ())) == 1
     starts: list[int] = []
     containers: set[int] = set()
-    learning_above = False
-    for index, one in enumerate(candidates):
-        in_group = one.parent is None or one.parent in containers
-        if not (one.certain or (in_group and not (one.part and learning_above))):
+    follows_learning = False
+    for index, candidate in enumerate(candidates):
+        in_group = candidate.parent is None or candidate.parent in containers
+        if not (candidate.certain or (in_group and not (candidate.part and follows_learning))):
             continue
         starts.append(index)
         below = children.get(index, [])
         grouping = bool(below) and not all(child.part for child in below)
-        weak = not one.strong
-        title_of_file = only_root and one.heading.level == 1
+        weak = not candidate.strong
+        title_of_file = only_root and candidate.heading.level == 1
         if below and (
-            (one.generic and not one.certain)
-            or (weak and index in above_strong)
-            or (weak and grouping and (one.bare or title_of_file))
+            (candidate.generic and not candidate.certain)
+            or (weak and index in has_strong_descendant)
+            or (weak and grouping and (candidate.empty or title_of_file))
         ):
             containers.add(index)
         else:
-            learning_above = True
+            follows_learning = True
     return starts, frozenset(containers)
 
 
-_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
-_TAG = re.compile(r"<([a-z][a-z_-]*)>")
+_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
+_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
 _FRONT_MATTER_LIMIT = 60  # lines
 
 
-def unwrapped(lines: list[str]) -> list[str]:
+def strip_envelope(lines: list[str]) -> list[str]:
     """The lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings; else all lines."""
-    said = [index for index, line in enumerate(lines) if line.strip()]
-    tag = _TAG.fullmatch(lines[said[0]].strip()) if said else None
-    if tag and lines[said[-1]].strip() == f"</{tag[1]}>":
-        return lines[said[0] + 1 : said[-1]]
-    opening = next((index for index in said if fence_of(lines[index])), None)
+    nonblank = [index for index, line in enumerate(lines) if line.strip()]
+    tag = _ENVELOPE_TAG.fullmatch(lines[nonblank[0]].strip()) if nonblank else None
+    if tag and lines[nonblank[-1]].strip() == f"</{tag[1]}>":
+        return lines[nonblank[0] + 1 : nonblank[-1]]
+    opening = next((index for index in nonblank if parse_fence(lines[index])), None)
     if opening is None:
         return lines
-    fence, info = fence_of(lines[opening]) or ("", "")
-    end = next((index for index in range(opening + 1, len(lines)) if closes(lines[index], fence)), None)
+    fence, info = parse_fence(lines[opening]) or ("", "")
+    end = next((index for index in range(opening + 1, len(lines)) if closes_fence(lines[index], fence)), None)
     if info.casefold() not in {"md", "markdown"} or end is None:
         return lines
-    if not _is_all_chatter(lines[:opening]) or not _is_all_chatter(lines[end + 1 :]):
+    if not _is_all_boilerplate(lines[:opening]) or not _is_all_boilerplate(lines[end + 1 :]):
         return lines
     inside = lines[opening + 1 : end]
     first = next((line for line in inside if line.strip()), "")
-    return inside if read_atx(first) or first.strip() == "---" or first.lstrip().startswith("<!--") else lines
+    return inside if read_atx_heading(first) or first.strip() == "---" or first.lstrip().startswith("<!--") else lines
 
 
-def front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+def split_front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
     """The lines below the front matter, and what it says as names and values in order."""
     start = next((index for index, line in enumerate(lines) if line.strip()), None)
     if start is None or lines[start].rstrip() != "---":
@@ -330,7 +347,7 @@ def front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ..
         return lines, ()
     fields: list[tuple[str, str]] = []
     for line in lines[start + 1 : end]:
-        key = _KEY.fullmatch(plain(line))
+        key = _FRONT_MATTER_KEY.fullmatch(normalize_spaces(line))
         item = re.fullmatch(r"\s+(?:- +)?(.*)|- +(.*)", line)
         if key:
             field = read_field(line)
@@ -344,70 +361,70 @@ def front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ..
     return lines[end + 1 :], tuple(field for field in fields if field[1])
 
 
-def _is_all_chatter(lines: Sequence[str]) -> bool:
+def _is_all_boilerplate(lines: Sequence[str]) -> bool:
     paragraphs = "\n".join(lines).split("\n\n")
-    return all(not paragraph.strip() or is_chatter(paragraph) for paragraph in paragraphs)
+    return all(not paragraph.strip() or is_boilerplate(paragraph) for paragraph in paragraphs)
 
 
 _ITEM_HEADING = "######"
-_LEADERS = frozenset({"layer", "learning", "title"})
-_BETWEEN_FIELDS = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
+_LEADING_LABELS = frozenset({"layer", "learning", "title"})
+_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
 
 
-def unfolded(lines: Sequence[str]) -> list[str]:
+def with_headings(lines: Sequence[str]) -> list[str]:
     """The lines with a heading above every learning that had none."""
-    apart = _one_field_a_line(lines)
-    lifted = _lifted_items(apart, places(apart))
-    return _headed_groups(lifted, places(lifted))
+    split_lines = _split_inline_fields(lines)
+    with_item_headings = _with_item_headings(split_lines, classify_lines(split_lines))
+    return _with_group_headings(with_item_headings, classify_lines(with_item_headings))
 
 
-def _one_field_a_line(lines: Sequence[str]) -> list[str]:
+def _split_inline_fields(lines: Sequence[str]) -> list[str]:
     found: list[str] = []
     for line in lines:
-        parts = _BETWEEN_FIELDS.split(line) if "|" in line or "\u00b7" in line or "\u2022" in line else [line]
+        parts = _FIELD_SEPARATOR.split(line) if "|" in line or "\u00b7" in line or "\u2022" in line else [line]
         found += parts if len(parts) > 1 and all(map(read_field, parts)) else [line]
     return found
 
 
-def _lifted_items(lines: Sequence[str], where: Sequence[Place]) -> list[str]:
+def _with_item_headings(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> list[str]:
     found: list[str] = []
     index = 0
     while index < len(lines):
-        offset = list_offset(lines[index]) if where[index] is Place.TEXT else None
+        offset = list_content_offset(lines[index]) if line_kinds[index] is LineKind.TEXT else None
         content = lines[index][offset or 0 :]
-        if offset is None or not _heads_a_learning(content, lines, where, index):
+        if offset is None or not _is_learning_item(content, lines, line_kinds, index):
             found.append(lines[index])
             index += 1
             continue
         found.append(f"{_ITEM_HEADING} {content}")
         index += 1
-        while index < len(lines) and (where[index] is not Place.TEXT or not lines[index].strip()):
-            found.append(lines[index][min(offset, indent_of(lines[index])) :])
+        while index < len(lines) and (line_kinds[index] is not LineKind.TEXT or not lines[index].strip()):
+            found.append(lines[index][min(offset, indent_width(lines[index])) :])
             index += 1
     return found
 
 
-def _heads_a_learning(content: str, lines: Sequence[str], where: Sequence[Place], index: int) -> bool:
+def _is_learning_item(content: str, lines: Sequence[str], line_kinds: Sequence[LineKind], index: int) -> bool:
     title = read_title(content)
     if title.dated and title.typed:
         return True
     below = index + 1
-    if below == len(lines) or where[below] is not Place.NESTED or read_field(lines[index]):
+    if below == len(lines) or line_kinds[below] is not LineKind.NESTED or read_field(lines[index]):
         return False
     field = read_field(lines[below].lstrip())
-    return field is not None and field.name in TELLING and field.marked
+    return field is not None and field.name in LEARNING_LABELS and field.marked
 
 
-def _headed_groups(lines: list[str], where: Sequence[Place]) -> list[str]:
+def _with_group_headings(lines: list[str], line_kinds: Sequence[LineKind]) -> list[str]:
     """With an empty heading above each group of labels, if the groups are all that keeps the learnings apart."""
-    if headings(lines, where):
+    if find_headings(lines, line_kinds):
         return lines
     leaders = [
         (index, field.name)
         for index, line in enumerate(lines)
-        if where[index] is Place.TEXT and (field := read_field(line)) and _is_first_of_its_kind(lines, index)
+        if line_kinds[index] is LineKind.TEXT and (field := read_field(line)) and _starts_paragraph(lines, index)
     ]
-    first = next((name for _, name in leaders if name in _LEADERS), None)
+    first = next((name for _, name in leaders if name in _LEADING_LABELS), None)
     starts = {index for index, name in leaders if name == first}
     if first is None or len(starts) == 1:
         return lines
@@ -417,5 +434,5 @@ def _headed_groups(lines: list[str], where: Sequence[Place]) -> list[str]:
     return found
 
 
-def _is_first_of_its_kind(lines: Sequence[str], index: int) -> bool:
-    return index == 0 or not lines[index - 1].strip() or is_rule(lines[index - 1])
+def _starts_paragraph(lines: Sequence[str], index: int) -> bool:
+    return index == 0 or not lines[index - 1].strip() or is_thematic_break(lines[index - 1])

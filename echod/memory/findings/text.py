@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Generic, NamedTuple, TypeVar
 
-from echod.memory.forms import read_heading
+from echod.memory.forms import parse_heading
 from echod.memory.model import Layer
 
 T_co = TypeVar("T_co", covariant=True)
 
 # Spaces that editors and chat windows put where a plain space was meant; each is one character for one character,
 # so offsets in the plain copy are offsets in the original.
-_PLAIN = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\uff1a": ":", "\t": " "})
+_SPACE_TRANSLATION = str.maketrans(
+    {"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ", "\uff1a": ":", "\t": " "}
+)
 _QUOTES = " \t`'\"*_\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
 _MONTHS = {
@@ -53,7 +55,7 @@ _DATE = re.compile(
 
 _CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "med": 0.75, "moderate": 0.75, "low": 0.4}
 _NUMBER = re.compile(r"[~\u2248]?\s*(?P<number>\d{1,3}(?:[.,]\d+)?|[.,]\d+)\s*(?P<scale>%|/\s*\d{1,3})?")
-_NOTHING = frozenset({"", "none", "n/a", "na", "nil", "null", "nothing", "-", "\u2013", "\u2014", "no"})
+_EMPTY_VALUES = frozenset({"", "none", "n/a", "na", "nil", "null", "nothing", "-", "\u2013", "\u2014", "no"})
 
 _LABELS = {
     label: name
@@ -90,7 +92,7 @@ _LABELS = {
     for label in labels.split("|")
 }
 
-TELLING = frozenset({"layer", "confidence", "evidence", "verified", "supersedes"})
+LEARNING_LABELS = frozenset({"layer", "confidence", "evidence", "verified", "supersedes"})
 """Labels that only a learning carries; a source, a date or tags may belong to a whole file."""
 
 _FIELD = re.compile(
@@ -112,14 +114,14 @@ _ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T_co]):
-    """A value that was understood; `whole` says that nothing but the value was written there."""
+class ParsedValue(Generic[T_co]):
+    """A value that was understood; `exact` says that nothing but the value was written there."""
 
     value: T_co
-    whole: bool
+    exact: bool
 
 
-class FoundDate(NamedTuple):
+class DateMatch(NamedTuple):
     """A date in a text and where it stands (character offsets, end exclusive)."""
 
     value: date
@@ -138,53 +140,53 @@ class FieldLine(NamedTuple):
     marked: bool
 
 
-def plain(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     """The text with odd spaces and wide colons made plain, character for character."""
     if text.isascii() and "\t" not in text:
         return text
-    return text.translate(_PLAIN)
+    return text.translate(_SPACE_TRANSLATION)
 
 
-def find_dates(text: str) -> Iterator[FoundDate]:
+def find_dates(text: str) -> Iterator[DateMatch]:
     """The dates in the text that exist in the calendar, in any of the usual spellings.
 
     `02/11/2026` is not read: which of its numbers is the month is unknown.
     """
-    for match in _DATE.finditer(plain(text)):
+    for match in _DATE.finditer(normalize_spaces(text)):
         found = _calendar_date(match)
         if found is not None:
-            yield FoundDate(found, match.start(), match.end())
+            yield DateMatch(found, match.start(), match.end())
 
 
-def find_date(text: str) -> FoundDate | None:
+def find_date(text: str) -> DateMatch | None:
     """The first date in the text."""
     return next(find_dates(text), None)
 
 
-def read_date(text: str) -> Reading[date] | None:
+def read_date(text: str) -> ParsedValue[date] | None:
     """The date that a metadata value states."""
     found = find_date(text)
     if found is None:
         return None
-    return Reading(found.value, not (text[: found.start] + text[found.end :]).strip(_QUOTES + "()[].,"))
+    return ParsedValue(found.value, not (text[: found.start] + text[found.end :]).strip(_QUOTES + "()[].,"))
 
 
-def read_layer(text: str) -> Reading[Layer] | None:
+def read_layer(text: str) -> ParsedValue[Layer] | None:
     """The layer that a metadata value names, in any casing; None for an unknown word or a choice of several."""
     words = re.findall(r"[^\W\d_]+", text.casefold())
     if not words or words[0] not in frozenset(Layer):
         return None
     if any(word in frozenset(Layer) for word in words[1:]):
         return None
-    return Reading(Layer(words[0]), len(words) == 1)
+    return ParsedValue(Layer(words[0]), len(words) == 1)
 
 
-def read_confidence(text: str) -> Reading[float] | None:
+def read_confidence(text: str) -> ParsedValue[float] | None:
     """The confidence that a metadata value states, 0..1: a number, a percentage, a fraction, or a word."""
-    value = plain(text).strip(_QUOTES)
+    value = normalize_spaces(text).strip(_QUOTES)
     word = re.match(r"[A-Za-z]+", value)
     if word and word[0].casefold() in _CONFIDENCE_WORDS:
-        return Reading(_CONFIDENCE_WORDS[word[0].casefold()], not value[word.end() :].strip(_QUOTES + ".,"))
+        return ParsedValue(_CONFIDENCE_WORDS[word[0].casefold()], not value[word.end() :].strip(_QUOTES + ".,"))
     match = _NUMBER.match(value)
     if match is None:
         return None
@@ -196,13 +198,13 @@ def read_confidence(text: str) -> Reading[float] | None:
         number /= whole
     if not 0 <= number <= 1:
         return None
-    return Reading(round(number, 4), not value[match.end() :].strip(_QUOTES + ".,"))
+    return ParsedValue(round(number, 4), not value[match.end() :].strip(_QUOTES + ".,"))
 
 
 def read_optional(text: str) -> str | None:
     """The value, or None where it says that there is none."""
     value = text.strip()
-    return None if value.strip(_QUOTES + ".").casefold() in _NOTHING else value
+    return None if value.strip(_QUOTES + ".").casefold() in _EMPTY_VALUES else value
 
 
 def read_field(line: str) -> FieldLine | None:
@@ -210,10 +212,10 @@ def read_field(line: str) -> FieldLine | None:
 
     Bullets (or none), bold (or not), casing and spacing of the label are all the same; the value is as written.
     """
-    all_bold = _ALL_BOLD.match(plain(line))
+    all_bold = _ALL_BOLD.match(normalize_spaces(line))
     if all_bold:
         line = line[: all_bold.start(1)] + line[all_bold.end(1) : all_bold.start(2)]
-    match = _FIELD.match(plain(line))
+    match = _FIELD.match(normalize_spaces(line))
     if match is None:
         return None
     emphasised = bool(match["open"]) and bool(match["close"] or match["late"])
@@ -228,7 +230,7 @@ def read_field(line: str) -> FieldLine | None:
 
 def read_bold_field(line: str) -> FieldLine | None:
     """Metadata under any label in bold, known or not; only where nothing else is to be expected."""
-    match = _BOLD_FIELD.fullmatch(plain(line))
+    match = _BOLD_FIELD.fullmatch(normalize_spaces(line))
     if match is None:
         return None
     name = re.sub(r"[ _-]+", "_", match["label"].strip().casefold())
@@ -257,7 +259,7 @@ def _calendar_date(match: re.Match[str]) -> date | None:
 TITLE_LIMIT = 80
 """Characters of a title that was taken from the first line of a text."""
 
-KINDS = frozenset(
+KIND_WORDS = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
         """
@@ -272,8 +274,8 @@ KINDS = frozenset(
 """Words before a title that say what sort of learning it is, in lower case."""
 
 _BRACKET = re.compile(r"[\[(\u3010](?P<inner>[^\[\]()\u3010\u3011]{1,40})[\])\u3011]\s*[-:\u2013\u2014|]*\s*")
-_LEADING_DATE = re.compile(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
-_LAYER = re.compile(
+_AFTER_DATE = re.compile(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
+_LAYER_PREFIX = re.compile(
     rf"(?P<layer>{'|'.join(Layer)})(?P<sep>\s*[\u2014\u2013]+\s*|\s+-+\s+|\s*--+\s*|\s*:\s+)", re.IGNORECASE
 )
 _KIND_WORD = re.compile(r"(?P<kind>[^\W\d_][\w/-]*(?: [\w/-]+){0,2}):\s")
@@ -281,12 +283,12 @@ _ORDINAL = re.compile(
     r"(?:\d{1,3}[.)]|#\d{1,3}[.):]?|(?:finding|learning|lesson|entry|echo|item) #?\d{1,3} ?[:.)\u2013\u2014-]+)\s+",
     re.IGNORECASE,
 )
-_WRAPPED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
-_PREFIXES = 6  # what may stand before a title: number, date, layer, type, in any order
+_EMPHASIZED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
+_MAX_PREFIXES = 6  # what may stand before a title: number, date, layer, type, in any order
 
 
 @dataclass(frozen=True, slots=True)
-class Title:
+class ParsedTitle:
     """A heading taken apart.
 
     `dated` says that the date stood in brackets, as in the canonical form; `typed` that it names a type of learning.
@@ -300,27 +302,27 @@ class Title:
     typed: bool = False
 
 
-def read_title(heading: str) -> Title:
+def read_title(heading: str) -> ParsedTitle:
     """Take a heading apart; what is neither date, layer, type word nor decoration is the title."""
-    title = Title(_unwrapped(" ".join(plain(heading).split())))
-    for _ in range(_PREFIXES):
+    title = ParsedTitle(_without_emphasis(" ".join(normalize_spaces(heading).split())))
+    for _ in range(_MAX_PREFIXES):
         title = _without_prefix(title)
     title = _without_trailing_date(title)
     word = _KIND_WORD.match(title.text)
-    typed = title.kind is not None or bool(word and word["kind"].casefold() in KINDS)
-    kind, name = canonical_title(_unwrapped(f"{title.kind}: {title.text}" if title.kind else title.text))
+    typed = title.kind is not None or bool(word and word["kind"].casefold() in KIND_WORDS)
+    kind, name = canonical_title(_without_emphasis(f"{title.kind}: {title.text}" if title.kind else title.text))
     return replace(title, kind=kind, text=name, typed=typed)
 
 
 def canonical_title(text: str) -> tuple[str | None, str]:
     """Type word and title exactly as a memory file's reader will find them again in a heading with this text."""
-    heading = read_heading(f"### [1970-01-01] {_without_closing_marks(text)}")
+    heading = parse_heading(f"### [1970-01-01] {_without_closing_marks(text)}")
     return (heading.kind, heading.title) if heading else (None, text)
 
 
-def first_line_title(line: str) -> Title:
+def first_line_title(line: str) -> ParsedTitle:
     """The title that a text without a heading gets from its first line, shortened at a word."""
-    bare = re.sub(r"^\s*(?:[-*+\u2022>#]+\s+|\d{1,3}[.)]\s+)+", "", plain(line)).strip()
+    bare = re.sub(r"^\s*(?:[-*+\u2022>#]+\s+|\d{1,3}[.)]\s+)+", "", normalize_spaces(line)).strip()
     title = read_title(bare)
     text = title.text
     if len(text) > TITLE_LIMIT:
@@ -329,34 +331,39 @@ def first_line_title(line: str) -> Title:
     return replace(title, text=text.rstrip(" :"))
 
 
-def _without_prefix(title: Title) -> Title:
+def _without_prefix(title: ParsedTitle) -> ParsedTitle:
     text = title.text
     if ordinal := _ORDINAL.match(text):
         return replace(title, text=text[ordinal.end() :])
     bracket = _BRACKET.match(text)
-    if bracket and (found := find_date(bracket["inner"])) and title.date is None and _is_all(bracket["inner"], found):
+    if (
+        bracket
+        and (found := find_date(bracket["inner"]))
+        and title.date is None
+        and _is_only_date(bracket["inner"], found)
+    ):
         return replace(title, text=text[bracket.end() :], date=found.value, dated=bracket[0][0] == "[")
     if bracket and title.layer is None and bracket["inner"].strip().casefold() in frozenset(Layer):
         layer = Layer(bracket["inner"].strip().casefold())
         return replace(title, text=text[bracket.end() :], layer=layer)
-    if bracket and title.kind is None and bracket["inner"].strip().casefold() in KINDS:
+    if bracket and title.kind is None and bracket["inner"].strip().casefold() in KIND_WORDS:
         return replace(title, text=text[bracket.end() :], kind=bracket["inner"].strip())
     found = find_date(text)
-    if found and found.start == 0 and title.date is None and (gap := _LEADING_DATE.match(text, found.end)):
+    if found and found.start == 0 and title.date is None and (gap := _AFTER_DATE.match(text, found.end)):
         return replace(title, text=text[gap.end() :], date=found.value)
-    layer_word = _LAYER.match(text)
-    if layer_word and title.layer is None and _names_a_layer(layer_word, text):
+    layer_word = _LAYER_PREFIX.match(text)
+    if layer_word and title.layer is None and _is_layer_prefix(layer_word, text):
         return replace(title, text=text[layer_word.end() :], layer=Layer(layer_word["layer"].casefold()))
     return title
 
 
-def _names_a_layer(match: re.Match[str], text: str) -> bool:
+def _is_layer_prefix(match: re.Match[str], text: str) -> bool:
     # "Notes: ..." and "Observations - ..." are headings anyone may write; with a date they are an entry's.
-    everyday = match["layer"].casefold() in {Layer.NOTES, Layer.OBSERVATIONS}
-    return not everyday or (":" not in match["sep"] and find_date(text) is not None)
+    ambiguous = match["layer"].casefold() in {Layer.NOTES, Layer.OBSERVATIONS}
+    return not ambiguous or (":" not in match["sep"] and find_date(text) is not None)
 
 
-def _without_trailing_date(title: Title) -> Title:
+def _without_trailing_date(title: ParsedTitle) -> ParsedTitle:
     """Without the date at the end, or in parentheses anywhere; a date that belongs to a sentence stays."""
     if title.date is not None:
         return title
@@ -386,10 +393,10 @@ def _without_closing_marks(text: str) -> str:
     return ""
 
 
-def _is_all(text: str, found: FoundDate) -> bool:
+def _is_only_date(text: str, found: DateMatch) -> bool:
     return not (text[: found.start] + text[found.end :]).strip(" .,")
 
 
-def _unwrapped(text: str) -> str:
-    match = _WRAPPED.fullmatch(text)
+def _without_emphasis(text: str) -> str:
+    match = _EMPHASIZED.fullmatch(text)
     return match["inner"].strip() if match else text

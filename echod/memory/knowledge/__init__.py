@@ -6,36 +6,36 @@ file), `addition` (new blocks for a file). Knows nothing of scores, dates of tod
 
 For others:
 
-- `knowledge_blocks(materials)`: the blocks that entries become; `material_of(block, entry, day)` reads one.
+- `knowledge_blocks(materials)`: the blocks that entries become; `extract_material(block, entry, day)` reads one.
 - `with_blocks(role, knowledge, blocks)`: a knowledge file with blocks added.
-- `compress(document, sources, limit)`: a knowledge file compressed.
-- `references_of(entry, body)`: the references that are kept.
+- `compress_knowledge(document, sources, limit)`: a knowledge file compressed.
+- `extract_references(entry, body)`: the references that are kept.
 """
 
 from __future__ import annotations
 
 from echod.memory.knowledge.blocks import (
-    Material,
+    BlockMaterial,
     compose_block,
-    is_knowledge,
+    extract_material,
+    is_knowledge_block,
     knowledge_blocks,
-    material_of,
     new_knowledge_file,
     with_blocks,
 )
-from echod.memory.knowledge.compress import Compressed, Source, compress
-from echod.memory.knowledge.text import references_of
+from echod.memory.knowledge.compress import CompressibleEntry, CompressionResult, compress_knowledge
+from echod.memory.knowledge.text import extract_references
 
 __all__ = [
-    "Compressed",
-    "Material",
-    "Source",
+    "BlockMaterial",
+    "CompressibleEntry",
+    "CompressionResult",
     "compose_block",
-    "compress",
-    "is_knowledge",
+    "compress_knowledge",
+    "extract_material",
+    "extract_references",
+    "is_knowledge_block",
     "knowledge_blocks",
-    "material_of",
     "new_knowledge_file",
-    "references_of",
     "with_blocks",
 ]

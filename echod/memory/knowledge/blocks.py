@@ -23,34 +23,40 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.compose import ComposeError, append_entries, newline_of
+from echod.memory.compose import ComposeError, append_entries, detect_newline
 from echod.memory.document import parse, parse_block
-from echod.memory.identity import normalise_title
-from echod.memory.knowledge.text import learnings, plain, references_of, shortened, statement
+from echod.memory.identity import normalize_title
+from echod.memory.knowledge.text import (
+    extract_learnings,
+    extract_references,
+    extract_statement,
+    strip_emphasis,
+    truncate_text,
+)
 from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.similarity import bare_title, files_in
-from echod.memory.similarity.words import fold, jaccard, stem, words
+from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 
-CAPACITY = 1000
+MAX_POINT_CHARACTERS = 1000
 """Characters of the points of one block, about 250 tokens; what holds more is a topic of its own."""
 
-MOST_LINES = 5
+MAX_BLOCK_LINES = 5
 """Lines of a knowledge block."""
 
-MARK = "Knowledge: "
+TITLE_PREFIX = "Knowledge: "
 """What the title of a knowledge block begins with."""
 
-SEPARATOR = "; "
+REFERENCE_SEPARATOR = "; "
 """Stands between references."""
 
 NO_EVIDENCE = "none recorded"
 
-_TITLE_LIMIT = 100  # characters
-_POINT_LIMIT = 300
+_MAX_TITLE_LENGTH = 100  # characters
+_MAX_POINT_LENGTH = 300
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
-_DONE = re.compile(r"task completed: *", re.IGNORECASE)
-_COMMON = frozenset(
+_TASK_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
+_STOP_WORDS = frozenset(
     stem(match[0])
     for match in re.finditer(
         r"\w+",
@@ -64,7 +70,7 @@ _COMMON = frozenset(
 )
 
 
-class Material(NamedTuple):
+class BlockMaterial(NamedTuple):
     """What goes into a knowledge block.
 
     Attributes:
@@ -74,7 +80,7 @@ class Material(NamedTuple):
         references: every one that must be kept.
         files: the files that it refers to, without line numbers.
         words: the words of its titles that tell topics apart.
-        compressed: it is a knowledge block.
+        is_compressed: it is a knowledge block.
     """
 
     title: str
@@ -83,10 +89,10 @@ class Material(NamedTuple):
     references: tuple[str, ...]
     files: frozenset[str]
     words: frozenset[str]
-    compressed: bool
+    is_compressed: bool
 
     @property
-    def size(self) -> int:
+    def point_characters(self) -> int:
         """Characters of the points."""
         return sum(map(len, self.points))
 
@@ -95,90 +101,90 @@ class Material(NamedTuple):
         """The points as they stand among those of other entries: each says what it is about."""
         if any(point.startswith("*") for point in self.points):
             return self.points
-        said = " ".join(self.points)
-        return (said if said == self.title else f"*{self.title}*: {said}",)
+        joined = " ".join(self.points)
+        return (joined if joined == self.title else f"*{self.title}*: {joined}",)
 
 
-def is_knowledge(block: Block) -> bool:
+def is_knowledge_block(block: Block) -> bool:
     """Whether a block is a knowledge block as `blocks` writes them, and as short as those are."""
     entry = block.entry
     return (
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
-        and entry.title.startswith(MARK)
-        and len(block.text.rstrip().split("\n")) <= MOST_LINES
+        and entry.title.startswith(TITLE_PREFIX)
+        and len(block.text.rstrip().split("\n")) <= MAX_BLOCK_LINES
     )
 
 
-def material_of(block: Block, entry: Entry, day: date) -> Material:
+def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
     """What the entry of a block puts into a knowledge block; `day` is the day it was last verified."""
     body = block.text[entry.body.start : entry.body.end]
-    compressed = is_knowledge(block)
-    if compressed:
-        title = entry.title.removeprefix(MARK)
+    is_compressed = is_knowledge_block(block)
+    if is_compressed:
+        title = entry.title.removeprefix(TITLE_PREFIX)
         points = tuple(line.removeprefix("- ").rstrip() for line in body.split("\n") if line.strip())
         evidence = " ".join((entry.evidence or "").split())
-        references = () if evidence == NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(SEPARATOR)))
-        about = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
+        references = () if evidence == NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(REFERENCE_SEPARATOR)))
+        topic_text = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
     else:
-        title = tidy_title(entry.title)
-        points = _points(title, body)
-        references = references_of(entry, body)
-        about = title
-    return Material(
+        title = normalize_topic_title(entry.title)
+        points = _select_points(title, body)
+        references = extract_references(entry, body)
+        topic_text = title
+    return BlockMaterial(
         title=title,
         day=day,
         points=points,
         references=references,
         # A file name without its folder (`README.md`) stands for too many files to tell topics apart.
         files=frozenset(name for name in files_in(" ".join(references)) if "/" in name),
-        words=topic_words(about),
-        compressed=compressed,
+        words=topic_words(topic_text),
+        is_compressed=is_compressed,
     )
 
 
 def topic_words(title: str) -> frozenset[str]:
     """The words of a title that say what it is about, without endings."""
-    found = (stem(word) for word in words(fold(title)))
-    return frozenset(word for word in found if word not in _COMMON and not word.isdigit())
+    stems = (stem(word) for word in tokenize(fold(title)))
+    return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
 
 
-def tidy_title(title: str) -> str:
+def normalize_topic_title(title: str) -> str:
     """A title as it stands in a knowledge block: no dates, no marks, not too long."""
-    bare = plain(_DATE.sub("", bare_title(title))).strip(" -:\u2013\u2014#")
-    return shortened(bare or "untitled", _TITLE_LIMIT)
+    bare = strip_emphasis(_DATE.sub("", bare_title(title))).strip(" -:\u2013\u2014#")
+    return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
 
 
-def _points(title: str, body: str) -> tuple[str, ...]:
+def _select_points(title: str, body: str) -> tuple[str, ...]:
     """What the body says, as much as a block can hold: one statement of each learning, without repeating the title."""
-    said = normalise_title(title)
+    normalized_title = normalize_title(title)
     points: list[str] = []
-    left = CAPACITY
-    for learning in learnings(body):
-        point = shortened(statement(learning), _POINT_LIMIT)
-        if normalise_title(_DONE.sub("", point)) == said:
+    remaining = MAX_POINT_CHARACTERS
+    for learning in extract_learnings(body):
+        point = truncate_text(extract_statement(learning), _MAX_POINT_LENGTH)
+        if normalize_title(_TASK_COMPLETED.sub("", point)) == normalized_title:
             continue
-        if point and points and len(point) > left:
+        if point and points and len(point) > remaining:
             break
         if point and point not in points:
             points.append(point)
-            left -= len(point)
+            remaining -= len(point)
     return tuple(points) or (title,)
 
 
-ALIKE = 0.5
+MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
-REFERENCE_CAPACITY = 1500
+MAX_REFERENCE_CHARACTERS = 1500
 """Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
 
-_LATEST = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
-_COMMON_FROM = 24  # a file or word that so many entries have tells no topics apart
+_MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
+_MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
 
 
 @dataclass(slots=True)
-class _Group:
+class _TopicGroup:
     members: list[int]
     size: int
     references: dict[str, None] = field(default_factory=dict)
@@ -188,78 +194,78 @@ class _Group:
         return sum(map(len, self.references))
 
 
-def topics(materials: Sequence[Material]) -> tuple[tuple[int, ...], ...]:
+def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...], ...]:
     """The groups, each in order of date and title; the groups in the order of their first members in `materials`."""
-    order = sorted(range(len(materials)), key=lambda at: canonical(materials[at]))
-    common = _common(materials)
-    groups: list[_Group] = []
+    order = sorted(range(len(materials)), key=lambda at: canonical_order(materials[at]))
+    common = _common_features(materials)
+    groups: list[_TopicGroup] = []
     open_by_feature: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)
-    for at in order:
-        material = materials[at]
+    for index in order:
+        material = materials[index]
         features = [feature for feature in _features(material) if feature not in common]
         candidates = dict.fromkeys(number for feature in features for number in open_by_feature[feature])
-        number = _best(material, candidates, groups, materials, common)
+        number = _best_group(material, candidates, groups, materials, common)
         if number is None:
             number = len(groups)
-            groups.append(_Group([], 0))
+            groups.append(_TopicGroup([], 0))
         group = groups[number]
-        group.members.append(at)
-        group.size += _size(material)
+        group.members.append(index)
+        group.size += _titled_size(material)
         group.references |= dict.fromkeys(material.references)
         for feature in features:
-            latest = open_by_feature[feature]
-            latest[number] = None
-            if len(latest) > _LATEST:
-                del latest[next(iter(latest))]
+            open_groups = open_by_feature[feature]
+            open_groups[number] = None
+            if len(open_groups) > _MAX_OPEN_GROUPS:
+                del open_groups[next(iter(open_groups))]
     return tuple(sorted((tuple(group.members) for group in groups), key=min))
 
 
-def canonical(material: Material) -> tuple[object, ...]:
+def canonical_order(material: BlockMaterial) -> tuple[object, ...]:
     """The order of materials that does not depend on where they stand."""
     return (material.day, material.title, material.points, material.references)
 
 
-def _best(
-    material: Material,
+def _best_group(
+    material: BlockMaterial,
     candidates: dict[int, None],
-    groups: Sequence[_Group],
-    materials: Sequence[Material],
+    groups: Sequence[_TopicGroup],
+    materials: Sequence[BlockMaterial],
     common: set[tuple[str, str]],
 ) -> int | None:
     """The group that the material belongs to most, if it belongs to one that has room."""
     best: tuple[float, int] | None = None
     for number in candidates:
         group = groups[number]
-        if group.size + _size(material) > CAPACITY:
+        if group.size + _titled_size(material) > MAX_POINT_CHARACTERS:
             continue
         new = sum(len(reference) for reference in material.references if reference not in group.references)
-        if group.reference_size + new > REFERENCE_CAPACITY:
+        if group.reference_size + new > MAX_REFERENCE_CHARACTERS:
             continue
         affinity = max(_affinity(material, materials[member], common) for member in group.members)
-        if affinity >= ALIKE and (best is None or (-affinity, number) < best):
+        if affinity >= MIN_TOPIC_SIMILARITY and (best is None or (-affinity, number) < best):
             best = (-affinity, number)
     return best[1] if best else None
 
 
-def _affinity(one: Material, other: Material, common: set[tuple[str, str]]) -> float:
+def _affinity(one: BlockMaterial, other: BlockMaterial, common: set[tuple[str, str]]) -> float:
     shared = any(("file", name) not in common for name in one.files & other.files)
     titles = jaccard(one.words, other.words) if one.words and other.words else float(one.title == other.title)
     return shared + titles
 
 
-def _size(material: Material) -> int:
+def _titled_size(material: BlockMaterial) -> int:
     return sum(map(len, material.titled_points))
 
 
-def _features(material: Material) -> Iterator[tuple[str, str]]:
+def _features(material: BlockMaterial) -> Iterator[tuple[str, str]]:
     yield from (("file", name) for name in sorted(material.files))
     yield from (("word", word) for word in sorted(material.words))
     yield ("title", material.title)
 
 
-def _common(materials: Sequence[Material]) -> set[tuple[str, str]]:
+def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]:
     counts = Counter(feature for material in materials for feature in _features(material))
-    return {feature for feature, count in counts.items() if count >= _COMMON_FROM and feature[0] != "title"}
+    return {feature for feature, count in counts.items() if count >= _MIN_COMMON_COUNT and feature[0] != "title"}
 
 
 POINT_LINES = 3
@@ -268,14 +274,14 @@ POINT_LINES = 3
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
-def knowledge_blocks(materials: Sequence[Material]) -> tuple[str, ...]:
+def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
     """The blocks that these entries become, one for each topic; without secrets, each ends with one newline."""
-    return tuple(compose_block([materials[at] for at in group]) for group in topics(materials))
+    return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
 
 
-def compose_block(group: Sequence[Material]) -> str:
+def compose_block(group: Sequence[BlockMaterial]) -> str:
     """The block of one topic. The order of its entries makes no difference."""
-    group = sorted(group, key=canonical)
+    group = sorted(group, key=canonical_order)
     title = group[0].title if len(group) == 1 else topic_title(group)
     points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
     for heading in (title, "several learnings"):
@@ -286,37 +292,43 @@ def compose_block(group: Sequence[Material]) -> str:
     return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
 
 
-def topic_title(group: Sequence[Material]) -> str:
+def topic_title(group: Sequence[BlockMaterial]) -> str:
     """What a group is about: the words that most of its titles share, else the title of the newest one."""
     shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
     shared = {word for word, count in shares.items() if 2 * count > len(group)}
-    newest = max(group, key=canonical)
-    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), canonical(member)))
+    newest = max(group, key=canonical_order)
+    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), canonical_order(member)))
     return best.title if shared else newest.title
 
 
-def _block(title: str, group: Sequence[Material], points: Sequence[str]) -> str:
+def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
     references = dict.fromkeys(reference for member in group for reference in member.references)
     day = max(member.day for member in group)
     return "\n".join([
-        f"## {Layer.INSCRIBED.value.title()} \u2014 {MARK}{title} ({day.isoformat()})",
-        f"**Evidence**: {SEPARATOR.join(references) or NO_EVIDENCE}",
-        *(f"- {line}" for line in packed(points, POINT_LINES)),
+        f"## {Layer.INSCRIBED.value.title()} \u2014 {TITLE_PREFIX}{title} ({day.isoformat()})",
+        f"**Evidence**: {REFERENCE_SEPARATOR.join(references) or NO_EVIDENCE}",
+        *(f"- {line}" for line in pack_lines(points, POINT_LINES)),
         "",
     ])  # fmt: skip
 
 
-def packed(points: Sequence[str], lines: int) -> tuple[str, ...]:
+def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
     """The points in their order on at most so many lines of about the same length."""
-    left = list(points)
+    remaining_points = list(points)
     result = []
     for remaining in range(lines, 0, -1):
-        if not left:
+        if not remaining_points:
             break
-        share = sum(map(len, left)) / remaining
-        line = [left.pop(0)]
-        while left and (remaining == 1 or (len(left) >= remaining and sum(map(len, line)) + len(left[0]) / 2 <= share)):
-            line.append(left.pop(0))
+        target_length = sum(map(len, remaining_points)) / remaining
+        line = [remaining_points.pop(0)]
+        while remaining_points and (
+            remaining == 1
+            or (
+                len(remaining_points) >= remaining
+                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
+            )
+        ):
+            line.append(remaining_points.pop(0))
         result.append(" ".join(line))
     return tuple(result)
 
@@ -327,7 +339,7 @@ def _reads_back(text: str, title: str) -> bool:
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
-        and entry.title == f"{MARK}{title}"
+        and entry.title == f"{TITLE_PREFIX}{title}"
         and [field.name for field in entry.fields] == ["evidence"]
         and entry.body.end > entry.body.start
     )
@@ -352,23 +364,23 @@ def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> by
     document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
     if isinstance(document, Unreadable):
         return document
-    standing = {_content(block.text) for block in document.blocks}
-    new = [text for text in dict.fromkeys(blocks) if _content(text) not in standing]
+    existing = {_comparison_text(block.text) for block in document.blocks}
+    new = [text for text in dict.fromkeys(blocks) if _comparison_text(text) not in existing]
     if not new:
         return document.render() if knowledge is None else knowledge
-    newline = newline_of(document)
+    newline = detect_newline(document)
     data = append_entries(document, [text.replace("\n", newline) for text in new])
     after = parse(data)
-    if isinstance(after, Unreadable) or not _continues(document, after, new):
+    if isinstance(after, Unreadable) or not _appends_only(document, after, new):
         raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
     return data
 
 
-def _continues(before: Document, after: Document, new: Sequence[str]) -> bool:
+def _appends_only(before: Document, after: Document, new: Sequence[str]) -> bool:
     """Whether `after` has the blocks of `before` and the new ones behind them, and nothing else."""
-    contents = [_content(block.text) for block in (*before.blocks,)] + [_content(text) for text in new]
-    return [_content(block.text) for block in after.blocks] == contents
+    contents = [_comparison_text(block.text) for block in (*before.blocks,)] + [_comparison_text(text) for text in new]
+    return [_comparison_text(block.text) for block in after.blocks] == contents
 
 
-def _content(text: str) -> str:
+def _comparison_text(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip()

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.compose import newline_of
+from echod.memory.compose import detect_newline
 from echod.memory.document import parse_block
-from echod.memory.knowledge.blocks import Material, compose_block, material_of, topics
+from echod.memory.knowledge.blocks import BlockMaterial, compose_block, extract_material, group_by_topic
 from echod.memory.model import Block, Document, Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CompressibleEntry:
     """An entry that may be compressed: its place among the file's blocks, and the day it was last verified."""
 
     index: int
@@ -27,7 +27,7 @@ class Source:
     day: date
 
 
-class Compressed(NamedTuple):
+class CompressionResult(NamedTuple):
     """A knowledge file after compression.
 
     Attributes:
@@ -46,52 +46,52 @@ class _Item(NamedTuple):
 
     origins: tuple[int, ...]
     text: str
-    material: Material
+    material: BlockMaterial
 
 
-def compress(document: Document, sources: Sequence[Source], limit: int) -> Compressed:
+def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry], limit: int) -> CompressionResult:
     """Compress these entries of a file, and then drop the oldest until it has no more than `limit` lines."""
-    newline = newline_of(document)
-    items = _grouped([_item((s.index,), s.block, s.entry, s.day) for s in sources], newline)
-    standing = {index: block.text for index, block in enumerate(document.blocks)}
-    before = dict(standing)
+    newline = detect_newline(document)
+    items = _merge_topics([_to_item((s.index,), s.block, s.entry, s.day) for s in sources], newline)
+    texts = {index: block.text for index, block in enumerate(document.blocks)}
+    before = dict(texts)
     for item in items:
         first, *others = item.origins
-        standing[first] = item.text
+        texts[first] = item.text
         for other in others:
-            del standing[other]
-    lines = sum(_lines(text) for text in (document.preamble, *standing.values()))
+            del texts[other]
+    lines = sum(_count_lines(text) for text in (document.preamble, *texts.values()))
     dropped: list[int] = []
     for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
-        if lines <= limit or (len(standing) == 1 and not document.preamble.strip()):
+        if lines <= limit or (len(texts) == 1 and not document.preamble.strip()):
             break  # an emptied file looks like a lost one
-        lines -= _lines(standing.pop(min(item.origins)))
+        lines -= _count_lines(texts.pop(min(item.origins)))
         dropped += item.origins
-    gone = set(dropped)
+    dropped_indexes = set(dropped)
     merged = [
         origin
         for item in items
         for origin in item.origins
-        if origin not in gone and before[origin] != standing.get(origin)
+        if origin not in dropped_indexes and before[origin] != texts.get(origin)
     ]
-    data = (document.preamble + "".join(standing[index] for index in sorted(standing))).encode()
-    return Compressed(data, tuple(sorted(merged)), tuple(sorted(dropped)))
+    data = (document.preamble + "".join(texts[index] for index in sorted(texts))).encode()
+    return CompressionResult(data, tuple(sorted(merged)), tuple(sorted(dropped)))
 
 
-def _grouped(items: list[_Item], newline: str) -> list[_Item]:
+def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
     """One item for each topic. Repeated until nothing merges any more; each time there are fewer items."""
     while True:
         result = []
-        for group in topics([item.material for item in items]):
-            result += _merged([items[at] for at in group], newline)
+        for group in group_by_topic([item.material for item in items]):
+            result += _merge_group([items[at] for at in group], newline)
         if [item.text for item in result] == [item.text for item in items]:
             return result
         items = result
 
 
-def _merged(group: list[_Item], newline: str) -> list[_Item]:
+def _merge_group(group: list[_Item], newline: str) -> list[_Item]:
     """The items of one topic as one block, if that is shorter than they are."""
-    if len(group) == 1 and group[0].material.compressed:
+    if len(group) == 1 and group[0].material.is_compressed:
         return group
     text = compose_block([item.material for item in group])
     if len(text) > sum(len(item.text.rstrip()) + 1 for item in group):
@@ -101,12 +101,12 @@ def _merged(group: list[_Item], newline: str) -> list[_Item]:
     day = max(item.material.day for item in group)
     if block.entry is None:
         raise AssertionError("a knowledge block reads back as an entry")
-    return [_Item(origins, (text + "\n").replace("\n", newline), material_of(block, block.entry, day))]
+    return [_Item(origins, (text + "\n").replace("\n", newline), extract_material(block, block.entry, day))]
 
 
-def _item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
-    return _Item(origins, block.text, material_of(block, entry, day))
+def _to_item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
+    return _Item(origins, block.text, extract_material(block, entry, day))
 
 
-def _lines(text: str) -> int:
+def _count_lines(text: str) -> int:
     return text.count("\n") + (bool(text) and not text.endswith("\n"))

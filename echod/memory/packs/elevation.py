@@ -23,40 +23,40 @@ from typing import NamedTuple
 from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
 from echod.memory.findings import Finding
-from echod.memory.identity import entry_ids, normalise_title
+from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 
-_ELEVATED = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
-_PACK = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
-_UNKNOWN = "general"
+_ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
+_PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
+_DEFAULT_DOMAIN = "general"
 
 
-class FromProject(NamedTuple):
+class ProjectProvenance(NamedTuple):
     """A person elevated it from the role of a project."""
 
     project: str
     role: str
 
 
-class FromPack(NamedTuple):
+class PackProvenance(NamedTuple):
     """It came with a doc pack."""
 
     stack: str
     version: str
 
 
-Provenance = FromProject | FromPack | None
+Provenance = ProjectProvenance | PackProvenance | None
 """None: its source says neither."""
 
 
-def provenance(entry: Entry) -> Provenance:
+def read_provenance(entry: Entry) -> Provenance:
     """Where an entry comes from."""
     source = entry.source or ""
-    if found := _ELEVATED.fullmatch(source):
-        return FromProject(found["project"], found["role"])
-    if found := _PACK.fullmatch(source):
-        return FromPack(found["stack"], found["version"])
+    if found := _ELEVATED_SOURCE.fullmatch(source):
+        return ProjectProvenance(found["project"], found["role"])
+    if found := _PACK_SOURCE.fullmatch(source):
+        return PackProvenance(found["stack"], found["version"])
     return None
 
 
@@ -65,25 +65,25 @@ def elevated_source(project: str, role: str) -> str:
     return f"elevated:{re.sub(r'[^A-Za-z0-9._-]+', '-', project) or 'project'}@{role}"
 
 
-def domain_of(entry: Entry) -> str:
+def entry_domain(entry: Entry) -> str:
     """The entry's domain as written, in lower case; `general` where it names none."""
-    return field_of(entry, "domain").lower() or _UNKNOWN
+    return metadata_value(entry, "domain").lower() or _DEFAULT_DOMAIN
 
 
-def field_of(entry: Entry, name: str) -> str:
+def metadata_value(entry: Entry, name: str) -> str:
     """The first value of a metadata line of that name; empty where there is none."""
     return next((field.value.strip() for field in entry.fields if field.name == name), "")
 
 
-def belongs_to(entry: Entry | None, stack: str) -> bool:
+def is_from_pack(entry: Entry | None, stack: str) -> bool:
     """Whether a pack of that name brought the entry."""
-    found = provenance(entry) if entry else None
-    return isinstance(found, FromPack) and found.stack == stack
+    found = read_provenance(entry) if entry else None
+    return isinstance(found, PackProvenance) and found.stack == stack
 
 
-def domains_in(document: Document) -> tuple[str, ...]:
+def domains_by_frequency(document: Document) -> tuple[str, ...]:
     """The domains of the entries, the most frequent first."""
-    counted = Counter(domain_of(block.entry) for block in document.blocks if block.entry)
+    counted = Counter(entry_domain(block.entry) for block in document.blocks if block.entry)
     return tuple(domain for domain, _ in counted.most_common())
 
 
@@ -93,7 +93,7 @@ GLOBAL_ROLE = ""
 _DEFAULT_CONFIDENCE = 0.5
 
 
-class Elevation(NamedTuple):
+class ElevationRequest(NamedTuple):
     """What is to be elevated: an entry, where it stands, the domain it is for, and the local day."""
 
     block: Block
@@ -103,13 +103,13 @@ class Elevation(NamedTuple):
     day: date
 
 
-class Unfit(NamedTuple):
+class NotEligible(NamedTuple):
     """Why an entry is not elevated: a sentence without its full stop."""
 
     reason: str
 
 
-class Elevated(NamedTuple):
+class ElevationResult(NamedTuple):
     """The global memory with the entry at its end. `redacted`: a secret was taken out of it."""
 
     document: Document
@@ -117,72 +117,72 @@ class Elevated(NamedTuple):
     redacted: bool
 
 
-def unfit(block: Block) -> Unfit | None:
+def check_eligibility(block: Block) -> NotEligible | None:
     """Why an entry may not be elevated, wherever to; None if it may."""
     if block.entry is None:
-        return Unfit("it is no entry")
-    if provenance(block.entry) is not None:
-        return Unfit("it came from the global memory itself")
+        return NotEligible("it is no entry")
+    if read_provenance(block.entry) is not None:
+        return NotEligible("it came from the global memory itself")
     if block.entry.layer is Layer.OBSERVATIONS:
-        return Unfit("it is an observation, which nobody has confirmed; echod raise makes it more than that")
+        return NotEligible("it is an observation, which nobody has confirmed; echod raise makes it more than that")
     if block.entry.layer is None:
-        return Unfit("its layer is not known")
+        return NotEligible("its layer is not known")
     return None
 
 
-def elevated(memory: Document, elevation: Elevation) -> Elevated | Unfit:
+def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResult | NotEligible:
     """Write the entry at the end of the global memory; all that was in it reads as before."""
-    if (reason := unfit(elevation.block)) is not None:
+    if (reason := check_eligibility(request.block)) is not None:
         return reason
-    cleaned = redact_entry(elevation.block.text)
-    block = parse_block(cleaned.text)
+    redaction = redact_entry(request.block.text)
+    block = parse_block(redaction.text)
     if block.entry is None:
-        return Unfit("without its secrets it no longer reads as an entry")
-    finding = _finding(block, block.entry, elevation)
-    if (twin := _standing(memory, block, finding)) is not None:
-        return Unfit(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[twin]}")
+        return NotEligible("without its secrets it no longer reads as an entry")
+    finding = _build_finding(block, block.entry, request)
+    if (twin := _find_existing(memory, block, finding)) is not None:
+        return NotEligible(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[twin]}")
     try:
-        after = with_entries(memory, [finding], Form.LAYER_HEADING)
+        extended = with_entries(memory, [finding], Form.LAYER_HEADING)
     except ComposeError:
-        return Unfit("a code block or comment that is never closed in the global memory would swallow it")
-    if isinstance(after, Unreadable):
-        return Unfit(after.reason.rstrip("."))
-    return Elevated(after, entry_ids(GLOBAL_ROLE, after)[-1] or "", bool(cleaned.spans))
+        return NotEligible("a code block or comment that is never closed in the global memory would swallow it")
+    if isinstance(extended, Unreadable):
+        return NotEligible(extended.reason.rstrip("."))
+    return ElevationResult(extended, entry_ids(GLOBAL_ROLE, extended)[-1] or "", bool(redaction.spans))
 
 
-def _finding(block: Block, entry: Entry, elevation: Elevation) -> Finding:
-    category = field_of(entry, "category")
+def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Finding:
+    category = metadata_value(entry, "category")
     return Finding(
-        key=_fingerprint(block),
+        key=_content_fingerprint(block),
         title=entry.title,
         kind=entry.kind,
-        heading_date=elevation.day,
+        heading_date=request.day,
         layer=Layer.INSCRIBED,
-        claimed=None,
+        claimed_layer=None,
         confidence=_DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
-        source=elevated_source(elevation.project, elevation.role),
+        source=elevated_source(request.project, request.role),
         evidence=entry.evidence,
-        verified=entry.verified or entry.heading_date or elevation.day,
+        verified=entry.verified or entry.heading_date or request.day,
         supersedes=None,
-        fields=(*((("category", category),) if category else ()), ("domain", elevation.domain)),
+        fields=(*((("category", category),) if category else ()), ("domain", request.domain)),
         text=block.text[entry.body.start : entry.body.end],
     )
 
 
-def _standing(memory: Document, block: Block, finding: Finding) -> int | None:
+def _find_existing(memory: Document, block: Block, finding: Finding) -> int | None:
     """Where the same words stand already, or an entry of the same title from the same role of the same project."""
     title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
-    same = (normalise_title(title), finding.source)
-    for position, there in enumerate(memory.blocks):
-        if there.entry is None:
+    same = (normalize_title(title), finding.source)
+    for position, existing in enumerate(memory.blocks):
+        if existing.entry is None:
             continue
-        named = (normalise_title(there.entry.title), there.entry.source)
-        if named == same or _fingerprint(there) == _fingerprint(block):
+        entry_id = (normalize_title(existing.entry.title), existing.entry.source)
+        if entry_id == same or _content_fingerprint(existing) == _content_fingerprint(block):
             return position
     return None
 
 
-def _fingerprint(block: Block) -> str:
+def _content_fingerprint(block: Block) -> str:
     """Names what an entry says, whatever its case, blanks and bullets."""
     entry = block.entry
     body = block.text[entry.body.start : entry.body.end] if entry else block.text

@@ -1,6 +1,7 @@
 """What is known of an installed pack: the JSON beside it, which other programs write and read too.
 
-Fields that echod does not know are kept. What is no manifest, or one of a later schema, is `Unusable`, never empty.
+Fields that echod does not know are kept. What is no manifest, or one of a later schema, is `InvalidManifest`, never
+empty.
 
 What a doc pack may be called, and the domains that entries of the global memory are sorted by.
 
@@ -28,28 +29,28 @@ from enum import StrEnum
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
-_STACK = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
+_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 
 DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
 """Readers of these files take every other word for `general`."""
 
 
-def is_stack(name: str) -> bool:
+def is_stack_name(name: str) -> bool:
     """Whether this can be a pack's name: it becomes a part of paths, and stands on command lines."""
-    return _STACK.fullmatch(name) is not None
+    return _STACK_NAME.fullmatch(name) is not None
 
 
-SIZE_LIMIT = 64 * 1024
-SCHEMA = 1
+MANIFEST_SIZE_LIMIT = 64 * 1024
+MANIFEST_SCHEMA = 1
 _SCHEMA_FIELDS = ("schema", "schema_version", "manifest_version")
-_OWN = (
+_KNOWN_FIELDS = (
     "schema", "name", "version", "installed_at", "last_updated", "source_version", "domains", "sha256", "registry",
     "checked_at",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class PackManifest:
     """An installed pack. Dates are as written (ISO 8601, see `ages`); None: not said.
 
     Attributes:
@@ -59,7 +60,7 @@ class Manifest:
         sha256: digest of the pack's text as it was installed, before anybody edited it.
         registry: the directory that it came from.
         checked_at: when a person last had it checked for something newer, and there was nothing.
-        others: fields that echod does not know, each with its value as JSON.
+        extra_fields: fields that echod does not know, each with its value as JSON.
     """
 
     name: str
@@ -71,53 +72,53 @@ class Manifest:
     sha256: str | None = None
     registry: str | None = None
     checked_at: str | None = None
-    others: tuple[tuple[str, str], ...] = ()
+    extra_fields: tuple[tuple[str, str], ...] = ()
 
-    def same_install(self, other: Manifest | None) -> bool:
+    def is_same_install(self, other: PackManifest | None) -> bool:
         """Whether both tell of the same installation, whenever it was last checked."""
         return other is not None and replace(self, checked_at=None) == replace(other, checked_at=None)
 
 
-class Unusable(NamedTuple):
+class InvalidManifest(NamedTuple):
     """Why a manifest is passed over: a sentence without its full stop."""
 
     reason: str
 
 
-def read_manifest(data: bytes, stack: str) -> Manifest | Unusable:
+def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
     """The manifest in a file that is named after the pack `stack`."""
-    if not is_stack(stack):
-        return Unusable("its name is no name of a doc pack")
-    if len(data) > SIZE_LIMIT:
-        return Unusable(f"it is larger than {SIZE_LIMIT // 1024} KiB")
+    if not is_stack_name(stack):
+        return InvalidManifest("its name is no name of a doc pack")
+    if len(data) > MANIFEST_SIZE_LIMIT:
+        return InvalidManifest(f"it is larger than {MANIFEST_SIZE_LIMIT // 1024} KiB")
     try:
         values = json.loads(data)
     except (ValueError, RecursionError):
-        return Unusable("it is not JSON")
+        return InvalidManifest("it is not JSON")
     if not isinstance(values, dict):
-        return Unusable("it is no JSON object")
-    if any(isinstance(found := values.get(field), int) and found > SCHEMA for field in _SCHEMA_FIELDS):
-        return Unusable("a later version wrote it; update echod")
+        return InvalidManifest("it is no JSON object")
+    if any(isinstance(found := values.get(field), int) and found > MANIFEST_SCHEMA for field in _SCHEMA_FIELDS):
+        return InvalidManifest("a later version wrote it; update echod")
     name, version = values.get("name"), values.get("version")
     if not isinstance(version, str) or not version.strip():
-        return Unusable("it names no version")
+        return InvalidManifest("it names no version")
     if name != stack:
-        return Unusable("it names another pack than its file")
-    return Manifest(
+        return InvalidManifest("it names another pack than its file")
+    return PackManifest(
         name=stack,
         version=version.strip(),
-        installed_at=_text(values, "installed_at"),
-        last_updated=_text(values, "last_updated"),
-        source_version=_text(values, "source_version") or version.strip(),
-        domains=_texts(values.get("domains")),
-        sha256=_text(values, "sha256"),
-        registry=_text(values, "registry"),
-        checked_at=_text(values, "checked_at"),
-        others=tuple((key, json.dumps(value)) for key, value in values.items() if key not in _OWN),
+        installed_at=_text_value(values, "installed_at"),
+        last_updated=_text_value(values, "last_updated"),
+        source_version=_text_value(values, "source_version") or version.strip(),
+        domains=_text_list(values.get("domains")),
+        sha256=_text_value(values, "sha256"),
+        registry=_text_value(values, "registry"),
+        checked_at=_text_value(values, "checked_at"),
+        extra_fields=tuple((key, json.dumps(value)) for key, value in values.items() if key not in _KNOWN_FIELDS),
     )
 
 
-def compose_manifest(manifest: Manifest) -> bytes:
+def compose_manifest(manifest: PackManifest) -> bytes:
     """The file's bytes; `read_manifest` gives the same manifest again."""
     values: dict[str, Any] = {
         "name": manifest.name,
@@ -129,44 +130,47 @@ def compose_manifest(manifest: Manifest) -> bytes:
         "sha256": manifest.sha256,
         "registry": manifest.registry,
         "checked_at": manifest.checked_at,
-        "schema": SCHEMA,
+        "schema": MANIFEST_SCHEMA,
     }
-    said = {key: value for key, value in values.items() if value is not None}
-    kept = {key: json.loads(value) for key, value in manifest.others}
-    return f"{json.dumps({**said, **kept}, ensure_ascii=False, indent=2)}\n".encode()
+    fields = {key: value for key, value in values.items() if value is not None}
+    extra = {key: json.loads(value) for key, value in manifest.extra_fields}
+    return f"{json.dumps({**fields, **extra}, ensure_ascii=False, indent=2)}\n".encode()
 
 
-def _text(values: Mapping[str, Any], key: str) -> str | None:
+def _text_value(values: Mapping[str, Any], key: str) -> str | None:
     value = values.get(key)
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _text_list(value: Any) -> tuple[str, ...]:
     found: Iterable[Any] = value if isinstance(value, list) else ()
     return tuple(text for text in found if isinstance(text, str))
 
 
-class Step(NamedTuple):
-    """One change of a pack: its manifest's text before and after, None for no manifest. `stands`: it was not undone."""
+class ManifestChange(NamedTuple):
+    """One change of a pack.
+
+    Its manifest's text before and after, None for no manifest. `in_effect`: it was not undone.
+    """
 
     before: str | None
     after: str | None
-    stands: bool
+    in_effect: bool
 
 
-class Due(NamedTuple):
+class ExpectedManifest(NamedTuple):
     """The manifest's text as it should be; None: there should be none."""
 
     text: str | None
 
 
-def compose_step(job: int, before: bytes | None, after: bytes | None) -> bytes:
+def compose_manifest_change(job: int, before: bytes | None, after: bytes | None) -> bytes:
     """The line that a change leaves in the archive."""
     texts = {"before": before and before.decode(errors="replace"), "after": after and after.decode()}
     return f"{json.dumps({'job': job, **texts}, ensure_ascii=False)}\n".encode()
 
 
-def read_steps(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
+def read_manifest_changes(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
     """Before and after of every line, by the job that left it; what is no such line is passed over."""
     found: dict[int, tuple[str | None, str | None]] = {}
     for line in data.decode(errors="replace").splitlines():
@@ -180,49 +184,51 @@ def read_steps(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
     return found
 
 
-def due_manifest(stack: str, steps: Sequence[Step], present: str | None, *, has_file: bool) -> Due | None:
+def expected_manifest(
+    stack: str, changes: Sequence[ManifestChange], present: str | None, *, has_file: bool
+) -> ExpectedManifest | None:
     """The manifest that a pack should have; None where it may stay as it is.
 
     A manifest that none of the steps knows was written by another program, and stays.
 
     Args:
         stack: the pack's name.
-        steps: what was done to it, as far as that is known, the newest first.
+        changes: what was done to it, as far as that is known, the newest first.
         present: the manifest's text; None: there is none.
         has_file: whether the pack's memory file exists.
     """
-    if not steps:
+    if not changes:
         return None
-    undone = tuple(takewhile(lambda step: not step.stands, steps))
+    undone = tuple(takewhile(lambda step: not step.in_effect, changes))
     # Not what the step before left: the manifest may have changed since by other means.
-    wanted = undone[-1].before if undone else steps[0].after
-    made = next((step for step in steps if step.before is None), None)
-    if not has_file and made is not None and not made.stands:
-        wanted = None  # what only changed the manifest stands, but the installation that it was about does not
-    if (wanted is not None) != has_file or _same(stack, present, wanted):
+    expected = undone[-1].before if undone else changes[0].after
+    installation = next((step for step in changes if step.before is None), None)
+    if not has_file and installation is not None and not installation.in_effect:
+        expected = None  # what only changed the manifest stands, but the installation that it was about does not
+    if (expected is not None) != has_file or _is_same_manifest(stack, present, expected):
         return None
-    known = {text for step in steps for text in (step.before, step.after)}
-    return Due(wanted) if any(_same(stack, present, text) for text in known) else None
+    known_texts = {text for step in changes for text in (step.before, step.after)}
+    return ExpectedManifest(expected) if any(_is_same_manifest(stack, present, text) for text in known_texts) else None
 
 
-def _same(stack: str, one: str | None, other: str | None) -> bool:
+def _is_same_manifest(stack: str, one: str | None, other: str | None) -> bool:
     if one is None or other is None:
         return one is other
-    first, second = (_read(text, stack) for text in (one, other))
-    if isinstance(first, Manifest):
-        return isinstance(second, Manifest) and first.same_install(second)
+    first, second = (_read_text(text, stack) for text in (one, other))
+    if isinstance(first, PackManifest):
+        return isinstance(second, PackManifest) and first.is_same_install(second)
     return one == other
 
 
-def _read(text: str, stack: str) -> Manifest | Unusable:
+def _read_text(text: str, stack: str) -> PackManifest | InvalidManifest:
     return read_manifest(text.encode(), stack)
 
 
-_LONGEST = 64
+_MAX_DATE_LENGTH = 64
 _DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
 
 
-class Ages(NamedTuple):
+class PackAges(NamedTuple):
     """Whole days since something happened; None where that is not known."""
 
     updated: int | None
@@ -230,15 +236,15 @@ class Ages(NamedTuple):
     checked: int | None
 
 
-def age_in_days(stamp: str | None, now: datetime) -> int | None:
+def age_in_days(timestamp: str | None, now: datetime) -> int | None:
     """Whole days from a date, or a moment in ISO 8601, until `now`; negative for the future, None for anything else.
 
     Args:
-        stamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
+        timestamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
         now: an aware datetime; its zone is the local one.
     """
-    text = (stamp or "").strip()
-    if not text or len(text) > _LONGEST:
+    text = (timestamp or "").strip()
+    if not text or len(text) > _MAX_DATE_LENGTH:
         return None
     try:
         if len(text) in _DATE_LENGTHS:
@@ -249,7 +255,7 @@ def age_in_days(stamp: str | None, now: datetime) -> int | None:
         return None
 
 
-def is_stale(ages: Ages, days: int) -> bool | None:
+def is_stale(ages: PackAges, days: int) -> bool | None:
     """Whether a pack is older than so many days; of exactly that age it is fresh. None: its age is not known."""
     if ages.checked is not None and ages.checked <= days:
         return False
@@ -264,10 +270,10 @@ _VERSION = re.compile(
     re.ASCII,
 )
 
-_Preview = tuple[tuple[int, int, str], ...]
+_PreRelease = tuple[tuple[int, int, str], ...]
 
 
-class Order(StrEnum):
+class VersionOrder(StrEnum):
     """How one version stands to another; `UNKNOWN` where one of them is none that can be compared."""
 
     OLDER = "older"
@@ -281,31 +287,31 @@ def is_version(text: str) -> bool:
     return _VERSION.fullmatch(text.strip()) is not None
 
 
-def compare(one: str, other: str) -> Order:
+def compare_versions(one: str, other: str) -> VersionOrder:
     """How `one` stands to `other`. The build (`+7`) does not count, and missing numbers are zero."""
     if one.strip() == other.strip():
-        return Order.SAME
-    first, second = _parsed(one), _parsed(other)
+        return VersionOrder.SAME
+    first, second = _parse_version(one), _parse_version(other)
     if first is None or second is None:
-        return Order.UNKNOWN
+        return VersionOrder.UNKNOWN
     for a, b in zip_longest(first[0], second[0], fillvalue=0):
         if a != b:
-            return Order.NEWER if a > b else Order.OLDER
+            return VersionOrder.NEWER if a > b else VersionOrder.OLDER
     if first[1] == second[1]:
-        return Order.SAME
+        return VersionOrder.SAME
     if not first[1] or not second[1]:
-        return Order.OLDER if first[1] else Order.NEWER
-    return Order.NEWER if first[1] > second[1] else Order.OLDER
+        return VersionOrder.OLDER if first[1] else VersionOrder.NEWER
+    return VersionOrder.NEWER if first[1] > second[1] else VersionOrder.OLDER
 
 
-def _parsed(text: str) -> tuple[tuple[int, ...], _Preview] | None:
+def _parse_version(text: str) -> tuple[tuple[int, ...], _PreRelease] | None:
     found = _VERSION.fullmatch(text.strip())
     if found is None:
         return None
     numbers = tuple(map(int, found[1].split(".")))
-    return numbers, tuple(map(_part, found[2].split("."))) if found[2] else ()
+    return numbers, tuple(map(_pre_release_part, found[2].split("."))) if found[2] else ()
 
 
-def _part(text: str) -> tuple[int, int, str]:
+def _pre_release_part(text: str) -> tuple[int, int, str]:
     """A part of a preview: numbers by their value and before words, words by their letters."""
     return (0, int(text), "") if text.isdigit() else (1, 0, text)

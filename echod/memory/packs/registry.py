@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from echod.memory.packs.manifest import DOMAINS, age_in_days, is_stack, is_version
+from echod.memory.packs.manifest import DOMAINS, age_in_days, is_stack_name, is_version
 
-SIZE_LIMIT = 1024 * 1024
-_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
-_SHOWN = 60
+REGISTRY_SIZE_LIMIT = 1024 * 1024
+_ANY_DATE = datetime(2000, 1, 1, tzinfo=UTC)
+_MAX_QUOTED = 60
 
 
-class Listed(NamedTuple):
+class PackListing(NamedTuple):
     """A pack as its registry describes it; `stack` is its name in paths, `title` its name for people."""
 
     stack: str
@@ -25,67 +25,67 @@ class Listed(NamedTuple):
     domains: tuple[str, ...]
 
 
-class RegistryRead(NamedTuple):
+class RegistryContents(NamedTuple):
     """The packs that can be used, in the registry's order, and a sentence for everything that cannot, or is odd."""
 
-    listed: tuple[Listed, ...]
+    listings: tuple[PackListing, ...]
     problems: tuple[str, ...]
 
 
-class _WrongError(Exception):
+class _InvalidRegistryError(Exception):
     """Why one pack, or the whole registry, cannot be used: half a sentence."""
 
 
-def read_registry(data: bytes) -> RegistryRead:
+def read_registry(data: bytes) -> RegistryContents:
     """Read a registry."""
     problems: list[str] = []
     try:
-        packs = _packs(data)
-    except _WrongError as error:
-        return RegistryRead((), (f"The registry cannot be used: {error}.",))
-    found = []
+        packs = _read_packs(data)
+    except _InvalidRegistryError as error:
+        return RegistryContents((), (f"The registry cannot be used: {error}.",))
+    listings = []
     for key, values in packs.items():
         try:
-            listed = _listed(key, values)
-        except _WrongError as error:
-            problems.append(f"The pack {_shown(key)} is passed over: {error}.")
+            listing = _read_listing(key, values)
+        except _InvalidRegistryError as error:
+            problems.append(f"The pack {_quoted(key)} is passed over: {error}.")
             continue
-        found.append(listed)
-        if odd := [domain for domain in listed.domains if domain not in DOMAINS]:
-            problems.append(f"The pack {key} has domains that readers do not know: {_shown(', '.join(odd))}.")
-    return RegistryRead(tuple(found), tuple(problems))
+        listings.append(listing)
+        if odd := [domain for domain in listing.domains if domain not in DOMAINS]:
+            problems.append(f"The pack {key} has domains that readers do not know: {_quoted(', '.join(odd))}.")
+    return RegistryContents(tuple(listings), tuple(problems))
 
 
-def _packs(data: bytes) -> Mapping[str, Any]:
-    if len(data) > SIZE_LIMIT:
-        raise _WrongError(f"it is larger than {SIZE_LIMIT // 1024 // 1024} MiB")
+def _read_packs(data: bytes) -> Mapping[str, Any]:
+    if len(data) > REGISTRY_SIZE_LIMIT:
+        raise _InvalidRegistryError(f"it is larger than {REGISTRY_SIZE_LIMIT // 1024 // 1024} MiB")
     try:
         values = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _WrongError("it is not JSON") from error
+        raise _InvalidRegistryError("it is not JSON") from error
     packs = values.get("packs") if isinstance(values, dict) else None
     if not isinstance(packs, dict):
-        raise _WrongError('it has no object "packs"')
+        raise _InvalidRegistryError('it has no object "packs"')
     return packs
 
 
-def _listed(key: str, values: Any) -> Listed:
-    if not is_stack(key):
-        raise _WrongError("a name begins with a letter and has 2 to 64 letters, digits, - and _")
+def _read_listing(key: str, values: Any) -> PackListing:
+    if not is_stack_name(key):
+        raise _InvalidRegistryError("a name begins with a letter and has 2 to 64 letters, digits, - and _")
     if not isinstance(values, dict):
-        raise _WrongError("it is no object")
-    version, updated = _said(values, "version"), _said(values, "last_updated")
+        raise _InvalidRegistryError("it is no object")
+    version, updated = _required_text(values, "version"), _required_text(values, "last_updated")
     if not is_version(version):
-        raise _WrongError(f"{_shown(version)} is no version; write it like 1.2.0")
-    if age_in_days(updated, _SOME_DAY) is None:
-        raise _WrongError(f"last_updated is {_shown(updated)}; write a date like 2026-11-20")
+        raise _InvalidRegistryError(f"{_quoted(version)} is no version; write it like 1.2.0")
+    if age_in_days(updated, _ANY_DATE) is None:
+        raise _InvalidRegistryError(f"last_updated is {_quoted(updated)}; write a date like 2026-11-20")
     domains = values.get("domains", [])
     if not isinstance(domains, list) or not all(isinstance(domain, str) for domain in domains):
-        raise _WrongError("domains is no list of words")
+        raise _InvalidRegistryError("domains is no list of words")
     description = values.get("description", "")
-    return Listed(
+    return PackListing(
         stack=key,
-        title=_said(values, "name"),
+        title=_required_text(values, "name"),
         version=version,
         last_updated=updated,
         description=description.strip() if isinstance(description, str) else "",
@@ -93,12 +93,12 @@ def _listed(key: str, values: Any) -> Listed:
     )
 
 
-def _said(values: Mapping[str, Any], field: str) -> str:
+def _required_text(values: Mapping[str, Any], field: str) -> str:
     value = values.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise _WrongError(f"it has no {field}")
+        raise _InvalidRegistryError(f"it has no {field}")
     return value.strip()
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}...")

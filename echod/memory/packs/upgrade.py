@@ -11,94 +11,94 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from echod.memory.alignment import align, content
+from echod.memory.alignment import align, block_content
 from echod.memory.document import parse, parse_block
-from echod.memory.identity import normalise_title
-from echod.memory.merge import Unmergeable, merge
+from echod.memory.identity import normalize_title
+from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Field
-from echod.memory.packs.elevation import belongs_to
+from echod.memory.packs.elevation import is_from_pack
 
 
-class Renewed(NamedTuple):
+class UpgradeResult(NamedTuple):
     """The file with the new version.
 
     Attributes:
         data: its bytes.
-        kept: titles of what a person had added or changed, and that is still so.
-        removed: titles of entries that a person had taken out, and that are still out.
-        gave_way: titles of entries of the new version that gave way to a person's edit of the same lines.
+        edited: titles of what a person had added or changed, and that is still so.
+        deleted: titles of entries that a person had taken out, and that are still out.
+        overridden: titles of entries of the new version that gave way to a person's edit of the same lines.
     """
 
     data: bytes
-    kept: tuple[str, ...]
-    removed: tuple[str, ...]
-    gave_way: tuple[str, ...]
+    edited: tuple[str, ...]
+    deleted: tuple[str, ...]
+    overridden: tuple[str, ...]
 
 
-def renewed(base: Document | None, visible: Document, new: Document, stack: str) -> Renewed | Unmergeable:
-    """Put `new` in the place of `base` in `visible`.
+def upgrade_pack(base: Document | None, current: Document, new: Document, stack: str) -> UpgradeResult | MergeFailure:
+    """Put `new` in the place of `base` in `current`.
 
     Args:
         base: the pack as it was installed. None: it is not known; then every entry that names the pack as its source
             counts as untouched, and everything else as a person's own.
-        visible: the file as it stands.
+        current: the file as it stands.
         new: the pack's new version.
         stack: the pack's name.
     """
     if base is None:
-        ours = tuple(block for block in visible.blocks if belongs_to(block.entry, stack))
-        base = Document(visible.preamble, ours)
-    successors = _by_title(new, stack)
-    pairs = align(base.blocks, visible.blocks)
-    olds = {title: block for title, block in _by_title(base, stack).items() if title in successors}
-    moved_base = _moved(base, {i: i for i in range(len(base.blocks))}, base.blocks, olds, successors)
-    moved_visible = _moved(visible, {j: i for i, j in pairs.items()}, base.blocks, olds, successors)
-    merged = merge(moved_base, moved_visible, new)
-    if isinstance(merged, Unmergeable):
+        pack_blocks = tuple(block for block in current.blocks if is_from_pack(block.entry, stack))
+        base = Document(current.preamble, pack_blocks)
+    successors = _pack_blocks_by_title(new, stack)
+    pairs = align(base.blocks, current.blocks)
+    replaced = {title: block for title, block in _pack_blocks_by_title(base, stack).items() if title in successors}
+    aligned_base = _with_new_headings(base, {i: i for i in range(len(base.blocks))}, base.blocks, replaced, successors)
+    aligned_current = _with_new_headings(current, {j: i for i, j in pairs.items()}, base.blocks, replaced, successors)
+    merged = merge(aligned_base, aligned_current, new)
+    if isinstance(merged, MergeFailure):
         return merged
-    own = {content(block) for block in moved_base.blocks}
-    edited = [block for block in moved_visible.blocks if content(block) not in own]
-    missing = [block for i, block in enumerate(moved_base.blocks) if i not in pairs]
-    after = parse(merged.data)
-    standing = set(map(_title, after.blocks)) if isinstance(after, Document) else set()
-    return Renewed(
+    base_contents = {block_content(block) for block in aligned_base.blocks}
+    edited = [block for block in aligned_current.blocks if block_content(block) not in base_contents]
+    deleted = [block for i, block in enumerate(aligned_base.blocks) if i not in pairs]
+    upgraded = parse(merged.data)
+    present_titles = set(map(_block_title, upgraded.blocks)) if isinstance(upgraded, Document) else set()
+    return UpgradeResult(
         data=merged.data,
-        kept=tuple(map(_title, edited)),
-        removed=tuple(title for title in map(_title, missing) if title not in standing),
-        gave_way=tuple(_title(parse_block(text)) for text in merged.lost),
+        edited=tuple(map(_block_title, edited)),
+        deleted=tuple(title for title in map(_block_title, deleted) if title not in present_titles),
+        overridden=tuple(_block_title(parse_block(text)) for text in merged.overridden),
     )
 
 
-def _by_title(document: Document, stack: str) -> Mapping[str, Block]:
+def _pack_blocks_by_title(document: Document, stack: str) -> Mapping[str, Block]:
     """The pack's entries by title, those alone whose title is their own."""
-    named = [(normalise_title(b.entry.title), b) for b in document.blocks if b.entry and belongs_to(b.entry, stack)]
+    named = [(normalize_title(b.entry.title), b) for b in document.blocks if b.entry and is_from_pack(b.entry, stack)]
     counted = Counter(title for title, _ in named)
     return {title: block for title, block in named if counted[title] == 1}
 
 
-def _moved(
+def _with_new_headings(
     document: Document,
-    base_of: Mapping[int, int],
+    base_positions: Mapping[int, int],
     base: Sequence[Block],
-    olds: Mapping[str, Block],
+    replaced: Mapping[str, Block],
     successors: Mapping[str, Block],
 ) -> Document:
     """The document with the heading and source of the new version where they were still those of the installed one."""
     blocks = list(document.blocks)
-    for position, origin in base_of.items():
+    for position, origin in base_positions.items():
         old = base[origin]
-        title = normalise_title(old.entry.title) if old.entry else ""
-        if olds.get(title) is old:
-            blocks[position] = _renamed(blocks[position], old, successors[title])
+        title = normalize_title(old.entry.title) if old.entry else ""
+        if replaced.get(title) is old:
+            blocks[position] = _with_new_heading(blocks[position], old, successors[title])
     return replace(document, blocks=tuple(blocks))
 
 
-def _renamed(block: Block, old: Block, new: Block) -> Block:
+def _with_new_heading(block: Block, old: Block, new: Block) -> Block:
     text = block.text
-    was, source = _source(old), _source(block)
-    becomes = _source(new)
-    if was and source and becomes and source.value == was.value:
-        text = text[: source.span.start] + becomes.value + text[source.span.end :]
+    old_source, source = _source_field(old), _source_field(block)
+    new_source = _source_field(new)
+    if old_source and source and new_source and source.value == old_source.value:
+        text = text[: source.span.start] + new_source.value + text[source.span.end :]
     heading, newline, rest = text.partition("\n")
     if heading.rstrip() == old.text.partition("\n")[0].rstrip():
         ending = "\r" if heading.endswith("\r") else ""
@@ -106,10 +106,10 @@ def _renamed(block: Block, old: Block, new: Block) -> Block:
     return parse_block(text)
 
 
-def _source(block: Block) -> Field | None:
+def _source_field(block: Block) -> Field | None:
     entry = block.entry
     return next((field for field in entry.fields if field.name == "source"), None) if entry else None
 
 
-def _title(block: Block) -> str:
+def _block_title(block: Block) -> str:
     return block.entry.title if block.entry else block.text.strip().partition("\n")[0].lstrip("# ")

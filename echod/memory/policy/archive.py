@@ -18,17 +18,17 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from echod.memory.model import Block, Layer
-from echod.memory.policy.scoring import Terms
+from echod.memory.policy.scoring import ScoreTerms
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 
-ARCHIVE_LIMIT = 1024 * 1024
+MAX_ARCHIVE_BYTES = 1024 * 1024
 """Bytes of an archive file from which on a new one is begun."""
 
-PRUNED = "pruned"
+PRUNED_STEM = "pruned"
 """How the names of archive files begin that hold what a rule took out."""
 
-REMOVED = "removed"
+REMOVED_STEM = "removed"
 """How the names of archive files begin that hold what a person took out, or what gave way to another edit."""
 
 _HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILINE)
@@ -58,14 +58,14 @@ class ArchivedEntry:
     rule: str
     layer: Layer | None
     score: float | None
-    terms: Terms | None
+    terms: ScoreTerms | None
     day: date
     text: str
     redacted: bool = False
     job: int | None = None
 
 
-class Damaged(NamedTuple):
+class DamagedArchiveEntry(NamedTuple):
     """An entry of an archive whose text is not what it was: its id, where it can be read, and its place in bytes."""
 
     id: str
@@ -76,44 +76,44 @@ class Archive(NamedTuple):
     """What an archive file holds. `damaged` entries were changed by someone; their text still stands in the file."""
 
     entries: tuple[ArchivedEntry, ...]
-    damaged: tuple[Damaged, ...]
+    damaged: tuple[DamagedArchiveEntry, ...]
 
 
-def archived_entry(
+def to_archived_entry(
     block: Block,
-    identity: str,
+    entry_id: str,
     role: str,
     rule: Rule,
     day: date,
     *,
     file: str = "MEMORY.md",
     score: float | None = None,
-    terms: Terms | None = None,
+    terms: ScoreTerms | None = None,
 ) -> ArchivedEntry:
     """What the archive will hold of a block, without secrets."""
     redaction = redact_entry(block.text)
     layer = block.entry.layer if block.entry else None
     changed = redaction.text != block.text
-    return ArchivedEntry(identity, role, file, rule.value, layer, score, terms, day, redaction.text, changed)
+    return ArchivedEntry(entry_id, role, file, rule.value, layer, score, terms, day, redaction.text, changed)
 
 
-def archive_text(entries: Iterable[ArchivedEntry], job: int | None) -> bytes:
+def render_archived_entries(entries: Iterable[ArchivedEntry], job: int | None) -> bytes:
     """What to append to an archive file for these entries, archived by this job."""
-    return b"".join(_record(entry, job) for entry in entries)
+    return b"".join(_render_entry(entry, job) for entry in entries)
 
 
 def read_archive(data: bytes) -> Archive:
     """The entries of an archive file in their order; whatever else stands in it is passed over."""
     entries: list[ArchivedEntry] = []
-    damaged: list[Damaged] = []
+    damaged: list[DamagedArchiveEntry] = []
     position = 0
     while header := _HEADER.search(data, position):
-        fields = _fields(header[1])
-        end = header.end() + _length(fields)
+        fields = _parse_header(header[1])
+        end = header.end() + _byte_length(fields)
         body = data[header.end() : end]
-        entry = _entry(fields, body)
+        entry = _parse_entry(fields, body)
         if entry is None:
-            damaged.append(Damaged(str(fields.get("id", "")), header.start()))
+            damaged.append(DamagedArchiveEntry(str(fields.get("id", "")), header.start()))
             position = header.end()
         else:
             entries.append(entry)
@@ -121,27 +121,29 @@ def read_archive(data: bytes) -> Archive:
     return Archive(tuple(entries), tuple(damaged))
 
 
-def archive_name(year: int, sizes: Mapping[str, int], adding: int = 0, *, stem: str = PRUNED) -> str:
-    """The archive file that takes `adding` more bytes this year, relative to the role.
+def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 0, *, stem: str = PRUNED_STEM) -> str:
+    """The archive file that takes `added_bytes` more bytes this year, relative to the role.
 
     Args:
         year: the year.
         sizes: bytes of the files in the role's archive by name; others than those of this stem do not matter.
-        adding: bytes that will be added. A single addition may be larger than the limit.
-        stem: how the file's name begins, `PRUNED` or `REMOVED`.
+        added_bytes: bytes that will be added. A single addition may be larger than the limit.
+        stem: how the file's name begins, `PRUNED_STEM` or `REMOVED_STEM`.
     """
     number = 1
     while True:
         name = f"{stem}-{year}.md" if number == 1 else f"{stem}-{year}-{number}.md"
         size = sizes.get(name, 0)
         # A higher number means that this one was full once, even if someone made it smaller since.
-        later = any(re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _number(other) > number for other in sizes)
-        if not later and (size == 0 or size + adding <= ARCHIVE_LIMIT):
+        later = any(
+            re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _file_number(other) > number for other in sizes
+        )
+        if not later and (size == 0 or size + added_bytes <= MAX_ARCHIVE_BYTES):
             return f"archive/{name}"
         number += 1
 
 
-def _record(entry: ArchivedEntry, job: int | None) -> bytes:
+def _render_entry(entry: ArchivedEntry, job: int | None) -> bytes:
     text = entry.text.encode()
     terms = entry.terms
     fields = {
@@ -165,7 +167,7 @@ def _record(entry: ArchivedEntry, job: int | None) -> bytes:
     return b"\n<!-- echod:archived " + header.encode() + b" -->\n" + text + (b"" if text.endswith(b"\n") else b"\n")
 
 
-def _fields(header: bytes) -> dict[str, Any]:
+def _parse_header(header: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(header)
     except (ValueError, RecursionError):  # not JSON, or not UTF-8
@@ -173,12 +175,12 @@ def _fields(header: bytes) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _length(fields: Mapping[str, Any]) -> int:
+def _byte_length(fields: Mapping[str, Any]) -> int:
     length = fields.get("bytes")
     return length if isinstance(length, int) and length >= 0 else 0
 
 
-def _entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
+def _parse_entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
     """The entry, if header and text are as they were written."""
     if fields.get("sha256") != hashlib.sha256(body).hexdigest() or fields.get("bytes") != len(body):
         return None
@@ -192,7 +194,7 @@ def _entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
             rule=str(fields["rule"]),
             layer=Layer(layer) if layer in set(Layer) else None,
             score=_number_or_none(fields.get("score")),
-            terms=None if None in terms else Terms(*(float(term) for term in terms if term is not None)),
+            terms=None if None in terms else ScoreTerms(*(float(term) for term in terms if term is not None)),
             day=date.fromisoformat(fields["date"]),
             text=body.decode(),
             redacted=fields.get("redacted") is True,
@@ -206,6 +208,6 @@ def _number_or_none(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _number(name: str) -> int:
-    found = re.search(r"-(\d+)\.md$", name)
-    return int(found[1]) if found else 1
+def _file_number(name: str) -> int:
+    match = re.search(r"-(\d+)\.md$", name)
+    return int(match[1]) if match else 1

@@ -29,89 +29,93 @@ from typing import NamedTuple
 
 from echod.memory import markdown
 from echod.memory.document import parse_block
-from echod.memory.identity import normalise_title
-from echod.memory.knowledge.text import first_sentence, learnings
+from echod.memory.identity import normalize_title
+from echod.memory.knowledge.text import extract_learnings, first_sentence
 from echod.memory.model import Block, Entry, Layer
-from echod.memory.policy.scoring import Standing, Terms, entry_lines, recency, score_of
-from echod.memory.policy_model import Action, Policy, Rule
-from echod.memory.prompt_injection import speaks_to_agents
+from echod.memory.policy.scoring import EntryStatus, ScoreTerms, compute_score, count_entry_lines, recency
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact
 
 
-class Age(NamedTuple):
+class ExpiryThreshold(NamedTuple):
     """When entries of a layer expire: after so many unreferenced days, and with a score below this (None: any)."""
 
     days: int
-    below: float | None
+    score_below: float | None
 
 
-def age_of(layer: Layer | None, policy: Policy) -> Age | None:
+def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThreshold | None:
     """The layer's age; None where entries do not expire."""
     if layer is Layer.OBSERVATIONS:
-        return Age(policy.observations_days, None)
+        return ExpiryThreshold(policy.observations_days, None)
     if layer is Layer.INSCRIBED:
-        return Age(policy.inscribed_days, policy.inscribed_score)
+        return ExpiryThreshold(policy.inscribed_days, policy.inscribed_score)
     if layer is Layer.TRACED:
-        return Age(policy.traced_days, policy.traced_score)
+        return ExpiryThreshold(policy.traced_days, policy.traced_score)
     return None
 
 
-def expired(standing: Standing, policy: Policy) -> bool:
+def is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
     """Whether the entry is old enough (and low enough) to go."""
-    age = age_of(standing.layer, policy)
-    if age is None or standing.score is None or standing.idle_days < age.days:
+    threshold = expiry_threshold(status.layer, policy)
+    if threshold is None or status.score is None or status.idle_days < threshold.days:
         return False
-    return age.below is None or standing.score < age.below
+    return threshold.score_below is None or status.score < threshold.score_below
 
 
-def expired_at_any_size(standings: Iterable[Standing], policy: Policy) -> tuple[Standing, ...]:
+def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """The observations that go whatever the size of the file, the first to go first."""
-    old = (s for s in standings if s.free and s.layer is Layer.OBSERVATIONS and expired(s, policy))
-    return tuple(sorted(old, key=lambda s: s.order))
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and is_expired(s, policy)
+    )
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
-def expired_over_limit(standings: Iterable[Standing], policy: Policy) -> tuple[Standing, ...]:
+def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """The inscribed and traced entries that go while the file is over its limit, the first to go first."""
-    old = (s for s in standings if s.free and s.layer is not Layer.OBSERVATIONS and expired(s, policy))
-    return tuple(sorted(old, key=lambda s: s.order))
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and is_expired(s, policy)
+    )
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
-def expires_on(standing: Standing, policy: Policy, today: date) -> date | None:
+def expires_on(status: EntryStatus, policy: PolicySettings, today: date) -> date | None:
     """The first day on which the entry is old and low enough; None if it never will be as things are.
 
     It reckons that the project is alive every day from tomorrow on, that nobody references the entry, and that the
     share of workflows that referenced it stays the same.
     """
-    age = age_of(standing.layer, policy)
-    if age is None or standing.layer is None or standing.terms is None:
+    threshold = expiry_threshold(status.layer, policy)
+    if threshold is None or status.layer is None or status.terms is None:
         return None
-    day = today + timedelta(days=max(0, age.days - standing.idle_days))
-    if age.below is None:
+    day = today + timedelta(days=max(0, threshold.days - status.idle_days))
+    if threshold.score_below is None:
         return day
-    lowest = standing.verified + timedelta(days=policy.max_age(standing.layer) or 0)
-    while not _low(standing, policy, day, age.below):
-        if day >= lowest:
+    zero_recency_day = status.verified + timedelta(days=policy.max_age_days(status.layer) or 0)
+    while not _scores_below(status, policy, day, threshold.score_below):
+        if day >= zero_recency_day:
             return None
         day += timedelta(days=1)
     return day
 
 
-def _low(standing: Standing, policy: Policy, day: date, below: float) -> bool:
-    if standing.terms is None or standing.layer is None:
+def _scores_below(status: EntryStatus, policy: PolicySettings, day: date, threshold: float) -> bool:
+    if status.terms is None or status.layer is None:
         return False
-    then = recency(standing.layer, standing.verified, policy, day)
-    return score_of(Terms(standing.terms.importance, standing.terms.relevance, then), policy) < below
+    later_recency = recency(status.layer, status.verified, policy, day)
+    return compute_score(ScoreTerms(status.terms.importance, status.terms.relevance, later_recency), policy) < threshold
 
 
 _POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
 
 
-def condensed(block: Block, identity: str, archive: str) -> Block | None:
+def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
     """The block condensed; None where that would save no line or not read back as the same entry.
 
     Args:
         block: an entry.
-        identity: its id, under which the archive has the full text.
+        entry_id: its id, under which the archive has the full text.
         archive: the archive file, relative to the role (`archive/pruned-2026.md`).
     """
     entry = block.entry
@@ -119,16 +123,18 @@ def condensed(block: Block, identity: str, archive: str) -> Block | None:
         return None
     text = block.text
     newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    kept = [
+    body_fields = [
         text[_line_start(text, f.span.start) : f.span.end].rstrip()
         for f in entry.fields
         if f.span.start >= entry.body.start
     ]
-    leads = dict.fromkeys(first_sentence(learning) for learning in learnings(text[entry.body.start : entry.body.end]))
-    pointer = f"- Full text: `{archive}`, entry {identity}."
-    body = [*kept, *([""] if kept else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
+    leads = dict.fromkeys(
+        first_sentence(learning) for learning in extract_learnings(text[entry.body.start : entry.body.end])
+    )
+    pointer = f"- Full text: `{archive}`, entry {entry_id}."
+    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
     result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
-    if entry_lines(result.text) >= entry_lines(text) or not _same_but_for_body(entry, result):
+    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
         return None
     return result
 
@@ -150,7 +156,7 @@ def _tail(text: str, entry: Entry, newline: str) -> str:
     return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
 
 
-def _same_but_for_body(entry: Entry, result: Block) -> bool:
+def _differs_only_in_body(entry: Entry, result: Block) -> bool:
     new = result.entry
     return (
         new is not None
@@ -158,96 +164,106 @@ def _same_but_for_body(entry: Entry, result: Block) -> bool:
         == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
         and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
         and is_condensed(result, new)
-        and markdown.structure(result.text).closing is None
+        and markdown.parse_structure(result.text).closing is None
     )
 
 
-class Leaving(NamedTuple):
+class PruneCandidate(NamedTuple):
     """An entry in a queue, why its turn comes there, and what then becomes of it."""
 
-    standing: Standing
+    status: EntryStatus
     rule: Rule
-    action: Action = Action.ARCHIVE
+    action: PruneAction = PruneAction.ARCHIVE
 
 
-def noise_budget(policy: Policy) -> int:
+def noise_budget(policy: PolicySettings) -> int:
     """Lines that observations and traced entries may take together."""
-    return math.floor(_share(policy.noise_share) * policy.memory_line_limit)
+    return math.floor(_exact_fraction(policy.noise_share) * policy.memory_line_limit)
 
 
-def noise_queue(standings: Iterable[Standing], policy: Policy) -> tuple[Leaving, ...]:
+def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
     """All observations and traced entries that may go, the first to go first.
 
     Of observations with the same title all but the newest; the lowest traced entries; the middle of the traced ones,
     which are compressed; the other observations from the lowest on; last the best of the traced ones.
     """
-    free = [s for s in standings if s.free]
-    observations = [s for s in free if s.layer is Layer.OBSERVATIONS]
-    repeated = _older_of_same_title(observations)
-    again = {s.index for s in repeated}
-    once = sorted((s for s in observations if s.index not in again), key=lambda s: s.order)
-    lowest, middle, best = _thirds([s for s in free if s.layer is Layer.TRACED], policy)
+    removable = [s for s in statuses if s.is_removable]
+    observations = [s for s in removable if s.layer is Layer.OBSERVATIONS]
+    repeated = _older_duplicates(observations)
+    repeated_indexes = {s.index for s in repeated}
+    unrepeated = sorted((s for s in observations if s.index not in repeated_indexes), key=lambda s: s.removal_order)
+    lowest, middle, best = _split_traced([s for s in removable if s.layer is Layer.TRACED], policy)
     return (
-        *(Leaving(s, Rule.SAME_TITLE) for s in repeated),
-        *(Leaving(s, Rule.LOWEST_TRACED) for s in lowest),
-        *(Leaving(s, Rule.MIDDLE_TRACED, Action.COMPRESS if may_be_told(s) else Action.ARCHIVE) for s in middle),
-        *(Leaving(s, Rule.NOISE_BUDGET) for s in (*once, *best)),
+        *(PruneCandidate(s, Rule.SAME_TITLE) for s in repeated),
+        *(PruneCandidate(s, Rule.LOWEST_TRACED) for s in lowest),
+        *(
+            PruneCandidate(
+                s, Rule.MIDDLE_TRACED, PruneAction.COMPRESS if allowed_in_knowledge(s) else PruneAction.ARCHIVE
+            )
+            for s in middle
+        ),
+        *(PruneCandidate(s, Rule.NOISE_BUDGET) for s in (*unrepeated, *best)),
     )
 
 
-def may_be_told(standing: Standing) -> bool:
+def allowed_in_knowledge(status: EntryStatus) -> bool:
     """Whether an entry may leave its points in the knowledge file: not if it reads like an instruction to agents.
 
     There it would stand among learnings, above what it was.
     """
-    return speaks_to_agents(standing.block.text) is None
+    return find_injection(status.block.text) is None
 
 
-def long_queue(standings: Iterable[Standing], policy: Policy) -> tuple[Leaving, ...]:
+def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
     """The inscribed entries that may be condensed, the longest first."""
     long = (
         s
-        for s in standings
-        if s.free
+        for s in statuses
+        if s.is_removable
         and s.layer is Layer.INSCRIBED
-        and s.lines > policy.condense_over_lines
+        and s.content_lines > policy.condense_over_lines
         and not is_condensed(s.block, s.entry)
     )
-    return tuple(Leaving(s, Rule.LONG, Action.CONDENSE) for s in sorted(long, key=lambda s: (-s.lines, *s.order)))
+    return tuple(
+        PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE)
+        for s in sorted(long, key=lambda s: (-s.content_lines, *s.removal_order))
+    )
 
 
-def inscribed_queue(standings: Iterable[Standing]) -> tuple[Leaving, ...]:
+def inscribed_queue(statuses: Iterable[EntryStatus]) -> tuple[PruneCandidate, ...]:
     """The inscribed entries that may go, the lowest first."""
-    inscribed = (s for s in standings if s.free and s.layer is Layer.INSCRIBED)
-    return tuple(Leaving(s, Rule.LOWEST_INSCRIBED) for s in sorted(inscribed, key=lambda s: s.order))
+    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
+    return tuple(PruneCandidate(s, Rule.LOWEST_INSCRIBED) for s in sorted(inscribed, key=lambda s: s.removal_order))
 
 
-def inscribed_allowance(standings: Iterable[Standing], archived_today: int, policy: Policy) -> int:
+def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, policy: PolicySettings) -> int:
     """How many inscribed entries may still be archived for room today."""
-    had = sum(1 for s in standings if s.layer is Layer.INSCRIBED) + archived_today
-    return max(0, max(1, math.floor(_share(policy.daily_inscribed_share) * had)) - archived_today)
+    inscribed_count = sum(1 for s in statuses if s.layer is Layer.INSCRIBED) + archived_today
+    return max(0, max(1, math.floor(_exact_fraction(policy.daily_inscribed_share) * inscribed_count)) - archived_today)
 
 
-def _older_of_same_title(observations: Sequence[Standing]) -> list[Standing]:
-    by_title: defaultdict[str, list[Standing]] = defaultdict(list)
-    for standing in observations:
-        by_title[normalise_title(standing.entry.title)].append(standing)
+def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
+    by_title: defaultdict[str, list[EntryStatus]] = defaultdict(list)
+    for status in observations:
+        by_title[normalize_title(status.entry.title)].append(status)
     older = []
     for same in by_title.values():
         newest = max(same, key=lambda s: (s.verified, s.index))
         older += [s for s in same if s is not newest]
-    return sorted(older, key=lambda s: s.order)
+    return sorted(older, key=lambda s: s.removal_order)
 
 
-def _thirds(traced: list[Standing], policy: Policy) -> tuple[list[Standing], list[Standing], list[Standing]]:
+def _split_traced(
+    traced: list[EntryStatus], policy: PolicySettings
+) -> tuple[list[EntryStatus], list[EntryStatus], list[EntryStatus]]:
     """The lowest, the middle and the best of the traced entries, each from the lowest on."""
-    ranked = sorted(traced, key=lambda s: s.order)
-    best = math.floor(_share(policy.traced_keep_share) * len(ranked))
-    middle = min(len(ranked) - best, max(1, math.ceil(_share(policy.traced_compress_share) * len(ranked))))
+    ranked = sorted(traced, key=lambda s: s.removal_order)
+    best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
+    middle = min(len(ranked) - best, max(1, math.ceil(_exact_fraction(policy.traced_compress_share) * len(ranked))))
     lowest = len(ranked) - best - middle
     return ranked[:lowest], ranked[lowest : lowest + middle], ranked[lowest + middle :]
 
 
-def _share(number: float) -> Fraction:
+def _exact_fraction(number: float) -> Fraction:
     """The number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
     return Fraction(repr(float(number)))

@@ -10,15 +10,15 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.document import parse
-from echod.memory.knowledge import Source, compress
+from echod.memory.knowledge import CompressibleEntry, compress_knowledge
 from echod.memory.model import Document
-from echod.memory.policy.archive import ArchivedEntry, archived_entry
-from echod.memory.policy.candidates import may_be_told
-from echod.memory.policy.scoring import Facts, document_lines, room, standings
-from echod.memory.policy_model import Policy, Rule
+from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
+from echod.memory.policy.candidates import allowed_in_knowledge
+from echod.memory.policy.scoring import Facts, count_document_lines, count_lines, entry_statuses
+from echod.memory.policy_model import PolicySettings, Rule
 
-KNOWLEDGE = "knowledge.md"
-_CHARACTERS_OF_A_TOKEN = 4
+KNOWLEDGE_FILE = "knowledge.md"
+_CHARACTERS_PER_TOKEN = 4
 
 
 class CompressPlan(NamedTuple):
@@ -49,51 +49,55 @@ class CompressPlan(NamedTuple):
         """The plan in one line."""
         merged = sum(entry.rule == Rule.TOPIC.value for entry in self.archived)
         dropped = len(self.archived) - merged
-        told = [f"{merged} compressed"] * bool(merged) + [f"{dropped} archived"] * bool(dropped)
-        return f"{', '.join(told) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
+        parts = [f"{merged} compressed"] * bool(merged) + [f"{dropped} archived"] * bool(dropped)
+        return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
-def plan_compress(role: str, document: Document, facts: Facts, policy: Policy, today: date) -> CompressPlan:
+def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> CompressPlan:
     """Decide what becomes of a knowledge file today. Arguments as in `plan_prune`, `document` is the knowledge file."""
-    before = document.render()
-    lines = document_lines(document)
+    old_data = document.render()
+    lines = count_document_lines(document)
     archived: list[ArchivedEntry] = []
-    after = before
+    new_data = old_data
     if lines > policy.knowledge_line_limit:
-        found = {s.index: s for s in standings(role, document, facts, policy, today)}
-        sources = [Source(s.index, s.block, s.entry, s.verified) for s in found.values() if s.free and may_be_told(s)]
-        result = compress(document, sources, policy.knowledge_line_limit)
+        statuses = {s.index: s for s in entry_statuses(role, document, facts, policy, today)}
+        sources = [
+            CompressibleEntry(s.index, s.block, s.entry, s.verified)
+            for s in statuses.values()
+            if s.is_removable and allowed_in_knowledge(s)
+        ]
+        result = compress_knowledge(document, sources, policy.knowledge_line_limit)
         merged = set(result.merged)
-        if _keeps_others(document, result.data, merged | set(result.dropped)):
-            after = result.data
+        if _preserves_other_blocks(document, result.data, merged | set(result.dropped)):
+            new_data = result.data
             archived = [
-                archived_entry(
-                    found[index].block,
-                    found[index].id,
+                to_archived_entry(
+                    statuses[index].block,
+                    statuses[index].id,
                     role,
                     Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE,
                     today,
-                    file=KNOWLEDGE,
+                    file=KNOWLEDGE_FILE,
                 )
                 for index in sorted((*result.merged, *result.dropped))
             ]
     return CompressPlan(
         role=role,
-        knowledge=after if archived else None,
+        knowledge=new_data if archived else None,
         archived=tuple(archived),
         lines_before=lines,
-        lines_after=room(after.decode()),
-        tokens_before=len(before.decode()) // _CHARACTERS_OF_A_TOKEN,
-        tokens_after=len(after.decode()) // _CHARACTERS_OF_A_TOKEN,
+        lines_after=count_lines(new_data.decode()),
+        tokens_before=len(old_data.decode()) // _CHARACTERS_PER_TOKEN,
+        tokens_after=len(new_data.decode()) // _CHARACTERS_PER_TOKEN,
         limit=policy.knowledge_line_limit,
     )
 
 
-def _keeps_others(document: Document, data: bytes, gone: set[int]) -> bool:
+def _preserves_other_blocks(document: Document, data: bytes, compressed: set[int]) -> bool:
     """Whether every block that was not compressed reads as before."""
-    again = parse(data)
-    if not isinstance(again, Document) or again.preamble != document.preamble:
+    reparsed = parse(data)
+    if not isinstance(reparsed, Document) or reparsed.preamble != document.preamble:
         return False
-    standing = {block.text.rstrip() for block in again.blocks}
-    kept = [block for index, block in enumerate(document.blocks) if index not in gone]
-    return len(again.blocks) >= len(kept) and all(block.text.rstrip() in standing for block in kept)
+    present_texts = {block.text.rstrip() for block in reparsed.blocks}
+    others = [block for index, block in enumerate(document.blocks) if index not in compressed]
+    return len(reparsed.blocks) >= len(others) and all(block.text.rstrip() in present_texts for block in others)

@@ -10,16 +10,23 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.consolidation.deduplicate import as_target
+from echod.memory.consolidation.deduplicate import supersedes_key
 from echod.memory.model import Document, Layer
-from echod.memory.policy.candidates import Leaving, age_of, expires_on, inscribed_queue, long_queue, noise_queue
-from echod.memory.policy.promote import is_due
+from echod.memory.policy.candidates import (
+    PruneCandidate,
+    expires_on,
+    expiry_threshold,
+    inscribed_queue,
+    long_queue,
+    noise_queue,
+)
+from echod.memory.policy.promote import is_promotable
 from echod.memory.policy.prune import PrunePlan, plan_prune
-from echod.memory.policy.scoring import Facts, Standing, Terms, standings
-from echod.memory.policy_model import Action, Policy, Rule
+from echod.memory.policy.scoring import EntryStatus, Facts, ScoreTerms, entry_statuses
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
 
-class RuleView(NamedTuple):
+class RuleOutcome(NamedTuple):
     """One rule as it concerns an entry.
 
     Attributes:
@@ -27,7 +34,7 @@ class RuleView(NamedTuple):
         applies: whether it moves the entry today.
         applies_on: the first day on which it could; None for a rule of pressure, and where it never will as things are.
         rank: for a rule of pressure, whose turn it is: 1 goes first.
-        of: how many entries stand in that queue.
+        queue_length: how many entries stand in that queue.
         text: the rule with the entry's numbers, for the person.
     """
 
@@ -35,7 +42,7 @@ class RuleView(NamedTuple):
     applies: bool
     applies_on: date | None
     rank: int | None
-    of: int | None
+    queue_length: int | None
     text: str
 
 
@@ -43,7 +50,7 @@ class Explanation(NamedTuple):
     """Everything that decides what becomes of an entry.
 
     Attributes:
-        protected: only a person may touch it; then no rule is listed.
+        is_protected: only a person may touch it; then no rule is listed.
         action: what prune would do with it today.
         verified: the day that its recency counts from.
         idle_days: days on which the project was alive since it was last verified, referenced or first seen.
@@ -53,81 +60,94 @@ class Explanation(NamedTuple):
     id: str
     title: str
     layer: Layer | None
-    protected: bool
+    is_protected: bool
     pinned_until: date | None
     score: float | None
-    terms: Terms | None
-    action: Action
+    terms: ScoreTerms | None
+    action: PruneAction
     verified: date
     idle_days: int
     references: int
-    rules: tuple[RuleView, ...]
+    rules: tuple[RuleOutcome, ...]
 
 
-def explain(
-    role: str, document: Document, identity: str, facts: Facts, policy: Policy, today: date
+def build_explanation(
+    role: str, document: Document, entry_id: str, facts: Facts, policy: PolicySettings, today: date
 ) -> Explanation | None:
     """Explain the entry with this id; None if the file has no such entry. Arguments as in `plan_prune`."""
-    found = standings(role, document, facts, policy, today)
-    standing = next((s for s in found if s.id == identity), None)
-    if standing is None:
+    statuses = entry_statuses(role, document, facts, policy, today)
+    status = next((s for s in statuses if s.id == entry_id), None)
+    if status is None:
         return None
     plan = plan_prune(role, document, facts, policy, today)
-    mine = next(action for action in plan.actions if action.id == identity)
+    planned = next(action for action in plan.actions if action.id == entry_id)
     return Explanation(
-        id=standing.id,
-        title=standing.entry.title,
-        layer=standing.layer,
-        protected=standing.protected,
-        pinned_until=standing.pinned_until,
-        score=standing.score,
-        terms=standing.terms,
-        action=mine.action,
-        verified=standing.verified,
-        idle_days=standing.idle_days,
-        references=standing.history.references,
+        id=status.id,
+        title=status.entry.title,
+        layer=status.layer,
+        is_protected=status.is_protected,
+        pinned_until=status.pinned_until,
+        score=status.score,
+        terms=status.terms,
+        action=planned.action,
+        verified=status.verified,
+        idle_days=status.idle_days,
+        references=status.history.references,
         rules=()
-        if standing.protected
-        else (*_rules(standing, found, plan, mine.rule, policy, today), _superseding(standing, found)),
+        if status.is_protected
+        else (
+            *_rule_outcomes(status, statuses, plan, planned.rule, policy, today),
+            _superseded_outcome(status, statuses),
+        ),
     )
 
 
-def _rules(
-    standing: Standing, found: Sequence[Standing], plan: PrunePlan, applied: Rule | None, policy: Policy, today: date
-) -> tuple[RuleView, ...]:
-    views = [_expiry(standing, applied, policy, today)]
-    noise = noise_queue(found, policy)
-    remaining = [Leaving(leaving.standing, Rule.REMAINING_NOISE) for leaving in noise]
-    over = f"the file has {plan.lines_before} lines, its limit is {policy.memory_line_limit}"
-    for queue in (noise, long_queue(found, policy), remaining, inscribed_queue(found)):
-        for rank, leaving in enumerate(queue, start=1):
-            if leaving.standing.index == standing.index:
-                text = f"number {rank} of {len(queue)} to go while the file is over its limit; {over}"
-                views.append(RuleView(leaving.rule, leaving.rule is applied, None, rank, len(queue), text))
-    if standing.layer is Layer.OBSERVATIONS:
-        references = standing.history.references
+def _rule_outcomes(
+    status: EntryStatus,
+    statuses: Sequence[EntryStatus],
+    plan: PrunePlan,
+    applied: Rule | None,
+    policy: PolicySettings,
+    today: date,
+) -> tuple[RuleOutcome, ...]:
+    outcomes = [_expiry_outcome(status, applied, policy, today)]
+    noise = noise_queue(statuses, policy)
+    remaining = [PruneCandidate(candidate.status, Rule.REMAINING_NOISE) for candidate in noise]
+    limit_text = f"the file has {plan.lines_before} lines, its limit is {policy.memory_line_limit}"
+    for queue in (noise, long_queue(statuses, policy), remaining, inscribed_queue(statuses)):
+        for rank, candidate in enumerate(queue, start=1):
+            if candidate.status.index == status.index:
+                text = f"number {rank} of {len(queue)} to go while the file is over its limit; {limit_text}"
+                outcomes.append(RuleOutcome(candidate.rule, candidate.rule is applied, None, rank, len(queue), text))
+    if status.layer is Layer.OBSERVATIONS:
+        references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
-        views.append(RuleView(Rule.PROMOTE, is_due(standing, policy), None, None, None, text))
-    return tuple(views)
+        outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
+    return tuple(outcomes)
 
 
-def _superseding(standing: Standing, found: Sequence[Standing]) -> RuleView:
-    title = as_target(standing.entry.title)
-    others = [s.entry.title for s in found if s.index != standing.index and as_target(s.entry.supersedes) == title]
+def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:
+    title = supersedes_key(status.entry.title)
+    others = [
+        s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
+    ]
     text = "goes when a finding says that it replaces this title"
-    if standing.pinned_until is not None:
+    if status.pinned_until is not None:
         text += ", once it is no longer pinned"
     if others:
         text += f"; {others[0]!r} says so, and you decide (echod review)"
-    return RuleView(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, of=None, text=text)
+    return RuleOutcome(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, queue_length=None, text=text)
 
 
-def _expiry(standing: Standing, applied: Rule | None, policy: Policy, today: date) -> RuleView:
-    age = age_of(standing.layer, policy)
-    day = expires_on(standing, policy, today)
-    if standing.pinned_until is not None and day is not None and day <= standing.pinned_until:
-        day = date.fromordinal(standing.pinned_until.toordinal() + 1)
-    text = f"{standing.idle_days} of {age.days if age else 0} days without a reference while the project was alive"
-    if age is not None and age.below is not None:
-        text += f"; a score below {age.below:g}; only while the file is over its limit"
-    return RuleView(Rule.EXPIRED, applied is Rule.EXPIRED, day, None, None, text)
+def _expiry_outcome(status: EntryStatus, applied: Rule | None, policy: PolicySettings, today: date) -> RuleOutcome:
+    threshold = expiry_threshold(status.layer, policy)
+    day = expires_on(status, policy, today)
+    if status.pinned_until is not None and day is not None and day <= status.pinned_until:
+        day = date.fromordinal(status.pinned_until.toordinal() + 1)
+    text = (
+        f"{status.idle_days} of {threshold.days if threshold else 0} days without a "
+        f"reference while the project was alive"
+    )
+    if threshold is not None and threshold.score_below is not None:
+        text += f"; a score below {threshold.score_below:g}; only while the file is over its limit"
+    return RuleOutcome(Rule.EXPIRED, applied is Rule.EXPIRED, day, None, None, text)

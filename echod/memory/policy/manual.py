@@ -12,48 +12,50 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
 from echod.memory.identity import entry_ids
-from echod.memory.merge import reads_as_written
+from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
-from echod.memory.policy.archive import ArchivedEntry, archived_entry
+from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy.candidates import is_condensed
 from echod.memory.policy_model import Rule
 
-_OPEN = "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
+_UNCLOSED_BLOCK = (
+    "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
+)
 
 
-class Impossible(NamedTuple):
+class EditRefusal(NamedTuple):
     """Why it cannot be done: a sentence without its full stop."""
 
     reason: str
 
 
-class TakenOut(NamedTuple):
+class Removal(NamedTuple):
     """A file without some entries, and those entries as the archive keeps them, in file order."""
 
     document: Document
     archived: tuple[ArchivedEntry, ...]
 
 
-class BroughtBack(NamedTuple):
+class Restoration(NamedTuple):
     """A file with an entry of the archive in it again.
 
     Attributes:
         document: the file.
         id: the entry's id there.
-        short: the condensed text that gave way to it; None where there was none.
+        condensed_text: the condensed text that gave way to it; None where there was none.
     """
 
     document: Document
     id: str
-    short: str | None
+    condensed_text: str | None
 
 
-def raised(role: str, document: Document, identity: str, layer: Layer) -> Document | Impossible:
+def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
     """The file with one entry in another layer, in its heading and its layer line as its form has them.
 
     The very same document comes back where the entry is in that layer already.
@@ -61,107 +63,111 @@ def raised(role: str, document: Document, identity: str, layer: Layer) -> Docume
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
-        identity: the entry's full id.
+        entry_id: the entry's full id.
         layer: the layer that it is to have.
     """
-    if (missing := _missing(role, document, [identity])) is not None:
+    if (missing := _refuse_missing(role, document, [entry_id])) is not None:
         return missing
     ids = entry_ids(role, document)
     blocks = tuple(
-        with_layer(block, layer) if own == identity else block for own, block in zip(ids, document.blocks, strict=True)
+        with_layer(block, layer) if own == entry_id else block for own, block in zip(ids, document.blocks, strict=True)
     )
     if blocks == document.blocks:
         return document
-    return _checked(replace(document, blocks=blocks))
+    return _check_round_trip(replace(document, blocks=blocks))
 
 
-def taken_out(
-    role: str, document: Document, identities: Collection[str], rule: Rule, day: date
-) -> TakenOut | Impossible:
+def remove_entries(
+    role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
+) -> Removal | EditRefusal:
     """The file without these entries.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
-        identities: full ids, each of an entry in the file.
+        ids_to_remove: full ids, each of an entry in the file.
         rule: why they go, as the archive names it.
         day: the local day on which they go.
     """
-    if (missing := _missing(role, document, identities)) is not None:
+    if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
-    after = _checked(replace(document, blocks=tuple(block for own, block in pairs if own not in identities)))
-    if isinstance(after, Impossible):
+    after = _check_round_trip(
+        replace(document, blocks=tuple(block for own, block in pairs if own not in ids_to_remove))
+    )
+    if isinstance(after, EditRefusal):
         return after
-    gone = tuple(archived_entry(block, own, role, rule, day) for own, block in pairs if own and own in identities)
-    return TakenOut(after, gone)
+    archived = tuple(
+        to_archived_entry(block, own, role, rule, day) for own, block in pairs if own and own in ids_to_remove
+    )
+    return Removal(after, archived)
 
 
-def brought_back(role: str, document: Document, kept: ArchivedEntry) -> BroughtBack | Impossible:
+def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Restoration | EditRefusal:
     """The file with an entry of the archive in it, verbatim: at its end, or in the place of what it was condensed to.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the file in which the entry stood.
-        kept: the entry, as the archive has it.
+        archived: the entry, as the archive has it.
     """
-    wanted = content(parse_block(kept.text))
-    if any(content(block) == wanted for block in document.blocks):
-        return Impossible(f"{kept.id} stands in {kept.file} already")
-    place = _condensed_to(role, document, kept.id)
-    if place is None:
-        after, at, before = _reread(append_entries(document, [kept.text])), len(document.blocks), None
+    restored_content = block_content(parse_block(archived.text))
+    if any(block_content(block) == restored_content for block in document.blocks):
+        return EditRefusal(f"{archived.id} stands in {archived.file} already")
+    condensed_index = _find_condensed(role, document, archived.id)
+    if condensed_index is None:
+        after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
     else:
-        before = document.blocks[place].text
-        full = Block(_in_place_of(before, kept.text), None)
-        blocks = (*document.blocks[:place], full, *document.blocks[place + 1 :])
-        after, at = _reread(replace(document, blocks=blocks).render()), place
-    contents = [content(block) for block in document.blocks]
-    contents[at : at + (place is not None)] = [wanted]
-    if after is None or [content(block) for block in after.blocks] != contents:
-        return Impossible(_OPEN)
-    return BroughtBack(after, entry_ids(role, after)[at] or kept.id, before)
+        before = document.blocks[condensed_index].text
+        full = Block(_with_spacing_of(before, archived.text), None)
+        blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
+        after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
+    contents = [block_content(block) for block in document.blocks]
+    contents[position : position + (condensed_index is not None)] = [restored_content]
+    if after is None or [block_content(block) for block in after.blocks] != contents:
+        return EditRefusal(_UNCLOSED_BLOCK)
+    return Restoration(after, entry_ids(role, after)[position] or archived.id, before)
 
 
-def _condensed_to(role: str, document: Document, identity: str) -> int | None:
+def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
     """Where the entry of that id stands, if what stands there is a short form of it."""
     for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if own == identity and block.entry and is_condensed(block, block.entry):
+        if own == entry_id and block.entry and is_condensed(block, block.entry):
             return position
     return None
 
 
-def _in_place_of(short: str, text: str) -> str:
+def _with_spacing_of(condensed_text: str, text: str) -> str:
     """The text with the blank lines behind it that the short form had."""
-    return text.rstrip() + short[len(short.rstrip()) :]
+    return text.rstrip() + condensed_text[len(condensed_text.rstrip()) :]
 
 
-def _reread(data: bytes) -> Document | None:
+def _parse_or_none(data: bytes) -> Document | None:
     document = parse(data)
     return document if isinstance(document, Document) else None
 
 
-def _missing(role: str, document: Document, identities: Collection[str]) -> Impossible | None:
-    gone = sorted(set(identities) - set(entry_ids(role, document)))
-    return Impossible(f"the file holds no entry {' or '.join(gone)} any more") if gone else None
+def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
+    missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
+    return EditRefusal(f"the file holds no entry {' or '.join(missing)} any more") if missing else None
 
 
-def _checked(document: Document) -> Document | Impossible:
-    return document if reads_as_written(document) else Impossible(_OPEN)
+def _check_round_trip(document: Document) -> Document | EditRefusal:
+    return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)
 
 
-class Reset(NamedTuple):
+class ResetPlan(NamedTuple):
     """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
 
     What is no entry has no id in the archive.
     """
 
     data: bytes
-    entries: int
+    entry_count: int
     archived: tuple[ArchivedEntry, ...]
 
 
-def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> Reset | None:
+def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
     """Empty a file; None where it holds nothing but its head.
 
     Args:
@@ -174,9 +180,9 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
     if not document.blocks:
         return None
     ids = entry_ids(role, document)
-    head = document.preamble
+    preamble = document.preamble
     pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
-    if head.strip() and head.strip() != new.decode().strip():
-        pieces.insert(0, (Block(head, None), None))
-    kept = tuple(archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
-    return Reset(new, sum(own is not None for own in ids), kept)
+    if preamble.strip() and preamble.strip() != new.decode().strip():
+        pieces.insert(0, (Block(preamble, None), None))
+    archived = tuple(to_archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
+    return ResetPlan(new, sum(own is not None for own in ids), archived)

@@ -11,14 +11,14 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.edit import with_layer
-from echod.memory.merge import reads_as_written
+from echod.memory.merge import round_trips
 from echod.memory.model import Document, Layer
-from echod.memory.policy.scoring import Facts, Standing, standings
-from echod.memory.policy_model import Policy
-from echod.memory.prompt_injection import speaks_to_agents
+from echod.memory.policy.scoring import EntryStatus, Facts, entry_statuses
+from echod.memory.policy_model import PolicySettings
+from echod.memory.prompt_injection import find_injection
 
 
-class Promoted(NamedTuple):
+class PromotedEntry(NamedTuple):
     """An observation that becomes inscribed."""
 
     id: str
@@ -26,7 +26,7 @@ class Promoted(NamedTuple):
     references: int
 
 
-class Held(NamedTuple):
+class BlockedPromotion(NamedTuple):
     """An observation with enough references that is not promoted, and why, in a few words for the person."""
 
     id: str
@@ -34,26 +34,26 @@ class Held(NamedTuple):
     reason: str
 
 
-class Promotion(NamedTuple):
+class PromotionPlan(NamedTuple):
     """What promotion would do today: the new bytes of the memory file (None if nothing changes), and to whom."""
 
     role: str
     memory: bytes | None
-    promoted: tuple[Promoted, ...]
-    held: tuple[Held, ...]
+    promoted: tuple[PromotedEntry, ...]
+    blocked: tuple[BlockedPromotion, ...]
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        held = f", {len(self.held)} left for a person" if self.held else ""
-        return f"{len(self.promoted)} promoted{held}"
+        blocked = f", {len(self.blocked)} left for a person" if self.blocked else ""
+        return f"{len(self.promoted)} promoted{blocked}"
 
 
-def plan_promotion(role: str, document: Document, facts: Facts, policy: Policy, today: date) -> Promotion:
+def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> PromotionPlan:
     """Decide which observations become inscribed today. Arguments as in `plan_prune`."""
-    due = [s for s in standings(role, document, facts, policy, today) if is_due(s, policy)]
-    reasons = {s.index: speaks_to_agents(s.block.text) for s in due}
-    chosen = {s.index: s for s in due if reasons[s.index] is None}
+    promotable = [s for s in entry_statuses(role, document, facts, policy, today) if is_promotable(s, policy)]
+    reasons = {s.index: find_injection(s.block.text) for s in promotable}
+    chosen = {s.index: s for s in promotable if reasons[s.index] is None}
     after = replace(
         document,
         blocks=tuple(
@@ -61,21 +61,25 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: Policy, 
             for index, block in enumerate(document.blocks)
         ),
     )
-    if not reads_as_written(after):
+    if not round_trips(after):
         reasons |= dict.fromkeys(chosen, "the file would no longer read the same")
         chosen = {}
-    return Promotion(
+    return PromotionPlan(
         role,
         after.render() if chosen else None,
-        tuple(Promoted(s.id, s.entry.title, s.history.references) for s in chosen.values()),
-        tuple(Held(s.id, s.entry.title, reason) for s in due if (reason := reasons[s.index]) is not None),
+        tuple(PromotedEntry(s.id, s.entry.title, s.history.references) for s in chosen.values()),
+        tuple(
+            BlockedPromotion(s.id, s.entry.title, reason)
+            for s in promotable
+            if (reason := reasons[s.index]) is not None
+        ),
     )
 
 
-def is_due(standing: Standing, policy: Policy) -> bool:
+def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
     """Whether an entry is an observation with enough references, and not pinned."""
     return (
-        standing.layer is Layer.OBSERVATIONS
-        and standing.pinned_until is None
-        and standing.history.references >= policy.promote_references
+        status.layer is Layer.OBSERVATIONS
+        and status.pinned_until is None
+        and status.history.references >= policy.promote_references
     )

@@ -21,100 +21,110 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge import knowledge_blocks, material_of
-from echod.memory.merge import reads_as_written
+from echod.memory.knowledge import extract_material, knowledge_blocks
+from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
-from echod.memory.policy.archive import ArchivedEntry, archive_name, archived_entry
+from echod.memory.policy.archive import ArchivedEntry, select_archive_file, to_archived_entry
 from echod.memory.policy.candidates import (
-    Leaving,
-    condensed,
+    PruneCandidate,
+    allowed_in_knowledge,
+    condense_block,
     expired_at_any_size,
     expired_over_limit,
     inscribed_allowance,
     inscribed_queue,
     long_queue,
-    may_be_told,
     noise_budget,
     noise_queue,
 )
-from echod.memory.policy.scoring import NOISE_LAYERS, Facts, Standing, Terms, document_lines, room, standings
-from echod.memory.policy_model import Action, Policy, Rule
+from echod.memory.policy.scoring import (
+    NOISE_LAYERS,
+    EntryStatus,
+    Facts,
+    ScoreTerms,
+    count_document_lines,
+    count_lines,
+    entry_statuses,
+)
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
 
-class Desk:
+class PruneDraft:
     """Takes entries out of a file, and counts lines."""
 
-    def __init__(self, document: Document, standings: Sequence[Standing], policy: Policy, archive: str) -> None:
-        self.taken: dict[int, Leaving] = {}
+    def __init__(
+        self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
+    ) -> None:
+        self.removed: dict[int, PruneCandidate] = {}
         self.condensed: dict[int, Block] = {}
         self._document = document
         self._archive = archive
         self._limit = policy.memory_line_limit
         self._budget = noise_budget(policy)
-        self._lines = document_lines(document)
-        self._noise = sum(s.room for s in standings if s.layer in NOISE_LAYERS)
+        self._lines = count_document_lines(document)
+        self._noise = sum(s.file_lines for s in statuses if s.layer in NOISE_LAYERS)
 
     @property
     def lines(self) -> int:
         """Lines of the file as it would be now."""
         return self._lines
 
-    def is_over(self) -> bool:
+    def is_over_limit(self) -> bool:
         """Whether the file is over its limit as it would be now."""
         return self._lines > self._limit
 
-    def is_noisy(self) -> bool:
+    def exceeds_noise_budget(self) -> bool:
         """Whether observations and traced entries take more than their budget."""
         return self._noise > self._budget
 
-    def has(self, standing: Standing) -> bool:
+    def contains(self, status: EntryStatus) -> bool:
         """Whether the entry still stands in the file."""
-        return standing.index not in self.taken
+        return status.index not in self.removed
 
-    def take(self, leaving: Leaving) -> None:
+    def remove(self, candidate: PruneCandidate) -> None:
         """Take an entry out."""
-        standing = leaving.standing
-        self.taken[standing.index] = leaving
-        block = self.condensed.get(standing.index)
-        self._lines -= room(block.text) if block else standing.room
-        if standing.layer in NOISE_LAYERS:
-            self._noise -= standing.room
+        status = candidate.status
+        self.removed[status.index] = candidate
+        block = self.condensed.get(status.index)
+        self._lines -= count_lines(block.text) if block else status.file_lines
+        if status.layer in NOISE_LAYERS:
+            self._noise -= status.file_lines
 
-    def spare_last(self) -> None:
+    def keep_last_entry(self) -> None:
         """Put back what was taken last, if nothing would be left of the file: an emptied file looks like a lost one."""
-        if self.taken and not self.document().render().strip():
-            _, leaving = self.taken.popitem()
-            standing = leaving.standing
-            block = self.condensed.get(standing.index)
-            self._lines += room(block.text) if block else standing.room
-            self._noise += standing.room if standing.layer in NOISE_LAYERS else 0
+        if self.removed and not self.document().render().strip():
+            _, candidate = self.removed.popitem()
+            status = candidate.status
+            block = self.condensed.get(status.index)
+            self._lines += count_lines(block.text) if block else status.file_lines
+            self._noise += status.file_lines if status.layer in NOISE_LAYERS else 0
 
-    def condense(self, leaving: Leaving) -> None:
+    def condense(self, candidate: PruneCandidate) -> None:
         """Condense an entry, if that makes it shorter."""
-        standing = leaving.standing
-        block = condensed(standing.block, standing.id, self._archive)
+        status = candidate.status
+        block = condense_block(status.block, status.id, self._archive)
         if block is not None:
-            self.condensed[standing.index] = block
-            self._lines += room(block.text) - standing.room
+            self.condensed[status.index] = block
+            self._lines += count_lines(block.text) - status.file_lines
 
-    def waiting(self, queue: Iterable[Leaving]) -> Iterable[Leaving]:
+    def remaining(self, queue: Iterable[PruneCandidate]) -> Iterable[PruneCandidate]:
         """What of a queue still stands in the file, in its order."""
-        return (leaving for leaving in queue if self.has(leaving.standing))
+        return (candidate for candidate in queue if self.contains(candidate.status))
 
     def document(self) -> Document:
         """The file as it would be now."""
         blocks = enumerate(self._document.blocks)
         return Document(
             self._document.preamble,
-            tuple(self.condensed.get(index, block) for index, block in blocks if index not in self.taken),
+            tuple(self.condensed.get(index, block) for index, block in blocks if index not in self.removed),
         )
 
-    def action_of(self, standing: Standing) -> Action:
+    def action_of(self, status: EntryStatus) -> PruneAction:
         """What becomes of an entry."""
-        leaving = self.taken.get(standing.index)
-        if leaving is not None:
-            return leaving.action
-        return Action.CONDENSE if standing.index in self.condensed else Action.KEEP
+        candidate = self.removed.get(status.index)
+        if candidate is not None:
+            return candidate.action
+        return PruneAction.CONDENSE if status.index in self.condensed else PruneAction.KEEP
 
 
 class OverLimit(NamedTuple):
@@ -125,67 +135,77 @@ class OverLimit(NamedTuple):
         limit: its limit.
         protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
         pinned: lines of entries that are pinned.
-        waiting: lines of entries whose turn comes on another day.
-        stuck: lines that no rule can take out, because what stands around them would read differently.
+        deferred: lines of entries whose turn comes on another day.
+        not_removable: lines that no rule can take out, because what stands around them would read differently.
     """
 
     lines: int
     limit: int
     protected: int
     pinned: int
-    waiting: int
-    stuck: int
+    deferred: int
+    not_removable: int
 
     @property
-    def another_day_helps(self) -> bool:
+    def can_shrink_tomorrow(self) -> bool:
         """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
-        return self.waiting > 0
+        return self.deferred > 0
 
     @property
-    def sentence(self) -> str:
+    def description(self) -> str:
         """All of it in words."""
         parts = (
             (self.protected, "only a person may remove (etched, notes, other text)"),
             (self.pinned, "are pinned"),
-            (self.waiting, "are inscribed entries, of which a few may go each day"),
-            (self.stuck, "hold a code block or comment that is never closed; close it"),
+            (self.deferred, "are inscribed entries, of which a few may go each day"),
+            (self.not_removable, "hold a code block or comment that is never closed; close it"),
         )
-        told = "; ".join(f"{lines} {'line' if lines == 1 else 'lines'} {what}" for lines, what in parts if lines)
-        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {told}."
+        details = "; ".join(f"{lines} {'line' if lines == 1 else 'lines'} {what}" for lines, what in parts if lines)
+        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
 
 
-def over_limit(
-    document: Document, after: Document, found: Sequence[Standing], taken: Container[int], policy: Policy
+def measure_over_limit(
+    document: Document,
+    after: Document,
+    statuses: Sequence[EntryStatus],
+    removed: Container[int],
+    policy: PolicySettings,
 ) -> OverLimit | None:
     """Why `after` is over its limit; None if it is not.
 
     Args:
         document: the file before.
         after: the file then.
-        found: every entry before.
-        taken: places of the entries that are no longer in the file.
+        statuses: every entry before.
+        removed: places of the entries that are no longer in the file.
         policy: the numbers.
     """
-    lines = document_lines(after)
+    lines = count_document_lines(after)
     if lines <= policy.memory_line_limit:
         return None
-    kept = [index for index in range(len(document.blocks)) if index not in taken]
-    size = {index: room(block.text) for index, block in zip(kept, after.blocks, strict=True)}
-    staying = [s for s in found if s.index in size]
-    pinned = sum(size[s.index] for s in staying if not s.protected and s.pinned_until is not None)
-    stuck = sum(size[s.index] for s in staying if not s.protected and s.pinned_until is None and s.separates)
-    waiting = sum(size[s.index] for s in staying if s.free)
+    remaining = [index for index in range(len(document.blocks)) if index not in removed]
+    lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
+    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
+    pinned = sum(
+        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
+    )
+    not_removable = sum(
+        lines_by_index[s.index]
+        for s in remaining_statuses
+        if not s.is_protected and s.pinned_until is None and s.closes_open_block
+    )
+    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
     return OverLimit(
         lines=lines,
         limit=policy.memory_line_limit,
-        protected=lines - pinned - stuck - waiting,
+        protected=lines - pinned - not_removable - deferred,
         pinned=pinned,
-        waiting=waiting,
-        stuck=stuck,
+        deferred=deferred,
+        not_removable=not_removable,
     )
 
 
-_TOLD = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
+_SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
 
 
@@ -196,7 +216,7 @@ class EntryAction(NamedTuple):
         layer: None where it is not known.
         score: None with it.
         rule: None where the entry stays as it is.
-        protected: only a person may touch it, whatever its age.
+        is_protected: only a person may touch it, whatever its age.
         pinned_until: the last day on which no rule touches it.
     """
 
@@ -204,10 +224,10 @@ class EntryAction(NamedTuple):
     title: str
     layer: Layer | None
     score: float | None
-    terms: Terms | None
+    terms: ScoreTerms | None
     rule: Rule | None
-    action: Action
-    protected: bool
+    action: PruneAction
+    is_protected: bool
     pinned_until: date | None
 
 
@@ -225,7 +245,7 @@ class PrunePlan(NamedTuple):
         lines_after: lines of the file then.
         over_limit: why it is still over its limit; None if it is not.
         inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
-        renumbered: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
+        id_changes: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
             went. Apply all of it in one step, after the ids of the entries that went are done with.
     """
 
@@ -239,26 +259,26 @@ class PrunePlan(NamedTuple):
     lines_after: int
     over_limit: OverLimit | None
     inscribed_archived: int
-    renumbered: Mapping[str, str]
+    id_changes: Mapping[str, str]
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        counts = {action: sum(a.action is action for a in self.actions) for action in Action}
-        told = [
+        counts = {action: sum(a.action is action for a in self.actions) for action in PruneAction}
+        parts = [
             f"{count} {word}"
             for action, word in (
-                (Action.ARCHIVE, "archived"),
-                (Action.COMPRESS, "compressed"),
-                (Action.CONDENSE, "condensed"),
+                (PruneAction.ARCHIVE, "archived"),
+                (PruneAction.COMPRESS, "compressed"),
+                (PruneAction.CONDENSE, "condensed"),
             )
             if (count := counts[action])
         ]
-        return f"{', '.join(told) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
+        return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
 def plan_prune(
-    role: str, document: Document, facts: Facts, policy: Policy, today: date, *, archive: str | None = None
+    role: str, document: Document, facts: Facts, policy: PolicySettings, today: date, *, archive: str | None = None
 ) -> PrunePlan:
     """Decide what leaves a memory file today. The same arguments always give the same plan.
 
@@ -268,105 +288,111 @@ def plan_prune(
         facts: what is known about its entries and the project.
         policy: the numbers.
         today: the local day.
-        archive: the archive file that will take the text, relative to the role (`archive_name` finds it).
+        archive: the archive file that will take the text, relative to the role (`select_archive_file` finds it).
     """
-    archive = archive or archive_name(today.year, {})
-    found = standings(role, document, facts, policy, today)
-    desk = Desk(document, found, policy, archive)
-    _expire(desk, found, policy)
-    _press(desk, found, policy, inscribed_allowance(found, facts.inscribed_archived_today, policy))
-    desk.spare_last()
-    after = desk.document()
-    if not reads_as_written(after):
+    archive = archive or select_archive_file(today.year, {})
+    statuses = entry_statuses(role, document, facts, policy, today)
+    draft = PruneDraft(document, statuses, policy, archive)
+    _remove_expired(draft, statuses, policy)
+    _reduce_to_limit(draft, statuses, policy, inscribed_allowance(statuses, facts.inscribed_archived_today, policy))
+    draft.keep_last_entry()
+    after = draft.document()
+    if not round_trips(after):
         # A file with code or comments that are never closed can hang together in ways that no rule foresees.
-        desk = Desk(document, found, policy, archive)
+        draft = PruneDraft(document, statuses, policy, archive)
         after = document
-    return _plan(role, document, after, found, desk, policy, today, archive)
+    return _build_plan(role, document, after, statuses, draft, policy, today, archive)
 
 
-def _expire(desk: Desk, found: Sequence[Standing], policy: Policy) -> None:
-    for standing in expired_at_any_size(found, policy):
-        desk.take(Leaving(standing, Rule.EXPIRED))
-    for standing in expired_over_limit(found, policy):
-        if not desk.is_over():
+def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
+    for status in expired_at_any_size(statuses, policy):
+        draft.remove(PruneCandidate(status, Rule.EXPIRED))
+    for status in expired_over_limit(statuses, policy):
+        if not draft.is_over_limit():
             return
-        desk.take(Leaving(standing, Rule.EXPIRED))
+        draft.remove(PruneCandidate(status, Rule.EXPIRED))
 
 
-def _press(desk: Desk, found: Sequence[Standing], policy: Policy, allowance: int) -> None:
-    if not desk.is_over():
+def _reduce_to_limit(
+    draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
+) -> None:
+    if not draft.is_over_limit():
         return
-    noise = noise_queue(found, policy)
-    for leaving in desk.waiting(noise):
-        if not desk.is_noisy() and leaving.rule is not Rule.SAME_TITLE:
+    noise = noise_queue(statuses, policy)
+    for candidate in draft.remaining(noise):
+        if not draft.exceeds_noise_budget() and candidate.rule is not Rule.SAME_TITLE:
             break
-        desk.take(leaving)
-    for leaving in desk.waiting(long_queue(found, policy)):
-        if not desk.is_over():
+        draft.remove(candidate)
+    for candidate in draft.remaining(long_queue(statuses, policy)):
+        if not draft.is_over_limit():
             return
-        desk.condense(leaving)
-    for leaving in desk.waiting(noise):
-        if not desk.is_over():
+        draft.condense(candidate)
+    for candidate in draft.remaining(noise):
+        if not draft.is_over_limit():
             return
-        desk.take(Leaving(leaving.standing, Rule.REMAINING_NOISE))
-    for leaving in list(desk.waiting(inscribed_queue(found)))[:allowance]:
-        if not desk.is_over():
+        draft.remove(PruneCandidate(candidate.status, Rule.REMAINING_NOISE))
+    for candidate in list(draft.remaining(inscribed_queue(statuses)))[:allowance]:
+        if not draft.is_over_limit():
             return
-        desk.take(leaving)
+        draft.remove(candidate)
 
 
-def _plan(
+def _build_plan(
     role: str,
     document: Document,
     after: Document,
-    found: Sequence[Standing],
-    desk: Desk,
-    policy: Policy,
+    statuses: Sequence[EntryStatus],
+    draft: PruneDraft,
+    policy: PolicySettings,
     today: date,
     archive: str,
 ) -> PrunePlan:
-    actions = tuple(_action(standing, desk) for standing in found)
-    moved = [(s, a) for s, a in zip(found, actions, strict=True) if a.rule is not None]
+    actions = tuple(_entry_action(status, draft) for status in statuses)
+    changed = [(s, a) for s, a in zip(statuses, actions, strict=True) if a.rule is not None]
     archived = tuple(
-        archived_entry(s.block, s.id, role, a.rule, today, score=s.score, terms=s.terms)
-        for s, a in moved
+        to_archived_entry(s.block, s.id, role, a.rule, today, score=s.score, terms=s.terms)
+        for s, a in changed
         if a.rule is not None
     )
-    told = [s for s, a in moved if a.action is Action.COMPRESS or a.rule in _TOLD or s.index in desk.condensed]
-    told = [s for s in told if may_be_told(s)]
-    lines_after = document_lines(after)
+    summarized = [
+        s
+        for s, a in changed
+        if a.action is PruneAction.COMPRESS or a.rule in _SUMMARIZED_RULES or s.index in draft.condensed
+    ]
+    summarized = [s for s in summarized if allowed_in_knowledge(s)]
+    lines_after = count_document_lines(after)
     return PrunePlan(
         role=role,
         actions=actions,
-        memory=after.render() if moved else None,
+        memory=after.render() if changed else None,
         archived=archived,
         archive=archive,
-        knowledge=knowledge_blocks([material_of(s.block, s.entry, s.verified) for s in told]),
-        lines_before=document_lines(document),
+        knowledge=knowledge_blocks([extract_material(s.block, s.entry, s.verified) for s in summarized]),
+        lines_before=count_document_lines(document),
         lines_after=lines_after,
-        over_limit=over_limit(document, after, found, desk.taken, policy),
+        over_limit=measure_over_limit(document, after, statuses, draft.removed, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
-        renumbered=_renumbered(role, after, [s for s in found if desk.has(s)]) if moved else {},
+        id_changes=_id_changes(role, after, [s for s in statuses if draft.contains(s)]) if changed else {},
     )
 
 
-def _action(standing: Standing, desk: Desk) -> EntryAction:
-    leaving = desk.taken.get(standing.index)
-    action = desk.action_of(standing)
-    rule = leaving.rule if leaving else Rule.LONG if action is Action.CONDENSE else None
+def _entry_action(status: EntryStatus, draft: PruneDraft) -> EntryAction:
+    candidate = draft.removed.get(status.index)
+    action = draft.action_of(status)
+    rule = candidate.rule if candidate else Rule.LONG if action is PruneAction.CONDENSE else None
     return EntryAction(
-        id=standing.id,
-        title=standing.entry.title,
-        layer=standing.layer,
-        score=standing.score,
-        terms=standing.terms,
+        id=status.id,
+        title=status.entry.title,
+        layer=status.layer,
+        score=status.score,
+        terms=status.terms,
         rule=rule,
         action=action,
-        protected=standing.protected,
-        pinned_until=standing.pinned_until,
+        is_protected=status.is_protected,
+        pinned_until=status.pinned_until,
     )
 
 
-def _renumbered(role: str, after: Document, stay: Sequence[Standing]) -> Mapping[str, str]:
-    new = [identity for identity in entry_ids(role, after) if identity is not None]
-    return {s.id: identity for s, identity in zip(stay, new, strict=True) if s.id != identity}
+def _id_changes(role: str, after: Document, remaining: Sequence[EntryStatus]) -> Mapping[str, str]:
+    new = [entry_id for entry_id in entry_ids(role, after) if entry_id is not None]
+    return {s.id: entry_id for s, entry_id in zip(remaining, new, strict=True) if s.id != entry_id}

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from echod.memory import markdown
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Entry, Layer
-from echod.memory.policy_model import Policy
+from echod.memory.policy_model import PolicySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Facts:
 
     Attributes:
         histories: entry id -> its history; an id that is missing was seen for the first time today.
-        workflows_seen: workflows seen in the project in the last `Policy.relevance_days` days.
+        workflows_seen: workflows seen in the project in the last `PolicySettings.relevance_days` days.
         alive_days: local days on which a workflow was seen or memory changed.
         pinned: entry id -> the last day on which no rule touches it.
         inscribed_archived_today: inscribed entries of this file that rule `lowest-inscribed` archived today.
@@ -66,14 +66,14 @@ class Facts:
 UNKNOWN_HISTORY = History()
 
 
-EARLIEST = date(2000, 1, 1)
+EARLIEST_DATE = date(2000, 1, 1)
 """No agent wrote anything before; an older date is an accident and counts as missing."""
 
-_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
-_DIGITS = 9
+_MAX_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
+_SCORE_DIGITS = 9
 
 
-class Terms(NamedTuple):
+class ScoreTerms(NamedTuple):
     """What a score is made of, each 0..1."""
 
     importance: float
@@ -81,42 +81,44 @@ class Terms(NamedTuple):
     recency: float
 
 
-def terms_of(layer: Layer, verified: date, history: History, workflows_seen: int, policy: Policy, today: date) -> Terms:
+def score_terms(
+    layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
+) -> ScoreTerms:
     """The terms of an entry's score on the day `today`."""
     relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
-    return Terms(policy.importance(layer), _within(relevance), recency(layer, verified, policy, today))
+    return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
 
 
-def recency(layer: Layer, verified: date, policy: Policy, today: date) -> float:
+def recency(layer: Layer, verified: date, policy: PolicySettings, today: date) -> float:
     """1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
-    age = policy.max_age(layer)
+    age = policy.max_age_days(layer)
     if age is None:
         return 1.0
     days = max(0, (today - verified).days)
-    return _within(1 - days / age) if age > 0 else float(days == 0)
+    return _clamp(1 - days / age) if age > 0 else float(days == 0)
 
 
-def score_of(terms: Terms, policy: Policy) -> float:
+def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
     """The weighted sum, 0..1. Nine digits, so that what is 0.3 by hand is never below 0.3 here."""
     total = (
         policy.importance_weight * terms.importance
         + policy.relevance_weight * terms.relevance
         + policy.recency_weight * terms.recency
     )
-    return round(_within(total), _DIGITS)
+    return round(_clamp(total), _SCORE_DIGITS)
 
 
-def plausible(day: date | None, today: date) -> date | None:
+def plausible_date(value: date | None, today: date) -> date | None:
     """The day, unless it is more than a day in the future or before there were agents."""
-    return day if day is not None and EARLIEST <= day <= today + _FUTURE else None
+    return value if value is not None and EARLIEST_DATE <= value <= today + _MAX_FUTURE else None
 
 
-def verified_on(entry: Entry, history: History, today: date) -> date:
+def last_verified_on(entry: Entry, history: History, today: date) -> date:
     """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
     for day in (entry.verified, entry.heading_date, history.first_seen):
-        known = plausible(day, today)
-        if known is not None:
-            return known
+        plausible_day = plausible_date(day, today)
+        if plausible_day is not None:
+            return plausible_day
     return today
 
 
@@ -126,8 +128,8 @@ def idle_since(verified: date, history: History, today: date) -> date:
     It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
     so an entry without a known first sight counts from today.
     """
-    first_seen = plausible(history.first_seen, today) or today
-    return max(verified, first_seen, plausible(history.last_reference, today) or first_seen)
+    first_seen = plausible_date(history.first_seen, today) or today
+    return max(verified, first_seen, plausible_date(history.last_reference, today) or first_seen)
 
 
 def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
@@ -135,21 +137,21 @@ def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
     return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
 
 
-def _within(number: float) -> float:
+def _clamp(number: float) -> float:
     return min(1.0, max(0.0, number))
 
 
-def room(text: str) -> int:
+def count_lines(text: str) -> int:
     """Lines that a text takes in its file, blank ones at its end included."""
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
-def entry_lines(text: str) -> int:
+def count_entry_lines(text: str) -> int:
     """Lines of an entry."""
-    return room(text.rstrip(" \t\r\n"))
+    return count_lines(text.rstrip(" \t\r\n"))
 
 
-def document_lines(document: Document) -> int:
+def count_document_lines(document: Document) -> int:
     """Lines of a whole file."""
     texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
     # A byte order mark before the first heading is text, but no line.
@@ -160,36 +162,36 @@ DEFAULT_CONFIDENCE = 0.5
 PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
 NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
 
-_MAY_STAY_OPEN = ("```", "~~~", "<")
+_OPENING_MARKS = ("```", "~~~", "<")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EntryStatus:
     """An entry with everything that the rules ask about it.
 
     Attributes:
         index: its place among the blocks of the file.
         terms: None where the layer is not known; then there is no score either.
         idle_days: days on which the project was alive since the entry was last verified, referenced or first seen.
-        room: lines that it takes in the file.
-        lines: lines without blank ones at its end.
+        file_lines: lines that it takes in the file.
+        content_lines: lines without blank ones at its end.
         pinned_until: the last day on which no rule touches it.
-        separates: the block above leaves a code block or comment open, and only this heading ends it.
+        closes_open_block: the block above leaves a code block or comment open, and only this heading ends it.
     """
 
     index: int
     id: str
     block: Block
     entry: Entry
-    terms: Terms | None
+    terms: ScoreTerms | None
     score: float | None
     verified: date
     idle_days: int
     history: History
-    room: int
-    lines: int
+    file_lines: int
+    content_lines: int
     pinned_until: date | None
-    separates: bool
+    closes_open_block: bool
 
     @property
     def layer(self) -> Layer | None:
@@ -197,17 +199,17 @@ class Standing:
         return self.entry.layer
 
     @property
-    def protected(self) -> bool:
+    def is_protected(self) -> bool:
         """Whether only a person may change or remove it, whatever its age."""
         return self.entry.layer is None or self.entry.layer in PROTECTED_LAYERS
 
     @property
-    def free(self) -> bool:
+    def is_removable(self) -> bool:
         """Whether a rule may touch it today."""
-        return not self.protected and self.pinned_until is None and not self.separates
+        return not self.is_protected and self.pinned_until is None and not self.closes_open_block
 
     @property
-    def order(self) -> tuple[float, float, date, int]:
+    def removal_order(self) -> tuple[float, float, date, int]:
         """What goes first: the lower score, then the lower confidence, then the older, then the higher in the file."""
         confidence = self.entry.confidence
         return (
@@ -218,41 +220,45 @@ class Standing:
         )
 
 
-def standings(role: str, document: Document, facts: Facts, policy: Policy, today: date) -> tuple[Standing, ...]:
+def entry_statuses(
+    role: str, document: Document, facts: Facts, policy: PolicySettings, today: date
+) -> tuple[EntryStatus, ...]:
     """Every entry of the file in file order; opaque blocks have no standing."""
-    alive = sorted(facts.alive_days)
-    found = []
-    above_is_open = False
-    for index, (block, identity) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True)):
-        if block.entry is not None and identity is not None:
+    alive_days = sorted(facts.alive_days)
+    statuses = []
+    previous_is_open = False
+    for index, (block, entry_id) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True)):
+        if block.entry is not None and entry_id is not None:
             entry = block.entry
-            history = facts.histories.get(identity, UNKNOWN_HISTORY)
-            verified = verified_on(entry, history, today)
+            history = facts.histories.get(entry_id, UNKNOWN_HISTORY)
+            verified = last_verified_on(entry, history, today)
             terms = (
-                terms_of(entry.layer, verified, history, facts.workflows_seen, policy, today) if entry.layer else None
+                score_terms(entry.layer, verified, history, facts.workflows_seen, policy, today)
+                if entry.layer
+                else None
             )
-            until = facts.pinned.get(identity)
-            found.append(
-                Standing(
+            pinned_until = facts.pinned.get(entry_id)
+            statuses.append(
+                EntryStatus(
                     index=index,
-                    id=identity,
+                    id=entry_id,
                     block=block,
                     entry=entry,
                     terms=terms,
-                    score=score_of(terms, policy) if terms else None,
+                    score=compute_score(terms, policy) if terms else None,
                     verified=verified,
-                    idle_days=idle_days(idle_since(verified, history, today), alive, today),
+                    idle_days=idle_days(idle_since(verified, history, today), alive_days, today),
                     history=history,
-                    room=room(block.text),
-                    lines=entry_lines(block.text),
-                    pinned_until=until if until is not None and until >= today else None,
-                    separates=above_is_open,
+                    file_lines=count_lines(block.text),
+                    content_lines=count_entry_lines(block.text),
+                    pinned_until=pinned_until if pinned_until is not None and pinned_until >= today else None,
+                    closes_open_block=previous_is_open,
                 )
             )
-        above_is_open = stays_open(block.text)
-    return tuple(found)
+        previous_is_open = leaves_block_open(block.text)
+    return tuple(statuses)
 
 
-def stays_open(text: str) -> bool:
+def leaves_block_open(text: str) -> bool:
     """Whether a block ends inside a code block or comment."""
-    return any(mark in text for mark in _MAY_STAY_OPEN) and markdown.structure(text).closing is not None
+    return any(mark in text for mark in _OPENING_MARKS) and markdown.parse_structure(text).closing is not None

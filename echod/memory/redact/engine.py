@@ -12,32 +12,32 @@ from __future__ import annotations
 
 import re
 
-from echod.memory.redact.named import find_named
-from echod.memory.redact.patterns import find_header_credentials, find_private_keys, find_shapes, find_url_credentials
-from echod.memory.redact.spans import Redaction, Secret, look_at, replace_spans
+from echod.memory.redact.named import find_named_secrets
+from echod.memory.redact.patterns import find_keyword_credentials, find_private_keys, find_tokens, find_url_credentials
+from echod.memory.redact.spans import Redaction, Secret, build_text_view, replace_spans
 
-_FAMILIES = (find_private_keys, find_shapes, find_url_credentials, find_header_credentials, find_named)
+_SECRET_FINDERS = (find_private_keys, find_tokens, find_url_credentials, find_keyword_credentials, find_named_secrets)
 
 # One round finds all in practice; a few more only where a redaction uncovers a neighbour. The bound keeps the work
 # linear for a text that was made to uncover one secret a round.
-_ROUNDS = 8
+_MAX_PASSES = 8
 
 
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """Every secret in a text in the order of appearance, not overlapping. Time is linear in the text."""
-    view = look_at(text)
+    view = build_text_view(text)
     found: list[Secret] = []
-    for _ in range(_ROUNDS):
-        here: list[Secret] = []
-        for family in _FAMILIES:
-            secrets = family(view.text)
+    for _ in range(_MAX_PASSES):
+        new: list[Secret] = []
+        for find in _SECRET_FINDERS:
+            secrets = find(view.text)
             if secrets:
-                here += secrets
-                view = view.behind_walls(secrets)
-        if not here:
+                new += secrets
+                view = view.masked(secrets)
+        if not new:
             break
-        found += map(view.in_original, here)
-        view = view.lines_of(here)
+        found += map(view.to_original, new)
+        view = view.lines_containing(new)
     return tuple(sorted(found, key=lambda secret: secret.start))
 
 
@@ -59,7 +59,7 @@ _EVIDENCE = re.compile(
     r"^(?P<indent>[ \t>]{0,8})(?:[-*+][ \t]+)?\*{0,2}evidence\*{0,2}[ \t]*:.*(?:\n[ \t]+\S.*)*",
     re.IGNORECASE | re.MULTILINE,
 )
-_ADDRESS = re.compile(
+_EMAIL_ADDRESS = re.compile(
     r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}"
     r"(?!(?:png|jpe?g|gif|svg|webp|ico|css|js|ts)\b)[A-Za-z]{2,24}(?![A-Za-z0-9-])"  # icon@2x.png
 )
@@ -80,7 +80,7 @@ def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
     return tuple(
         Secret("email", address.start(), address.end())
         for lines in evidence
-        for address in _ADDRESS.finditer(entry, lines.start(), lines.end())
+        for address in _EMAIL_ADDRESS.finditer(entry, lines.start(), lines.end())
     )
 
 

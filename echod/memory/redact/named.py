@@ -10,14 +10,14 @@ import re
 import string
 from collections.abc import Iterator
 
-from echod.memory.redact.names import Claim, Name, announced_by
-from echod.memory.redact.plausibility import Setting, is_secret
-from echod.memory.redact.spans import Secret, first_of_overlapping, lowered, places
+from echod.memory.redact.names import NameStrength, SecretName, classify_name
+from echod.memory.redact.plausibility import ValueContext, is_secret
+from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
-_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
+_NAME_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."
-_LONGEST_HEAD = 48
-_TAIL = re.compile(r"[A-Za-z0-9_-]{0,40}")
+_MAX_NAME_PREFIX = 48
+_NAME_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
 
 _VALUE = r"""
     (?P<value>
@@ -28,7 +28,7 @@ _VALUE = r"""
       | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?!\s|[\w ]{1,32}=|$)){1,3}+
     )
 """
-_JOINED = re.compile(
+_ASSIGNMENT = re.compile(
     rf"""
     (?: >                                                # <password>...</password>
       | \\?["'`\])*_]{{0,4}}[ \t]{{0,8}}                 # what closes the name
@@ -42,68 +42,70 @@ _JOINED = re.compile(
     """,
     re.VERBOSE,
 )
-_SURE_OPERATORS = frozenset({":", "=", ":=", "=>", "->", "|", None})
-_OPTION = re.compile(rf"[ \t]{{1,4}}(?!-){_VALUE}", re.VERBOSE)
-_LOOSE = re.compile(
+_ASSIGNMENT_OPERATORS = frozenset({":", "=", ":=", "=>", "->", "|", None})
+_OPTION_VALUE = re.compile(rf"[ \t]{{1,4}}(?!-){_VALUE}", re.VERBOSE)
+_PROSE_VALUE = re.compile(
     r"""[ \t]{1,2}(?:(?:for|of|in|with|value|called|named|the|a|an|from|by)[ \t]{1,2}){0,3}
         (?P<value> "[^"\s\uffff]{4,256}+" | '[^'\s\uffff]{4,256}+' | `[^`\s\uffff]{4,256}+`
                  | [(\[]?[A-Za-z0-9_\-+/=.~]{20,256}+ )
         (?![ \t]*:)""",
     re.VERBOSE,
 )
-_BEGINS_FIELD = re.compile(
+_FIELD_START = re.compile(
     r"(?:[\s>*+|\"'`{\[#-]|(?:export|set|env|ENV|ARG|const|let|var|val|final|static|String|local)[ \t])*"
 )
-_ENDS_FIELD = re.compile(r"[ \t\r]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
+_FIELD_END = re.compile(r"[ \t\r]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
 _NEXT_FIELD = re.compile(r",(?=\s|$|[\w\"']+[:=])")
 _OPENER = re.compile(r"[(\[{]")
 _CLOSER = re.compile(r"[)\]}](?=[)\]},;.:*\s]|$)")
-_MORE = re.compile(r"[^\s\"'`<;&|,)\]}\uffff]*")
-_ANY_VALUE = frozenset({Claim.PHRASE, Claim.PASSWORD})
+_VALUE_REST = re.compile(r"[^\s\"'`<;&|,)\]}\uffff]*")
+_ANY_VALUE_STRENGTHS = frozenset({NameStrength.PASSPHRASE, NameStrength.PASSWORD})
 _QUOTES = "\"'`"
 
 
-def find_named(text: str) -> list[Secret]:
+def find_named_secrets(text: str) -> list[Secret]:
     """Every secret that a name in the same line gives away."""
-    return first_of_overlapping(_candidates(text))
+    return without_overlaps(_iter_named_secrets(text))
 
 
-def _candidates(text: str) -> Iterator[Secret]:
-    lower = lowered(text)
+def _iter_named_secrets(text: str) -> Iterator[Secret]:
+    lower = lower_same_length(text)
     done = 0
-    for word in sorted(at for stem in _STEMS for at in places(lower, stem)):
+    for word in sorted(at for stem in _NAME_STEMS for at in find_all(lower, stem)):
         if word < done:
             continue
-        tail = _TAIL.match(text, word)
+        tail = _NAME_SUFFIX.match(text, word)
         name_end = word if tail is None else tail.end()
-        secret = _beside(text, word, name_end, done)
+        secret = _find_value(text, word, name_end, done)
         done = name_end if secret is None else max(name_end, secret.end)
         if secret is not None:
             yield secret
 
 
-def _beside(text: str, word: int, name_end: int, done: int) -> Secret | None:
-    joined = _JOINED.match(text, name_end)
-    if joined is None and not text.startswith((" ", "\t"), name_end):
+def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret | None:
+    assignment = _ASSIGNMENT.match(text, name_end)
+    if assignment is None and not text.startswith((" ", "\t"), name_end):
         return None
-    start = _start_of_name(text, word, done)
-    match = joined or (_OPTION if text.startswith("--", start) else _LOOSE).match(text, name_end)
+    start = _start_of_name(text, stem_start, done)
+    match = assignment or (_OPTION_VALUE if text.startswith("--", start) else _PROSE_VALUE).match(text, name_end)
     if match is None:
         return None
-    owner = _start_with_owner(text, start, done)
-    name = announced_by(text[owner:name_end])
+    qualified_start = _start_with_qualifiers(text, start, done)
+    name = classify_name(text[qualified_start:name_end])
     if name is None:
         return None
-    begins = joined is None or _is_field(text, start if name.claim in _ANY_VALUE else owner, joined)
-    return _judged(text, match, name, begins=begins and match.re is not _LOOSE)
+    is_field = assignment is None or _is_field(
+        text, start if name.strength in _ANY_VALUE_STRENGTHS else qualified_start, assignment
+    )
+    return _secret_if_plausible(text, match, name, is_field=is_field and match.re is not _PROSE_VALUE)
 
 
-def _start_of_name(text: str, word: int, done: int) -> int:
-    head = text[max(done, word - _LONGEST_HEAD) : word]
-    return word - len(head) + len(head.rstrip(_NAME_CHARACTERS))
+def _start_of_name(text: str, stem_start: int, done: int) -> int:
+    head = text[max(done, stem_start - _MAX_NAME_PREFIX) : stem_start]
+    return stem_start - len(head) + len(head.rstrip(_NAME_CHARACTERS))
 
 
-def _start_with_owner(text: str, start: int, done: int) -> int:
+def _start_with_qualifiers(text: str, start: int, done: int) -> int:
     """Where the one or two words before a name begin: "access" of "access token", "secret access" of "... key"."""
     for _ in range(2):
         if start <= done or text[start - 1] != " ":
@@ -112,48 +114,48 @@ def _start_with_owner(text: str, start: int, done: int) -> int:
     return start
 
 
-def _is_list(match: re.Match[str]) -> bool:
+def _is_list_or_argument(match: re.Match[str]) -> bool:
     """Whether a quoted value is one of several, or an argument: it need not belong to the name at all."""
     groups = match.groupdict()
     return groups.get("operator") in {",", "("} or groups.get("opener") == "["
 
 
-def _is_field(text: str, start: int, joined: re.Match[str]) -> bool:
-    operator = joined["operator"]
-    if joined[0].startswith("=") and joined.start("value") == joined.start() + 1:
+def _is_field(text: str, start: int, assignment: re.Match[str]) -> bool:
+    operator = assignment["operator"]
+    if assignment[0].startswith("=") and assignment.start("value") == assignment.start() + 1:
         return True
-    sure = operator in _SURE_OPERATORS or (operator.startswith(":") and operator.endswith("="))
-    return sure and _begins_field(text, start)
+    unambiguous = operator in _ASSIGNMENT_OPERATORS or (operator.startswith(":") and operator.endswith("="))
+    return unambiguous and _is_at_field_start(text, start)
 
 
-def _begins_field(text: str, start: int) -> bool:
+def _is_at_field_start(text: str, start: int) -> bool:
     if text.startswith("--", start):
         return True
-    window = text[max(0, start - _LONGEST_HEAD) : start]
+    window = text[max(0, start - _MAX_NAME_PREFIX) : start]
     line = window[window.rfind("\n") + 1 :]
-    whole = len(line) < len(window) or start <= _LONGEST_HEAD
-    return line.rstrip(" ").endswith((";", "&", "?")) or (whole and _BEGINS_FIELD.fullmatch(line) is not None)
+    whole = len(line) < len(window) or start <= _MAX_NAME_PREFIX
+    return line.rstrip(" ").endswith((";", "&", "?")) or (whole and _FIELD_START.fullmatch(line) is not None)
 
 
-def _judged(text: str, match: re.Match[str], name: Name, *, begins: bool) -> Secret | None:
+def _secret_if_plausible(text: str, match: re.Match[str], name: SecretName, *, is_field: bool) -> Secret | None:
     raw = match["value"]
     start, end = match.span("value")
-    setting = Setting.AMID
+    context = ValueContext.INLINE
     if raw.startswith("\\"):
-        start, end, setting = start + 2, end - 2, Setting.QUOTED
+        start, end, context = start + 2, end - 2, ValueContext.QUOTED
     elif raw[0] in _QUOTES and len(raw) > 1 and raw[-1] == raw[0]:
         start, end = start + 1, end - 1
-        if match.re is not _LOOSE and raw[0] != "`" and not _is_list(match):
-            setting = Setting.QUOTED
+        if match.re is not _PROSE_VALUE and raw[0] != "`" and not _is_list_or_argument(match):
+            context = ValueContext.QUOTED
     else:
         value = _trimmed(raw)
         end = start + len(value)
-        if begins and ")" not in raw[len(value) :] and _ENDS_FIELD.match(text, match.end()):
-            setting = Setting.FIELD
-    if not is_secret(text[start:end], name.claim, setting):
+        if is_field and ")" not in raw[len(value) :] and _FIELD_END.match(text, match.end()):
+            context = ValueContext.FIELD
+    if not is_secret(text[start:end], name.strength, context):
         return None
-    more = None if end < match.end() else _MORE.match(text, end)
-    return Secret(name.kind, start, end if more is None else more.end())
+    rest = None if end < match.end() else _VALUE_REST.match(text, end)
+    return Secret(name.kind, start, end if rest is None else rest.end())
 
 
 def _trimmed(value: str) -> str:

@@ -10,12 +10,19 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from echod.memory.redact.names import GENERIC, PROSE, SENTENCE, STAND_INS, TYPES, Claim
+from echod.memory.redact.names import (
+    GENERIC_NAMES,
+    PLACEHOLDER_WORDS,
+    PROSE_WORDS,
+    SENTENCE_WORDS,
+    TYPE_NAMES,
+    NameStrength,
+)
 
 _FILLER = re.compile(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
 
-_CROSSED_OUT = re.compile(r"[xX]{6}|\*{3}|\.{3}")
-_CROSSES = re.compile(r"x{2,}|0{3,}")
+_MASKED = re.compile(r"[xX]{6}|\*{3}|\.{3}")
+_MASK_RUN = re.compile(r"x{2,}|0{3,}")
 
 _REFERENCE = re.compile(
     r"""\$[({\[]                        # $(cat file), ${TOKEN}
@@ -50,7 +57,7 @@ _DIGEST = re.compile(
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}://")
 _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
 _WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
-_METHOD = re.compile(
+_ALGORITHM_OR_VERSION = re.compile(
     r"""(?: 1password | argon2(?:id?|d)? | bcrypt | scrypt | pbkdf2 | hmac | sha-?[0-9]+ | aes-?[0-9]+ | rsa-?[0-9]*
           | md5 | ed25519 | base-?(?:32|58|64) | oauth-?2?(?:\.[01])? | oidc | utf-?8 | [hrep]s(?:256|384|512)
           | 2fa | mfa | totp )
@@ -63,21 +70,21 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
 
-_LONGEST_PLACEHOLDER = 64
+_MAX_PLACEHOLDER_LENGTH = 64
 
-_RANDOM_PIECE = 3.4
+_MAX_RANDOM_PIECE_LENGTH = 3.4
 """Words and identifiers change between lower case, upper case and digits every four characters or more, random text
 every two (measured on memory files and on generated tokens); this is the mean length between."""
-_RANDOM_NUMBERS = 3
+_MIN_RANDOM_NUMBERS = 3
 """Words are followed by a number or two (`q1v2`), hardly ever by a third."""
-_SHORT_RANDOM = 8
-_RANDOM_SEGMENT = 10
+_MIN_RANDOM_LENGTH = 8
+_MIN_RANDOM_RUN_LENGTH = 10
 """A random run without separators that is shorter may as well be an abbreviation with a number."""
 
 
-def is_crossed_out(value: str) -> bool:
+def is_masked(value: str) -> bool:
     """Whether most of a value was written as crosses, stars or dots, as in `ghp_xxxxxxxxxxxx`."""
-    return _CROSSED_OUT.search(value) is not None
+    return _MASKED.search(value) is not None
 
 
 def is_filler(value: str) -> bool:
@@ -87,28 +94,30 @@ def is_filler(value: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether a value stands for a secret without being one: `xxxx`, `<token>`, `$TOKEN`, `your-api-key-here`."""
-    if is_filler(value) or is_crossed_out(value) or _REFERENCE.match(value) or _CONSTANT.fullmatch(value):
+    if is_filler(value) or is_masked(value) or _REFERENCE.match(value) or _CONSTANT.fullmatch(value):
         return True
-    if len(value) > _LONGEST_PLACEHOLDER:
+    if len(value) > _MAX_PLACEHOLDER_LENGTH:
         return False
     words = _PIECE.findall(value.lower()) if value.isupper() else [word.lower() for word in _PIECE.findall(value)]
-    return bool(words) and all(word in STAND_INS or word in GENERIC or _CROSSES.fullmatch(word) for word in words)
+    return bool(words) and all(
+        word in PLACEHOLDER_WORDS or word in GENERIC_NAMES or _MASK_RUN.fullmatch(word) for word in words
+    )
 
 
 def is_code(value: str) -> bool:
     """Whether an unquoted value is an expression that only says where the secret comes from: a call, an attribute."""
-    return _CODE.match(value) is not None or (_ATTRIBUTE.fullmatch(value) is not None and _reads_as_words(value))
+    return _CODE.match(value) is not None or (_ATTRIBUTE.fullmatch(value) is not None and _consists_of_words(value))
 
 
-def is_description(value: str) -> bool:
+def is_descriptive_word(value: str) -> bool:
     """Whether a value is a type, a method, a version, or a word with which descriptions go on after "password:"."""
     word = value.strip(".,;:!?&*").lower()
-    return word in TYPES or word in PROSE or _METHOD.fullmatch(word) is not None
+    return word in TYPE_NAMES or word in PROSE_WORDS or _ALGORITHM_OR_VERSION.fullmatch(word) is not None
 
 
 def is_sentence(value: str) -> bool:
     """Whether words between quotes are a message about a secret rather than a passphrase."""
-    return any(word.strip(".,;:!?").lower() in SENTENCE for word in value.split())
+    return any(word.strip(".,;:!?").lower() in SENTENCE_WORDS for word in value.split())
 
 
 def is_digest(value: str) -> bool:
@@ -121,7 +130,7 @@ def is_uuid(value: str) -> bool:
     return _UUID.fullmatch(value) is not None
 
 
-def without_numbers(value: str) -> str:
+def without_hex_numbers(value: str) -> str:
     """A value without the UUIDs and hexadecimal numbers in it: what `tenant:<uuid>` says besides its number."""
     return _HEX_INSIDE.sub("", _UUID_INSIDE.sub("", value))
 
@@ -136,16 +145,16 @@ def is_hex(value: str) -> bool:
     return _HEX.fullmatch(value) is not None
 
 
-def is_address(value: str) -> bool:
+def is_url_or_path(value: str) -> bool:
     """Whether a value is a URL, or a path or file name whose parts are words."""
     if _SCHEME.match(value):
         return True
-    return _PATH.match(value) is not None and _reads_as_words(value)
+    return _PATH.match(value) is not None and _consists_of_words(value)
 
 
-def _reads_as_words(value: str) -> bool:
+def _consists_of_words(value: str) -> bool:
     """Whether digits end words, as in `db2.host`, and no part looks drawn at random."""
-    return _DIGIT_LETTER.search(value) is None and not looks_random(value, at_least=_SHORT_RANDOM)
+    return _DIGIT_LETTER.search(value) is None and not looks_random(value, min_length=_MIN_RANDOM_LENGTH)
 
 
 def is_word(value: str) -> bool:
@@ -153,94 +162,104 @@ def is_word(value: str) -> bool:
     return _WORD.fullmatch(value) is not None
 
 
-def is_mixed(value: str, *, at_least: int) -> bool:
+def has_mixed_run(value: str, *, min_length: int) -> bool:
     """Whether some run of letters and digits in a value holds both and is at least that long."""
     return any(
-        len(run) >= at_least and any(map(str.isdigit, run)) and any(map(str.isalpha, run))
+        len(run) >= min_length and any(map(str.isdigit, run)) and any(map(str.isalpha, run))
         for run in _SEGMENT.findall(value)
     )
 
 
-def looks_random(value: str, *, at_least: int) -> bool:
+def looks_random(value: str, *, min_length: int) -> bool:
     """Whether some run of letters and digits in a value looks drawn at random.
 
-    `at_least` is the least length of the whole value in characters.
+    `min_length` is the least length of the whole value in characters.
     """
-    if len(value) < at_least:
+    if len(value) < min_length:
         return False
-    shortest = min(_RANDOM_SEGMENT, at_least)
-    return any(_is_random_run(run) for run in _SEGMENT.findall(value) if len(run) >= shortest)
+    min_run_length = min(_MIN_RANDOM_RUN_LENGTH, min_length)
+    return any(_is_random_run(run) for run in _SEGMENT.findall(value) if len(run) >= min_run_length)
 
 
 def _is_random_run(run: str) -> bool:
     if run.isdigit():
         return False
     pieces = _PIECE.findall(run)
-    if len(run) < _RANDOM_PIECE * len(pieces) or _CONSONANTS.search(run):
+    if len(run) < _MAX_RANDOM_PIECE_LENGTH * len(pieces) or _CONSONANTS.search(run):
         return True
-    return sum(map(str.isdigit, pieces)) >= _RANDOM_NUMBERS
+    return sum(map(str.isdigit, pieces)) >= _MIN_RANDOM_NUMBERS
 
 
-class Setting(Enum):
+class ValueContext(Enum):
     """How a value stands in its line."""
 
     QUOTED = auto()
     """In quotes: a literal."""
     FIELD = auto()
     """All there is after the name of a field: `PASSWORD=...`, `--password ...`, `;Pwd=...;`."""
-    AMID = auto()
+    INLINE = auto()
     """In the middle of a line or in backticks: it may as well be a word of a sentence or an identifier."""
 
 
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
-_SHORTEST_SECRET = 8
-_SHORTEST = {Claim.PHRASE: 3, Claim.PASSWORD: 3, Claim.SECRET: _SHORTEST_SECRET, Claim.TOKEN: 16, Claim.KEY: 20}
-_SHORTEST_AMID = 5
-_SHORTEST_PIN = 4
-_HEX_TOKEN = 20
+_MIN_SECRET_LENGTH = 8
+_MIN_LENGTH = {
+    NameStrength.PASSPHRASE: 3,
+    NameStrength.PASSWORD: 3,
+    NameStrength.SECRET: _MIN_SECRET_LENGTH,
+    NameStrength.TOKEN: 16,
+    NameStrength.KEY: 20,
+}
+_MIN_INLINE_LENGTH = 5
+_MIN_PIN_LENGTH = 4
+_MIN_HEX_TOKEN_LENGTH = 20
 
 
-def is_secret(value: str, claim: Claim, setting: Setting) -> bool:
+def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool:
     """Whether the value that stands beside a name is to be redacted."""
-    if len(value) < _SHORTEST[claim]:
+    if len(value) < _MIN_LENGTH[strength]:
         return False
-    if claim in {Claim.PHRASE, Claim.PASSWORD}:
-        return not _is_innocent(value, setting) and _is_password(value, claim, setting)
+    if strength in {NameStrength.PASSPHRASE, NameStrength.PASSWORD}:
+        return not _is_false_positive(value, context) and _is_password(value, strength, context)
     # Most values beside "key" and "token" are words: asking first whether one looks random spares the other questions.
-    return _is_token(value, claim, setting) and not _is_innocent(value, setting)
+    return _is_token(value, strength, context) and not _is_false_positive(value, context)
 
 
-def _is_innocent(value: str, setting: Setting) -> bool:
-    if is_placeholder(value) or is_description(value) or is_digest(value) or is_address(value):
+def _is_false_positive(value: str, context: ValueContext) -> bool:
+    if is_placeholder(value) or is_descriptive_word(value) or is_digest(value) or is_url_or_path(value):
         return True
-    return setting is not Setting.QUOTED and is_code(value)
+    return context is not ValueContext.QUOTED and is_code(value)
 
 
-def _is_password(value: str, claim: Claim, setting: Setting) -> bool:
+def _is_password(value: str, strength: NameStrength, context: ValueContext) -> bool:
     if any(map(str.isspace, value)):
-        return setting is Setting.QUOTED and (claim is Claim.PHRASE or not is_sentence(value))
+        return context is ValueContext.QUOTED and (strength is NameStrength.PASSPHRASE or not is_sentence(value))
     if value.isdigit():
-        return len(value) >= _SHORTEST_PIN and setting is not Setting.AMID
-    if setting is not Setting.AMID:
+        return len(value) >= _MIN_PIN_LENGTH and context is not ValueContext.INLINE
+    if context is not ValueContext.INLINE:
         return True
-    if len(value) < _SHORTEST_AMID or is_word(value):
+    if len(value) < _MIN_INLINE_LENGTH or is_word(value):
         return False
-    if is_mixed(value, at_least=_SHORTEST_AMID) or not _SYMBOLS.isdisjoint(value):
+    if has_mixed_run(value, min_length=_MIN_INLINE_LENGTH) or not _SYMBOLS.isdisjoint(value):
         return True
     return _WORD_AND_NUMBER.fullmatch(value) is not None
 
 
-def _is_token(value: str, claim: Claim, setting: Setting) -> bool:
+def _is_token(value: str, strength: NameStrength, context: ValueContext) -> bool:
     if any(map(str.isspace, value)):
         return False
     if is_uuid(value):
-        return claim is Claim.SECRET and setting is not Setting.AMID
-    if claim is Claim.SECRET:
-        return is_mixed(value, at_least=_SHORTEST_SECRET) or looks_random(value, at_least=_SHORTEST_SECRET)
+        return strength is NameStrength.SECRET and context is not ValueContext.INLINE
+    if strength is NameStrength.SECRET:
+        return has_mixed_run(value, min_length=_MIN_SECRET_LENGTH) or looks_random(value, min_length=_MIN_SECRET_LENGTH)
     if is_hex(value):
-        return claim is Claim.TOKEN and setting is not Setting.AMID and len(value) >= _HEX_TOKEN
-    if not looks_random(value, at_least=_SHORTEST[claim]):
+        return (
+            strength is NameStrength.TOKEN
+            and context is not ValueContext.INLINE
+            and len(value) >= _MIN_HEX_TOKEN_LENGTH
+        )
+    if not looks_random(value, min_length=_MIN_LENGTH[strength]):
         return False
-    rest = without_uuids(value) if claim is Claim.TOKEN else without_numbers(value)
-    return looks_random(rest, at_least=_SHORTEST[claim])
+    rest = without_uuids(value) if strength is NameStrength.TOKEN else without_hex_numbers(value)
+    return looks_random(rest, min_length=_MIN_LENGTH[strength])

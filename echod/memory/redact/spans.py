@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from echod.memory.obfuscation import unfold
+from echod.memory.obfuscation import normalize_characters
 
 
 class Secret(NamedTuple):
@@ -33,7 +33,7 @@ class Redaction(NamedTuple):
     spans: tuple[Secret, ...]
 
 
-def marker(kind: str) -> str:
+def redaction_marker(kind: str) -> str:
     """What stands in the place of a secret."""
     return f"[REDACTED:{kind}]"
 
@@ -50,7 +50,7 @@ def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
     pieces: list[str] = []
     done = 0
     for span in ordered:
-        pieces += (text[done : span.start], marker(span.kind))
+        pieces += (text[done : span.start], redaction_marker(span.kind))
         done = span.end
     pieces.append(text[done:])
     return Redaction("".join(pieces), ordered)
@@ -60,12 +60,12 @@ _DOTTED_I = "\u0130"
 """The one character whose lower case is longer than itself."""
 
 
-def lowered(text: str) -> str:
+def lower_same_length(text: str) -> str:
     """The text in lower case, every character at its place."""
     return text.replace(_DOTTED_I, "I").lower()
 
 
-def places(text: str, needle: str) -> Iterator[int]:
+def find_all(text: str, needle: str) -> Iterator[int]:
     """Where a needle stands, in order, not overlapping."""
     at = text.find(needle)
     while at >= 0:
@@ -73,18 +73,18 @@ def places(text: str, needle: str) -> Iterator[int]:
         at = text.find(needle, at + len(needle))
 
 
-def first_of_overlapping(secrets: Iterable[Secret]) -> list[Secret]:
+def without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     """The secrets in order; of two that overlap the one that starts earlier, of equal starts the one named first."""
-    kept: list[Secret] = []
+    result: list[Secret] = []
     end = 0
     for secret in sorted(secrets, key=lambda secret: secret.start):
         if secret.start >= end:
-            kept.append(secret)
+            result.append(secret)
             end = secret.end
-    return kept
+    return result
 
 
-WALL = "\uffff"
+MASK = "\uffff"
 """Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
 
 _MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
@@ -94,26 +94,26 @@ _ESCAPED_BREAK = re.compile(r"\\[nrt]")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TextView:
     """Text for the rules; `origin[i]` is where character `i` stands in the original, None where they agree."""
 
     text: str
-    origin: Sequence[int] | None
+    offsets: Sequence[int] | None
 
-    def behind_walls(self, spans: Iterable[Secret]) -> View:
+    def masked(self, spans: Iterable[Secret]) -> TextView:
         """This view with the given spans walled off, lengths unchanged."""
         pieces: list[str] = []
         done = 0
         for span in sorted(spans, key=lambda span: span.start):
-            pieces += (self.text[done : span.start], WALL * (span.end - span.start))
+            pieces += (self.text[done : span.start], MASK * (span.end - span.start))
             done = span.end
         pieces.append(self.text[done:])
         return replace(self, text="".join(pieces))
 
-    def lines_of(self, spans: Iterable[Secret]) -> View:
+    def lines_containing(self, spans: Iterable[Secret]) -> TextView:
         """Only the lines in which the given spans stand: nothing has changed for the rules in any other."""
         pieces: list[str] = []
-        origin: list[int] = []
+        offsets: list[int] = []
         done = 0
         for span in sorted(spans, key=lambda span: span.start):
             start = max(done, self.text.rfind("\n", done, span.start) + 1)
@@ -122,25 +122,25 @@ class View:
             end = self.text.find("\n", span.end)
             done = len(self.text) if end < 0 else end + 1
             pieces.append(self.text[start:done])
-            origin.extend(range(start, done) if self.origin is None else self.origin[start:done])
-        return View("".join(pieces), origin)
+            offsets.extend(range(start, done) if self.offsets is None else self.offsets[start:done])
+        return TextView("".join(pieces), offsets)
 
-    def in_original(self, span: Secret) -> Secret:
+    def to_original(self, span: Secret) -> Secret:
         """The same secret with offsets in the original."""
-        if self.origin is None:
+        if self.offsets is None:
             return span
-        return Secret(span.kind, self.origin[span.start], self.origin[span.end - 1] + 1)
+        return Secret(span.kind, self.offsets[span.start], self.offsets[span.end - 1] + 1)
 
 
-def look_at(text: str) -> View:
+def build_text_view(text: str) -> TextView:
     """The view of a text: tricks undone, markers of earlier redactions walled off."""
-    folded, origin = unfold(text)
+    folded, offsets = normalize_characters(text)
     if not folded.isascii():
         for sign, plain in _TYPOGRAPHY.items():  # mostly there is none, which is seen fast
             folded = folded.replace(sign, plain)
     if "[REDACTED:" in folded:
-        folded = _MARKER.sub(lambda match: WALL * len(match[0]), folded)
+        folded = _MARKER.sub(lambda match: MASK * len(match[0]), folded)
     if "\\" in folded:
         # Memory that went through tab-separated hooks holds a literal \n where a line ended.
         folded = _ESCAPED_BREAK.sub("  ", folded)
-    return View(folded, origin)
+    return TextView(folded, offsets)

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from echod.memory.similarity.compare import (
     DEFAULT_THRESHOLDS,
-    Finder,
+    DuplicateFinder,
     Learning,
+    LearningFeatures,
     Similarity,
-    Sketch,
-    Thresholds,
+    SimilarityThresholds,
     bare_title,
-    compare_sketches,
+    compare_learnings,
+    features_of,
     files_in,
     learning_of,
-    sketch,
 )
 
 __all__ = [
     "DEFAULT_THRESHOLDS",
-    "Finder",
+    "DuplicateFinder",
     "Learning",
+    "LearningFeatures",
     "Similarity",
-    "Sketch",
-    "Thresholds",
+    "SimilarityThresholds",
     "bare_title",
-    "compare_sketches",
+    "compare_learnings",
+    "features_of",
     "files_in",
     "learning_of",
-    "sketch",
 ]

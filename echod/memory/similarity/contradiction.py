@@ -20,7 +20,7 @@ from heapq import nsmallest
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
-from echod.memory.similarity.words import fold, is_unspaced, numbers_in, stem, with_plain_numbers, words
+from echod.memory.similarity.words import find_numbers, fold, is_unspaced, normalize_numbers, stem, tokenize
 
 NEGATIONS = frozenset(
     re.findall(
@@ -86,8 +86,8 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 )
 """Words of which one may stand for another; those on one side of a group of opposites may as well."""
 
-DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
-SWAPPED_PREFIXES = (
+NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
+OPPOSITE_PREFIXES = (
     ("en", "dis"),
     ("en", "de"),
     ("in", "de"),
@@ -99,7 +99,7 @@ SWAPPED_PREFIXES = (
     ("inter", "intra"),
 )
 
-DIRECTED = frozenset(
+DIRECTED_WORDS = frozenset(
     re.findall(
         r"\S+",
         """
@@ -111,72 +111,74 @@ DIRECTED = frozenset(
 )
 """Words that join two things in one direction: to exchange the things is to say something else."""
 
-FILLERS = frozenset(
+FILLER_WORDS = frozenset(
     re.findall(r"\S+", "a an the of is are be was were it its this that these those and or do does did ever")
 )
 """Words that may come and go without changing what is said."""
 
 
-Place = tuple[str, str]
-Places = Mapping[Place, frozenset[tuple[str, ...]]]
+Slot = tuple[str, str]
+Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
 
 _EDGE = ""
-_CROWD = 16  # words in one place that are compared
-_FORM = 3  # letters that two forms of a word share
+_MAX_FILLINGS = 16  # words in one place that are compared
+_MIN_SHARED_LETTERS = 3  # letters that two forms of a word share
 _WORD_GROUPS: dict[str, set[int]] = defaultdict(set)
 for _number, _side in enumerate((*SYNONYMS, *(side for group in OPPOSITES for side in group))):
     for _word in _side:
         _WORD_GROUPS[stem(_word)].add(_number)
 
 
-def places_of(texts: Sequence[Sequence[str]]) -> Places:
+def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
     """For every two neighbours in these texts, what stands between them: a word, or a character of an unspaced script.
 
     Args:
         texts: their words in order; each text begins and ends on its own.
     """
-    found: defaultdict[Place, set[tuple[str, ...]]] = defaultdict(set)
+    slots: defaultdict[Slot, set[tuple[str, ...]]] = defaultdict(set)
     for text in texts:
-        content = [_EDGE, *(stem(word) for word in text if word not in FILLERS), _EDGE]
+        content = [_EDGE, *(stem(word) for word in text if word not in FILLER_WORDS), _EDGE]
         for left, word, right in zip(content, content[1:], content[2:], strict=False):
-            found[left, right].add((word,))
+            slots[left, right].add((word,))
         # Words of unspaced scripts overlap: another character is two other words.
         for left, one, two, right in zip(content, content[1:], content[2:], content[3:], strict=False):
             if is_unspaced(one) and is_unspaced(two):
-                found[left, right].add((one, two))
-    return {place: frozenset(fillings) for place, fillings in found.items()}
+                slots[left, right].add((one, two))
+    return {place: frozenset(fillings) for place, fillings in slots.items()}
 
 
-def swapped(one: Places, other: Places) -> tuple[str, str] | None:
+def find_substitution(one: Slots, other: Slots) -> tuple[str, str] | None:
     """The first two different words, in alphabetical order, that stand in the same place; None if there are none.
 
     A word that both texts have there, and one of them beside another, is no excuse for the other.
     """
     found: list[tuple[str, str]] = []
-    for place in one.keys() & other.keys():
-        here, there = one[place], other[place]
-        mine, theirs = _few(here - there), _few(there - here)
+    for slot in one.keys() & other.keys():
+        one_fillings, other_fillings = one[slot], other[slot]
+        one_only, other_only = _limited(one_fillings - other_fillings), _limited(other_fillings - one_fillings)
         found += [
             (" ".join(word), " ".join(rival))
-            for word, rival in chain(product(mine, _few(there)), product(_few(here), theirs))
-            if len(word) == len(rival) and not any(map(_mean_the_same, word, rival))
+            for word, rival in chain(
+                product(one_only, _limited(other_fillings)), product(_limited(one_fillings), other_only)
+            )
+            if len(word) == len(rival) and not any(map(_are_synonyms, word, rival))
         ]
     return min((min(pair, pair[::-1]) for pair in found), default=None)
 
 
-def _few(fillings: frozenset[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _limited(fillings: frozenset[tuple[str, ...]]) -> list[tuple[str, ...]]:
     # A list of thousands has as many words in one place; comparing each to each would take for ever.
-    return nsmallest(_CROWD, fillings)
+    return nsmallest(_MAX_FILLINGS, fillings)
 
 
-def _mean_the_same(one: str, other: str) -> bool:
-    return _are_forms(one, other) or not _WORD_GROUPS.get(one, set()).isdisjoint(_WORD_GROUPS.get(other, set()))
+def _are_synonyms(one: str, other: str) -> bool:
+    return _are_word_forms(one, other) or not _WORD_GROUPS.get(one, set()).isdisjoint(_WORD_GROUPS.get(other, set()))
 
 
-def _are_forms(one: str, other: str) -> bool:
+def _are_word_forms(one: str, other: str) -> bool:
     """Whether two stems are of one word: `retry` and `retri(es)`, `commit` and `committ(ed)`, `use` and `using`."""
     short, long = sorted((one, other), key=len)
-    if len(short) < _FORM:
+    if len(short) < _MIN_SHARED_LETTERS:
         return one == other
     if short[:-1] == long[: len(short) - 1] and short[-1] + long[len(short) - 1 :] in {"yi", "iy", "eing"}:
         return True
@@ -184,121 +186,123 @@ def _are_forms(one: str, other: str) -> bool:
 
 
 _OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
-_QUOTATION = re.compile(r"^[ \t]*>+", re.MULTILINE)
+_BLOCK_QUOTE = re.compile(r"^[ \t]*>+", re.MULTILINE)
 _CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
 # A clause that begins with "then" tells the order of what it joins.
-_STOPS = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
-_CLAUSE_END = re.compile(rf"(?<!{_STOPS}){_STOPS}++(?:\s(?!(?:and )?then\b)|$)|\n")
-_JOINS = frozenset({"and", "but", "while", "whereas"})
-_SAME_OPERATOR = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
-_REACH = 3  # words on either side of a directed word
-_PART_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
-_SHORTEST = 3  # letters of a word that a prefix can deny
-_DIRECTED_STEMS = frozenset(map(stem, DIRECTED))
+_PUNCTUATION = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
+_CLAUSE_END = re.compile(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
+_CONJUNCTIONS = frozenset({"and", "but", "while", "whereas"})
+_OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
+_DIRECTED_WINDOW = 3  # words on either side of a directed word
+_MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
+_MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can deny
+_DIRECTED_STEMS = frozenset(map(stem, DIRECTED_WORDS))
 _OPPOSITE_STEMS = tuple(tuple(frozenset(map(stem, side)) for side in group) for group in OPPOSITES)
 
-Counted = frozenset[tuple[str, int]]
-Triple = tuple[str, str, str]
+ItemCounts = frozenset[tuple[str, int]]
+DirectedTriple = tuple[str, str, str]
 
 
-class Claims(NamedTuple):
+class Assertions(NamedTuple):
     """What two texts must agree on to be the same learning.
 
     Attributes:
         numbers: every different number with its unit, in order of appearance.
-        denied: the words that a negation stands before, and how often.
-        signs: operators and signs of negation, and how often.
+        negated: the words that a negation stands before, and how often.
+        operators: operators and signs of negation, and how often.
         stems: all words without endings.
         directed: triples that mean something else when read backwards.
-        together: pairs of words that stand in one clause.
-        places: what stands between which words.
+        cooccurring: pairs of words that stand in one clause.
+        slots: what stands between which words.
     """
 
     numbers: tuple[str, ...]
-    denied: Counted
-    signs: Counted
+    negated: ItemCounts
+    operators: ItemCounts
     stems: frozenset[str]
-    directed: frozenset[Triple]
-    together: frozenset[tuple[str, str]]
-    places: Places
+    directed: frozenset[DirectedTriple]
+    cooccurring: frozenset[tuple[str, str]]
+    slots: Slots
 
 
-def claims(title: str, body: str) -> Claims:
+def extract_assertions(title: str, body: str) -> Assertions:
     """What a title and the text below it say that must not differ."""
     folded = fold(f"{title}\n{body}")
-    in_order = words(folded)
+    in_order = tokenize(folded)
     stems = [stem(word) for word in in_order]
-    clauses = [words(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
-    return Claims(
-        numbers=tuple(dict.fromkeys(numbers_in(folded))),
-        denied=_counted(_denied(in_order)),
-        signs=_counted(_signs(folded)),
+    clauses = [tokenize(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
+    return Assertions(
+        numbers=tuple(dict.fromkeys(find_numbers(folded))),
+        negated=_counted(_negated(in_order)),
+        operators=_counted(_operators(folded)),
         stems=frozenset(stems),
-        directed=frozenset(chain.from_iterable(map(_directed, clauses))),
-        together=frozenset(chain.from_iterable(map(_together, chain.from_iterable(map(_parts, clauses))))),
-        places=places_of([words(with_plain_numbers(fold(text))) for text in (title, body)]),
+        directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
+        cooccurring=frozenset(
+            chain.from_iterable(map(_cooccurring_pairs, chain.from_iterable(map(_split_at_conjunctions, clauses))))
+        ),
+        slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
     )
 
 
-def contradiction(one: Claims, other: Claims) -> str | None:
+def find_contradiction(one: Assertions, other: Assertions) -> str | None:
     """Why two texts cannot be the same learning, in words; None if there is no reason. Symmetric."""
     if one.numbers != other.numbers:
-        return _reason("numbers", " ".join(one.numbers), " ".join(other.numbers))
-    if one.denied != other.denied:
-        return _reason("negations", _shown(one.denied), _shown(other.denied))
-    if one.signs != other.signs:
-        return _reason("signs", _shown(one.signs), _shown(other.signs))
-    opposite = _opposite(one.stems, other.stems)
+        return _describe("numbers", " ".join(one.numbers), " ".join(other.numbers))
+    if one.negated != other.negated:
+        return _describe("negations", _join_counted(one.negated), _join_counted(other.negated))
+    if one.operators != other.operators:
+        return _describe("signs", _join_counted(one.operators), _join_counted(other.operators))
+    opposite = _find_opposite(one.stems, other.stems)
     if opposite:
-        return _reason("opposites", *opposite)
-    turned = _turned_round(one.directed, other.directed)
-    if turned:
-        return _reason("order", " ".join(turned), " ".join(reversed(turned)))
-    crossed = _crossed(one, other)
+        return _describe("opposites", *opposite)
+    reversed_triple = _find_reversed(one.directed, other.directed)
+    if reversed_triple:
+        return _describe("order", " ".join(reversed_triple), " ".join(reversed(reversed_triple)))
+    crossed = _find_crossed_pair(one, other)
     if crossed:
-        return _reason("pairs", *crossed)
-    different = swapped(one.places, other.places)
-    return _reason("words", *different) if different else None
+        return _describe("pairs", *crossed)
+    different = find_substitution(one.slots, other.slots)
+    return _describe("words", *different) if different else None
 
 
-def _reason(what: str, one: str, other: str) -> str:
+def _describe(kind: str, one: str, other: str) -> str:
     first, second = sorted((one or "none", other or "none"))
-    return f"{what}: {first} / {second}"
+    return f"{kind}: {first} / {second}"
 
 
-def _shown(counted: Counted) -> str:
+def _join_counted(counted: ItemCounts) -> str:
     return " ".join(sorted(word for word, count in counted for _ in range(count)))
 
 
-def _counted(items: Iterator[str]) -> Counted:
+def _counted(items: Iterator[str]) -> ItemCounts:
     return frozenset(Counter(items).items())
 
 
-def _denied(in_order: Sequence[str]) -> Iterator[str]:
+def _negated(in_order: Sequence[str]) -> Iterator[str]:
     for at, word in enumerate(in_order):
         if word in NEGATIONS:
-            yield next((stem(later) for later in in_order[at + 1 : at + 6] if later not in FILLERS), "")
+            yield next((stem(later) for later in in_order[at + 1 : at + 6] if later not in FILLER_WORDS), "")
 
 
-def _signs(folded: str) -> Iterator[str]:
+def _operators(folded: str) -> Iterator[str]:
     yield from ("not" for _ in NEGATION_SIGNS.finditer(folded))
     yield from (match[0] for match in CJK_NEGATIONS.finditer(folded))
-    for match in _OPERATOR.finditer(_QUOTATION.sub("", folded)):
-        yield _SAME_OPERATOR.get(match[0], match[0])
+    for match in _OPERATOR.finditer(_BLOCK_QUOTE.sub("", folded)):
+        yield _OPERATOR_SPELLINGS.get(match[0], match[0])
 
 
-def _directed(clause: Sequence[str]) -> Iterator[Triple]:
-    content = [stem(word) for word in clause if word not in FILLERS]
+def _directed_triples(clause: Sequence[str]) -> Iterator[DirectedTriple]:
+    content = [stem(word) for word in clause if word not in FILLER_WORDS]
     for at, word in enumerate(content):
-        reach = _REACH if word in _DIRECTED_STEMS else 1
+        reach = _DIRECTED_WINDOW if word in _DIRECTED_STEMS else 1
         before, after = content[max(0, at - reach) : at], content[at + 1 : at + 1 + reach]
         yield from ((left, word, right) for left in before for right in after if left != right)
 
 
-def _parts(clause: Sequence[str]) -> Iterator[list[str]]:
+def _split_at_conjunctions(clause: Sequence[str]) -> Iterator[list[str]]:
     part: list[str] = []
     for word in clause:
-        if word in _JOINS:
+        if word in _CONJUNCTIONS:
             yield part
             part = []
         else:
@@ -306,59 +310,59 @@ def _parts(clause: Sequence[str]) -> Iterator[list[str]]:
     yield part
 
 
-def _together(part: Sequence[str]) -> Iterator[tuple[str, str]]:
-    content = sorted({stem(word) for word in part if word not in FILLERS and word not in DIRECTED})
-    if len(content) <= _PART_WORDS:
+def _cooccurring_pairs(part: Sequence[str]) -> Iterator[tuple[str, str]]:
+    content = sorted({stem(word) for word in part if word not in FILLER_WORDS and word not in DIRECTED_WORDS})
+    if len(content) <= _MAX_PAIRED_WORDS:
         yield from combinations(content, 2)
 
 
-def _opposite(one: frozenset[str], other: frozenset[str]) -> tuple[str, str] | None:
+def _find_opposite(one: frozenset[str], other: frozenset[str]) -> tuple[str, str] | None:
     for group in _OPPOSITE_STEMS:
-        said = [[side for side in group if side & stems] for stems in (one, other)]
-        if said[0] and said[1] and said[0] != said[1]:
-            return " ".join(sorted(_any(said[0], one))), " ".join(sorted(_any(said[1], other)))
+        sides = [[side for side in group if side & stems] for stems in (one, other)]
+        if sides[0] and sides[1] and sides[0] != sides[1]:
+            return " ".join(sorted(_stems_on(sides[0], one))), " ".join(sorted(_stems_on(sides[1], other)))
     for first, second in ((one - other, other - one), (other - one, one - other)):
         for word in sorted(first):
-            for opposite in _denials(word):
+            for opposite in _antonym_forms(word):
                 if opposite in second:
                     return word, opposite
     return None
 
 
-def _any(sides: list[frozenset[str]], stems: frozenset[str]) -> set[str]:
+def _stems_on(sides: list[frozenset[str]], stems: frozenset[str]) -> set[str]:
     return {word for side in sides for word in side & stems}
 
 
-def _denials(word: str) -> Iterator[str]:
-    if len(word) <= _SHORTEST:
+def _antonym_forms(word: str) -> Iterator[str]:
+    if len(word) <= _MIN_NEGATED_LENGTH:
         return
-    yield from (prefix + word for prefix in DENYING_PREFIXES)
-    for first, second in SWAPPED_PREFIXES:
+    yield from (prefix + word for prefix in NEGATING_PREFIXES)
+    for first, second in OPPOSITE_PREFIXES:
         for prefix, opposite in ((first, second), (second, first)):
-            if word.startswith(prefix) and len(word) - len(prefix) >= _SHORTEST:
+            if word.startswith(prefix) and len(word) - len(prefix) >= _MIN_NEGATED_LENGTH:
                 yield opposite + word[len(prefix) :]
 
 
-def _turned_round(one: frozenset[Triple], other: frozenset[Triple]) -> Triple | None:
+def _find_reversed(one: frozenset[DirectedTriple], other: frozenset[DirectedTriple]) -> DirectedTriple | None:
     only_other = other - one
-    turned = [triple for triple in one - other if triple[::-1] in only_other]
-    return min((min(triple, triple[::-1]) for triple in turned), default=None)
+    reversed_triples = [triple for triple in one - other if triple[::-1] in only_other]
+    return min((min(triple, triple[::-1]) for triple in reversed_triples), default=None)
 
 
-def _crossed(one: Claims, other: Claims) -> tuple[str, str] | None:
+def _find_crossed_pair(one: Assertions, other: Assertions) -> tuple[str, str] | None:
     """Two names that changed places: `redis for a, postgres for b` against `postgres for a, redis for b`."""
     shared = one.stems & other.stems
-    mine = _neighbours(pair for pair in one.together - other.together if shared.issuperset(pair))
-    theirs = _neighbours(pair for pair in other.together - one.together if shared.issuperset(pair))
+    one_pairs = _adjacency(pair for pair in one.cooccurring - other.cooccurring if shared.issuperset(pair))
+    other_pairs = _adjacency(pair for pair in other.cooccurring - one.cooccurring if shared.issuperset(pair))
     found: list[tuple[str, str]] = []
-    for name in mine.keys() & theirs.keys():
-        for role in mine[name]:
-            for new_role in theirs[name]:
-                found += [(name, rival) for rival in mine.get(new_role, set()) & theirs.get(role, set())]
+    for name in one_pairs.keys() & other_pairs.keys():
+        for role in one_pairs[name]:
+            for new_role in other_pairs[name]:
+                found += [(name, rival) for rival in one_pairs.get(new_role, set()) & other_pairs.get(role, set())]
     return min((min(pair, pair[::-1]) for pair in found), default=None)
 
 
-def _neighbours(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
+def _adjacency(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for left, right in pairs:
         found[left].add(right)

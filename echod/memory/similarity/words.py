@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from echod.memory.obfuscation import unfold
+from echod.memory.obfuscation import normalize_characters
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
 _UNSPACED = (
@@ -18,16 +18,16 @@ _UNSPACED = (
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+(?:'[^\W{_UNSPACED}]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
-_STEM = 3  # letters that a word keeps
+_MIN_STEM_LENGTH = 3  # letters that a word keeps
 
 
 def fold(text: str) -> str:
     """The text in one case and width and without invisible characters; apostrophes are straight."""
-    visible, _ = unfold(text)
+    visible, _ = normalize_characters(text)
     return unicodedata.normalize("NFKC", visible).casefold().replace("\u2019", "'")
 
 
-def words(folded: str) -> list[str]:
+def tokenize(folded: str) -> list[str]:
     """The words of a folded text in order; contractions with `not` are two words."""
     found: list[str] = []
     for match in _WORD.finditer(folded):
@@ -45,7 +45,7 @@ def words(folded: str) -> list[str]:
 
 def is_unspaced(word: str) -> bool:
     """Whether a word is of a script that puts no spaces between words."""
-    return bool(word) and ord(word[0]) > _LAST_SPACED and _UNSPACED_RUN.fullmatch(word) is not None
+    return bool(word) and ord(word[0]) > _LAST_SPACED_CODEPOINT and _UNSPACED_RUN.fullmatch(word) is not None
 
 
 def stem(word: str) -> str:
@@ -53,10 +53,10 @@ def stem(word: str) -> str:
     if not word.isascii():
         return word
     for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _STEM and not word.endswith("ss"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= _MIN_STEM_LENGTH and not word.endswith("ss"):
             word = word[: -len(suffix)]
             break
-    return word[:-1] if word.endswith("e") and len(word) > _STEM else word
+    return word[:-1] if word.endswith("e") and len(word) > _MIN_STEM_LENGTH else word
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
@@ -66,7 +66,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / union if union else 1.0
 
 
-_LAST_SPACED = 0x0DFF
+_LAST_SPACED_CODEPOINT = 0x0DFF
 
 
 _UNITS = {
@@ -97,7 +97,7 @@ _UNITS = {
     )
     for unit in names.split()
 }
-_WORDS = {
+_NUMBER_WORDS = {
     "zero": "0",
     "two": "2",
     "three": "3",
@@ -139,32 +139,34 @@ _WORDS = {
     "half": "1/2",
     "quarter": "1/4",
 }
-_EACH = ("every", "each", "per")
+_EACH_WORDS = ("every", "each", "per")
 _UNIT = rf"(?:{'|'.join(sorted(_UNITS.keys() - {'%'}, key=len, reverse=True))})(?![^\W_])"
 # What follows and is no unit stays outside: it may be a number itself (`twenty-five`, `5 million`).
 _NUMBER = re.compile(
     rf"(?P<sign>(?<![\w)\]-])-(?=\d))?(?P<digits>\d+(?:[.,]\d+)*)"
     rf"(?:(?P<attached>[^\W\d_]+|%)|[ -](?P<loose>{_UNIT}|%))?"
-    rf"|\b(?P<word>{'|'.join(_WORDS)})s?\b(?:[ -](?P<counted>{_UNIT}|%))?"
-    rf"|\b(?:{'|'.join(_EACH)})[ ](?P<each>{_UNIT})"
+    rf"|\b(?P<word>{'|'.join(_NUMBER_WORDS)})s?\b(?:[ -](?P<counted>{_UNIT}|%))?"
+    rf"|\b(?:{'|'.join(_EACH_WORDS)})[ ](?P<each>{_UNIT})"
 )
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
-def numbers_in(folded: str) -> Iterator[str]:
+def find_numbers(folded: str) -> Iterator[str]:
     """The numbers of a folded text in order, each with its unit if it has one; `every minute` is one of them."""
-    return (_canonical(match) for match in _NUMBER.finditer(folded))
+    return (_canonical_number(match) for match in _NUMBER.finditer(folded))
 
 
-def with_plain_numbers(folded: str) -> str:
+def normalize_numbers(folded: str) -> str:
     """The folded text with every number in its one spelling."""
-    return _NUMBER.sub(_canonical, folded)
+    return _NUMBER.sub(_canonical_number, folded)
 
 
-def _canonical(match: re.Match[str]) -> str:
+def _canonical_number(match: re.Match[str]) -> str:
     unit = match["attached"] or match["loose"] or match["counted"] or match["each"] or ""
     unit = _UNITS.get(unit, unit)
     if match["each"]:
         return f"1{unit}"
-    number = _WORDS[match["word"]] if match["word"] else (match["sign"] or "") + _THOUSANDS.sub("", match["digits"])
+    number = (
+        _NUMBER_WORDS[match["word"]] if match["word"] else (match["sign"] or "") + _THOUSANDS.sub("", match["digits"])
+    )
     return number + unit

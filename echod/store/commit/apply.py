@@ -14,38 +14,38 @@ from pathlib import Path
 
 from echod.log import get_logger
 from echod.store.commit import file_steps
-from echod.store.commit.context import Desk
-from echod.store.commit.file_steps import write_stage
-from echod.store.commit.prepare import drop_stages
-from echod.store.commit.steps import Step
-from echod.store.errors import fault
+from echod.store.commit.context import CommitContext
+from echod.store.commit.file_steps import write_staged_file
+from echod.store.commit.prepare import remove_staged_files
+from echod.store.commit.steps import CommitStep
+from echod.store.errors import store_error
 from echod.store.fs import Dir, make_dir, open_dir
-from echod.store.journal.records import Absorption, Record, RecordState, WriteRecord
-from echod.store.layout import DIRTY, MEMORY, Store, commons_of
+from echod.store.journal.records import CommitRecord, LateMerge, RecordState, WriteRecord
+from echod.store.layout import DIRTY_MARKER, MEMORY, Store, global_root
 
-_INDEX = ".search-index.db"
-_SIGNALS = ".rune-signals"
-_DIRTY = ".echo-dirty"
+_SEARCH_INDEX = ".search-index.db"
+_SIGNAL_DIRECTORY = ".rune-signals"
+_DIRTY_SIGNAL = ".echo-dirty"
 
 
-def mark_dirty(store: Store) -> None:
+def touch_search_signal(store: Store) -> None:
     """Touch `tmp/.rune-signals/.echo-dirty` where somebody listens: an index in the store, or a signal directory.
 
     The global store has a signal of its own, which is always given. Best effort: without it the index is merely
     older than the memory.
     """
-    if (commons := commons_of(store)) is not None:
+    if (commons := global_root(store)) is not None:
         with suppress(OSError), open_dir(store.project, commons) as home:
-            _touch(home, DIRTY)
+            _touch(home, DIRTY_MARKER)
         return
-    listened_to = (store.root / _INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNALS)
-    if not listened_to:
+    has_listener = (store.root / _SEARCH_INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNAL_DIRECTORY)
+    if not has_listener:
         return
     try:
         with open_dir(store.project, ("tmp",)) as tmp:
-            make_dir(tmp, _SIGNALS, 0o777)
-            with tmp.below(_SIGNALS) as signals:
-                _touch(signals, _DIRTY)
+            make_dir(tmp, _SIGNAL_DIRECTORY, 0o777)
+            with tmp.open_subdir(_SIGNAL_DIRECTORY) as signals:
+                _touch(signals, _DIRTY_SIGNAL)
     except OSError:
         return  # no `tmp`, or something odd in its place: then nobody listens there
 
@@ -63,104 +63,104 @@ def _is_dir(path: Path) -> bool:
 log = get_logger(__name__)
 
 
-def apply(desk: Desk, record: Record) -> Record:
+def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
     """Do, or finish, what a record intends. Idempotent.
 
     Raises:
-        StoreFault: the file system failed; if nothing visible had changed yet, the record was taken back.
+        StoreError: the file system failed; if nothing visible had changed yet, the record was taken back.
     """
     try:
-        record = _apply(desk, record)
+        record = _apply_steps(context, record)
     except OSError as error:
-        _give_up_or_park(desk, record, error)
-    done = replace(record, state=RecordState.APPLIED)
-    desk.journal.save(done)
+        _roll_back_or_defer(context, record, error)
+    applied = replace(record, state=RecordState.APPLIED)
+    context.journal.save(applied)
     # Nobody asks for those in archives, which get new files for ever.
-    archives = desk.ground.path_of("archive/")
-    own = (write for write in done.writes if write.mtime_ns and not write.path.startswith(archives))
-    desk.journal.note_own({write.path: write.mtime_ns for write in own})
-    if done.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in done.consumes):
-        mark_dirty(desk.ground.role.store)
-    desk.trace(Step.APPLIED)
-    return done
+    archives = context.directory.path_of("archive/")
+    own_writes = (write for write in applied.writes if write.mtime_ns and not write.path.startswith(archives))
+    context.journal.record_own_mtimes({write.path: write.mtime_ns for write in own_writes})
+    if applied.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in applied.consumes):
+        touch_search_signal(context.directory.role.store)
+    context.trace(CommitStep.APPLIED)
+    return applied
 
 
-def _apply(desk: Desk, record: Record) -> Record:
-    _archive(desk, record)
-    desk.trace(Step.ARCHIVED)
+def _apply_steps(context: CommitContext, record: CommitRecord) -> CommitRecord:
+    _write_archives(context, record)
+    context.trace(CommitStep.ARCHIVED)
     for write in record.writes:
-        record = record.with_write(_publish(desk, record, write))
-    for absorbed in record.absorbs:
-        note_absorption(desk, absorbed)
-    for claimed in record.consumes:
-        directory, name = desk.ground.place(claimed.path)
-        file_steps.claim(directory, name, claimed)
-        desk.trace(Step.CLAIMED)
+        record = record.with_write(_publish_write(context, record, write))
+    for late_merge in record.late_merges:
+        record_late_merge(context, late_merge)
+    for consume in record.consumes:
+        directory, name = context.directory.resolve(consume.path)
+        file_steps.claim_findings(directory, name, consume)
+        context.trace(CommitStep.CLAIMED)
     if record.consumes:
-        desk.ground.home.sync()
-        desk.trace(Step.CLAIMS_SYNCED)
+        context.directory.root.sync()
+        context.trace(CommitStep.CLAIMS_SYNCED)
     return record
 
 
-def _archive(desk: Desk, record: Record) -> None:
+def _write_archives(context: CommitContext, record: CommitRecord) -> None:
     directories = {}
-    for added in record.appends:
-        directory, name = desk.ground.place(added.path)
-        file_steps.append(directory, name, desk.journal.images.get(added.image), added.offset)
+    for append in record.appends:
+        directory, name = context.directory.resolve(append.path)
+        file_steps.append_at(directory, name, context.journal.blobs.get(append.digest), append.offset)
         directories[directory.fd] = directory
     for directory in directories.values():
         directory.sync()
 
 
-def _publish(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
-    directory, name = desk.ground.place(write.path)
-    if file_steps.publish(directory, name, write, desk.trace) is file_steps.Published.STAGE_LOST:
-        write = _restage(desk, record, write)
+def _publish_write(context: CommitContext, record: CommitRecord, write: WriteRecord) -> WriteRecord:
+    directory, name = context.directory.resolve(write.path)
+    if file_steps.publish(directory, name, write, context.trace) is file_steps.PublishResult.STAGE_LOST:
+        write = _stage_again(context, record, write)
     found = directory.stat(name)
-    ours = found is not None and found.st_ino == write.inode
-    return replace(write, mtime_ns=found.st_mtime_ns if found is not None and ours else 0)
+    is_ours = found is not None and found.st_ino == write.inode
+    return replace(write, mtime_ns=found.st_mtime_ns if found is not None and is_ours else 0)
 
 
-def _restage(desk: Desk, record: Record, write: WriteRecord) -> WriteRecord:
+def _stage_again(context: CommitContext, record: CommitRecord, write: WriteRecord) -> WriteRecord:
     """Someone tidied our stage away. If the target is still the old one, stage again; else lineage decides later."""
-    directory, name = desk.ground.place(write.path)
-    before = None if write.pre is None else desk.journal.images.get(write.pre)
-    if desk.read(write.path).data != before:
+    directory, name = context.directory.resolve(write.path)
+    before = None if write.before_digest is None else context.journal.blobs.get(write.before_digest)
+    if context.read(write.path).data != before:
         return write
-    inode = write_stage(directory, write.stage, desk.journal.images.get(write.post), name)
+    inode = write_staged_file(directory, write.staged_name, context.journal.blobs.get(write.after_digest), name)
     directory.sync()
     write = replace(write, inode=inode)
-    desk.journal.save(record.with_write(write))
-    file_steps.publish(directory, name, write, desk.trace)
+    context.journal.save(record.with_write(write))
+    file_steps.publish(directory, name, write, context.trace)
     return write
 
 
-def note_absorption(desk: Desk, absorbed: Absorption) -> None:
+def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
     """Write into the older record what of its displaced or claimed file is merged now."""
-    for older in desk.journal.open_records():
-        if older.seq != absorbed.seq:
+    for older in context.journal.open_records():
+        if older.seq != late_merge.seq:
             continue
         for write in older.writes:
-            if write.stage == absorbed.file:
-                desk.journal.save(older.with_write(replace(write, absorbed=absorbed.digest)))
-        for claimed in older.consumes:
-            if claimed.claim == absorbed.file:
-                desk.journal.save(older.with_consume(replace(claimed, absorbed=absorbed.digest)))
-        desk.trace(Step.ABSORPTION_NOTED)
+            if write.staged_name == late_merge.file_name:
+                context.journal.save(older.with_write(replace(write, merged_digest=late_merge.digest)))
+        for consume in older.consumes:
+            if consume.claimed_name == late_merge.file_name:
+                context.journal.save(older.with_consume(replace(consume, merged_digest=late_merge.digest)))
+        context.trace(CommitStep.LATE_MERGE_RECORDED)
 
 
-def _give_up_or_park(desk: Desk, record: Record, error: OSError) -> None:
+def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSError) -> None:
     """After a failing call: take everything back while nothing is visible, else leave the record to recovery."""
-    path = desk.ground.role.path
-    begun = any(not file_steps.unpublished(*desk.ground.place(w.path), w) for w in record.writes)
-    begun = begun or any(desk.ground.home.inode(c.claim) is not None for c in record.consumes)
-    if begun:
-        log.warning("commit_parked", role=str(path), seq=record.seq, error=repr(error))
-        raise fault("finish a change in", path, error) from error
-    for added in record.appends:
-        directory, name = desk.ground.place(added.path)
-        file_steps.take_back(directory, name, desk.journal.images.get(added.image), added.offset)
-    drop_stages(desk, record)
-    desk.journal.forget(record)
-    log.warning("commit_taken_back", role=str(path), seq=record.seq, error=repr(error))
-    raise fault("change", path, error) from error
+    path = context.directory.role.path
+    is_visible = any(not file_steps.is_unpublished(*context.directory.resolve(w.path), w) for w in record.writes)
+    is_visible = is_visible or any(context.directory.root.inode(c.claimed_name) is not None for c in record.consumes)
+    if is_visible:
+        log.warning("commit_deferred", role=str(path), seq=record.seq, error=repr(error))
+        raise store_error("finish a change in", path, error) from error
+    for append in record.appends:
+        directory, name = context.directory.resolve(append.path)
+        file_steps.roll_back_append(directory, name, context.journal.blobs.get(append.digest), append.offset)
+    remove_staged_files(context, record)
+    context.journal.discard(record)
+    log.warning("commit_rolled_back", role=str(path), seq=record.seq, error=repr(error))
+    raise store_error("change", path, error) from error

@@ -12,166 +12,189 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from echod.memory.alignment import content
-from echod.memory.conservation import Broken, Change, missing_findings, redaction_of, violations
+from echod.memory.alignment import block_content
+from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
-from echod.store.changes import Committed, Gate, Overtaken, Plan, PlannedConsume, PlannedWrite, open_gate
-from echod.store.commit.apply import apply
-from echod.store.commit.context import Desk
-from echod.store.commit.prepare import drop_stages, prepare
-from echod.store.commit.steps import Step
-from echod.store.errors import Busy, Refused, StoreFault, fault, told
-from echod.store.journal.records import Record
+from echod.store.changes import (
+    CommitConflict,
+    CommitGate,
+    CommitPlan,
+    CommitResult,
+    PlannedConsume,
+    PlannedWrite,
+    no_gate,
+)
+from echod.store.commit.apply import apply_record
+from echod.store.commit.context import CommitContext
+from echod.store.commit.prepare import prepare_commit, remove_staged_files
+from echod.store.commit.steps import CommitStep
+from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
+from echod.store.journal.records import CommitRecord
 
-__all__ = ["Committed", "Gate", "Overtaken", "commit", "open_gate"]
+__all__ = ["CommitConflict", "CommitGate", "CommitResult", "commit", "no_gate"]
 
 
 def commit(
-    desk: Desk, plan: Plan, *, gate: Gate, head: str | None, go_on: frozenset[str] = frozenset()
-) -> Committed | Overtaken:
+    context: CommitContext,
+    plan: CommitPlan,
+    *,
+    gate: CommitGate,
+    head: str | None,
+    forced_paths: frozenset[str] = frozenset(),
+) -> CommitResult | CommitConflict:
     """Carry out a plan.
 
     Args:
-        desk: the role and its journal.
+        context: the role and its journal.
         plan: what to do.
         gate: asked just before the intent is written.
         head: git HEAD, remembered with the new state.
-        go_on: paths that are written although someone else wrote them meanwhile; what they displace is merged.
+        forced_paths: paths that are written although someone else wrote them meanwhile; what they displace is merged.
 
     Raises:
-        Busy: the gate closed, or the writers' lock was held too long; nothing was changed.
-        Refused: a file's mode or owner cannot be kept; nothing was changed.
-        StoreFault: the file system failed. Nothing was changed, or the record stays and recovery finishes it.
+        BusyError: the gate closed, or the writers' lock was held too long; nothing was changed.
+        RefusedError: a file's mode or owner cannot be kept; nothing was changed.
+        StoreError: the file system failed. Nothing was changed, or the record stays and recovery finishes it.
     """
-    desk.trace(Step.BEGIN)
-    record = prepare(desk, plan, head)
+    context.trace(CommitStep.BEGIN)
+    record = prepare_commit(context, plan, head)
     try:
-        desk.trace(Step.STAGED)
-        overtaken = _compare(desk, plan, go_on)
-        if overtaken is not None:
-            drop_stages(desk, record)
-            return overtaken
-        desk.trace(Step.COMPARED)
-        _wait_where_exchange_is_missing(desk, plan)
-        _last_word(desk, gate)
+        context.trace(CommitStep.STAGED)
+        conflict = _find_conflict(context, plan, forced_paths)
+        if conflict is not None:
+            remove_staged_files(context, record)
+            return conflict
+        context.trace(CommitStep.COMPARED)
+        _require_settled_without_exchange(context, plan)
+        _check_before_intent(context, gate)
     except BaseException:
-        drop_stages(desk, record)
+        remove_staged_files(context, record)
         raise
-    _intend(desk, record)
-    desk.trace(Step.INTENDED)
-    apply(desk, record)
-    return Committed(record.seq)
+    _write_intent(context, record)
+    context.trace(CommitStep.INTENT_WRITTEN)
+    apply_record(context, record)
+    return CommitResult(record.seq)
 
 
-def _compare(desk: Desk, plan: Plan, go_on: frozenset[str]) -> Overtaken | None:
+def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: frozenset[str]) -> CommitConflict | None:
     """Whether the disk still is what the plan was made from."""
     expected: list[tuple[str, bytes | None]] = [(w.path, w.before) for w in plan.writes]
     expected += [(c.path, c.before) for c in plan.consumes]
     for path, before in expected:
-        if path in go_on:
+        if path in forced_paths:
             continue
         try:
-            current = desk.read(path).data
-        except Busy:
-            return Overtaken(path)
+            current = context.read(path).data
+        except BusyError:
+            return CommitConflict(path)
         if current != before:
-            return Overtaken(path)
+            return CommitConflict(path)
     return None
 
 
-def _wait_where_exchange_is_missing(desk: Desk, plan: Plan) -> None:
+def _require_settled_without_exchange(context: CommitContext, plan: CommitPlan) -> None:
     """Without an atomic exchange a file is replaced only if nobody has touched it for a while."""
-    if not plan.writes or desk.probes.of(desk.ground.home).exchange:
+    if not plan.writes or context.capabilities.get(context.directory.root).exchange:
         return
     for write in plan.writes:
-        found = desk.read(write.path)
-        if found.data is not None and desk.clock() - found.mtime_ns / 1e9 < desk.limits.settle_seconds:
-            raise Busy(f"{write.path} was changed a moment ago, and this file system cannot exchange files safely.")
+        snapshot = context.read(write.path)
+        if snapshot.data is not None and context.clock() - snapshot.mtime_ns / 1e9 < context.limits.settle_seconds:
+            raise BusyError(
+                f"{write.path} was changed a moment ago, and this file system cannot exchange files safely."
+            )
 
 
-def _last_word(desk: Desk, gate: Gate) -> None:
-    if not desk.ground.home.still_there():
-        raise StoreFault(f"{desk.ground.home.path} was moved or replaced while it was being worked on; try again.")
+def _check_before_intent(context: CommitContext, gate: CommitGate) -> None:
+    if not context.directory.root.is_current():
+        raise StoreError(
+            f"{context.directory.root.path} was moved or replaced while it was being worked on; try again."
+        )
     reason = gate()
     if reason is not None:
-        raise Busy(reason)
-    if desk.lock.age(desk.clock()) > desk.limits.lock_seconds:
-        raise Busy(f"The writers' lock was held for {desk.limits.lock_seconds:g} s; others come first.")
+        raise BusyError(reason)
+    if context.lock.age(context.clock()) > context.limits.lock_seconds:
+        raise BusyError(f"The writers' lock was held for {context.limits.lock_seconds:g} s; others come first.")
 
 
-def _intend(desk: Desk, record: Record) -> None:
+def _write_intent(context: CommitContext, record: CommitRecord) -> None:
     """Write the intent. If that fails nothing is intended; if even that cannot be said, recovery decides."""
     try:
-        desk.journal.save(record)
+        context.journal.save(record)
     except OSError as error:
-        with told("write the journal of", desk.ground.role.path):
-            desk.journal.forget(record)
-            drop_stages(desk, record)
-        raise fault("write the journal of", desk.ground.role.path, error) from error
-    desk.journal.clear_staging()
+        with as_store_error("write the journal of", context.directory.role.path):
+            context.journal.discard(record)
+            remove_staged_files(context, record)
+        raise store_error("write the journal of", context.directory.role.path, error) from error
+    context.journal.clear_staging()
 
 
-Reader = Callable[[bytes], Document | Unreadable]
+ParseContent = Callable[[bytes], Document | Unreadable]
 
 
-def hold(plan: Plan, read: Reader, *, asked: bool) -> None:
+def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) -> None:
     """Refuse a plan that would lose something.
 
     Args:
         plan: what a job wants.
-        read: how contents become documents.
-        asked: a person asked for it.
+        parse: how contents become documents.
+        by_user: a person asked for it.
 
     Raises:
-        Refused: the sentence names the file and the block.
+        RefusedError: the sentence names the file and the block.
     """
     rewritten = [w for w in plan.writes if w.before is not None]
-    changes = [(w.path, _change(w, read)) for w in rewritten]
-    archived = [text for _, text in plan.appends] + [c.kept for c in plan.consumes]
+    changes = [(w.path, _parse_change(w, parse)) for w in rewritten]
+    archived = [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
-    found = violations([change for _, change in changes], texts, redacted=_redacted, asked=asked)
-    if found:
-        raise _refusal(plan, found[0].broken, found[0].heading)
-    posts = [change.after for _, change in changes] + [
-        d for w in plan.writes if isinstance(d := read(w.after), Document)
+    broken = find_violations(
+        [change for _, change in changes], texts, redacted_forms=_redacted_forms, user_requested=by_user
+    )
+    if broken:
+        raise _conservation_error(plan, broken[0].kind, broken[0].heading)
+    after_documents = [change.after for _, change in changes] + [
+        d for w in plan.writes if isinstance(d := parse(w.after), Document)
     ]
-    standing = {content(block) for document in posts for block in document.blocks} if plan.consumes else set()
-    for consumed in plan.consumes:
-        _hold_findings(plan, consumed, read, standing)
+    present = (
+        {block_content(block) for document in after_documents for block in document.blocks} if plan.consumes else set()
+    )
+    for consume in plan.consumes:
+        _check_findings(plan, consume, parse, present)
 
 
-def _change(write: PlannedWrite, read: Reader) -> Change:
-    before, after = read(write.before or b""), read(write.after)
+def _parse_change(write: PlannedWrite, parse: ParseContent) -> FileChange:
+    before, after = parse(write.before or b""), parse(write.after)
     if isinstance(before, Unreadable):
-        raise Refused(f"{write.path} cannot be read, so it is not written over. {before.reason}")
+        raise RefusedError(f"{write.path} cannot be read, so it is not written over. {before.reason}")
     if isinstance(after, Unreadable):
-        raise Refused(f"{write.path} would become unreadable, so it is not written. {after.reason}")
-    return Change(before, after)
+        raise RefusedError(f"{write.path} would become unreadable, so it is not written. {after.reason}")
+    return FileChange(before, after)
 
 
-def _hold_findings(plan: Plan, consumed: PlannedConsume, read: Reader, standing: set[str]) -> None:
-    kept = consumed.kept.decode(errors="surrogateescape")
-    if redaction_of(kept, consumed.before.decode(errors="surrogateescape")):
+def _check_findings(plan: CommitPlan, consume: PlannedConsume, parse: ParseContent, present: set[str]) -> None:
+    archived = consume.archived_text.decode(errors="surrogateescape")
+    if is_redaction_of(archived, consume.before.decode(errors="surrogateescape")):
         return
-    document = read(consumed.before)
+    document = parse(consume.before)
     if isinstance(document, Unreadable):
-        raise _refusal(plan, Broken.LOST, consumed.path)
-    blocks = [b for b in document.blocks if content(b) not in standing]
-    found = missing_findings(blocks, kept, redacted=_redacted)
-    if found or not _stands(document.preamble, kept):
-        raise _refusal(plan, Broken.LOST, found[0].heading if found else consumed.path)
+        raise _conservation_error(plan, ViolationKind.LOST, consume.path)
+    blocks = [b for b in document.blocks if block_content(b) not in present]
+    missing = find_missing_findings(blocks, archived, redacted_forms=_redacted_forms)
+    if missing or not _contains_preamble(document.preamble, archived):
+        raise _conservation_error(plan, ViolationKind.LOST, missing[0].heading if missing else consume.path)
 
 
-def _stands(preamble: str, kept: str) -> bool:
-    return any(form.strip() in kept for form in (preamble, *_redacted(preamble)))
+def _contains_preamble(preamble: str, archived: str) -> bool:
+    return any(form.strip() in archived for form in (preamble, *_redacted_forms(preamble)))
 
 
-def _redacted(text: str) -> Iterable[str]:
+def _redacted_forms(text: str) -> Iterable[str]:
     yield redact(text).text
     yield redact_entry(text).text
 
 
-def _refusal(plan: Plan, broken: Broken, heading: str) -> Refused:
-    return Refused(f"The {plan.kind} job was refused: {heading!r} {broken}. Nothing was changed; please report this.")
+def _conservation_error(plan: CommitPlan, violation: ViolationKind, heading: str) -> RefusedError:
+    return RefusedError(
+        f"The {plan.kind} job was refused: {heading!r} {violation}. Nothing was changed; please report this."
+    )

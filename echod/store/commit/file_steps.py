@@ -1,6 +1,6 @@
 """Putting a staged file in the place of its target without ever losing what stood there.
 
-Afterwards the stage's *name* holds the displaced file, whose late bytes are followed (`absorb`). Every function
+Afterwards the stage's *name* holds the displaced file, whose late bytes are followed. Every function
 may be called again after a crash at any point: whether the exchange happened is judged by inodes, never by content.
 
 The new content beside its target: same directory, dot-name, same mode, owner and extended attributes, durable.
@@ -26,38 +26,48 @@ import stat
 from enum import Enum
 
 from echod.log import get_logger
-from echod.store.commit.steps import Step, Tracer
-from echod.store.errors import Refused
-from echod.store.fs import Dir, UnsupportedError, Writers, exchange, move_new, read_all, read_lease, sync, write_all
+from echod.store.commit.steps import CommitStep, Tracer
+from echod.store.errors import RefusedError
+from echod.store.fs import (
+    Dir,
+    OpenWriters,
+    RenameUnsupportedError,
+    exchange,
+    full_fsync,
+    read_all,
+    read_lease,
+    rename_noreplace_or_link,
+    write_all,
+)
 from echod.store.journal.records import ConsumeRecord, WriteRecord
 from echod.store.snapshot import MAX_FILE_BYTES
 
 log = get_logger(__name__)
 
-_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
-_NEW_FILE = 0o666  # less the umask, like any other program's new file
-_BACKUP = 0o600
+_COPIED_XATTRS = ("user.", "system.posix_acl_access")
+_NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
+_BACKUP_MODE = 0o600
 
 
-def write_stage(directory: Dir, name: str, data: bytes, target: str) -> int:
+def write_staged_file(directory: Dir, name: str, data: bytes, target: str) -> int:
     """Write the stage for `target` and return its inode. Durable when this returns.
 
     Raises:
-        Refused: mode, owner or attributes of the target cannot be kept, or it is read-only or no plain file.
+        RefusedError: mode, owner or attributes of the target cannot be kept, or it is read-only or no plain file.
         OSError: writing failed; nothing is left behind.
     """
-    like = directory.stat(target)
-    if like is not None:
-        _check(directory, target, like)
-        if like.st_nlink > 1:
-            log.warning("file_has_other_names", path=str(directory.path / target), names=like.st_nlink)
-    mode = _BACKUP if target.startswith("MEMORY-") else _NEW_FILE
+    target_status = directory.stat(target)
+    if target_status is not None:
+        _check_target(directory, target, target_status)
+        if target_status.st_nlink > 1:
+            log.warning("file_has_hard_links", path=str(directory.path / target), names=target_status.st_nlink)
+    mode = _BACKUP_MODE if target.startswith("MEMORY-") else _NEW_FILE_MODE
     fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(fd, data)
-        if like is not None:
-            _resemble(fd, directory, target, like)
-        sync(fd)
+        if target_status is not None:
+            _copy_metadata(fd, directory, target, target_status)
+        full_fsync(fd)
         return os.fstat(fd).st_ino
     except BaseException:
         directory.unlink(name)
@@ -66,167 +76,169 @@ def write_stage(directory: Dir, name: str, data: bytes, target: str) -> int:
         os.close(fd)
 
 
-def _check(directory: Dir, target: str, like: os.stat_result) -> None:
+def _check_target(directory: Dir, target: str, target_status: os.stat_result) -> None:
     path = directory.path / target
-    if not stat.S_ISREG(like.st_mode):
-        raise Refused(f"{path} is a symbolic link or no plain file; echod leaves it alone. Put a real file there.")
-    if not like.st_mode & 0o200:
-        raise Refused(f"{path} is read-only; echod respects that. Make it writable (chmod u+w) to let it work.")
+    if not stat.S_ISREG(target_status.st_mode):
+        raise RefusedError(f"{path} is a symbolic link or no plain file; echod leaves it alone. Put a real file there.")
+    if not target_status.st_mode & 0o200:
+        raise RefusedError(f"{path} is read-only; echod respects that. Make it writable (chmod u+w) to let it work.")
 
 
-def _resemble(fd: int, directory: Dir, target: str, like: os.stat_result) -> None:
+def _copy_metadata(fd: int, directory: Dir, target: str, target_status: os.stat_result) -> None:
     path = directory.path / target
-    made = os.fstat(fd)
-    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+    staged_status = os.fstat(fd)
+    if (staged_status.st_uid, staged_status.st_gid) != (target_status.st_uid, target_status.st_gid):
         try:
-            os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchown(fd, target_status.st_uid, target_status.st_gid)
         except PermissionError as error:
-            raise Refused(f"{path} belongs to another user or group, which echod could not keep; chown it.") from error
-    os.fchmod(fd, stat.S_IMODE(like.st_mode))
-    _copy_attributes(fd, directory, target)
+            raise RefusedError(
+                f"{path} belongs to another user or group, which echod could not keep; chown it."
+            ) from error
+    os.fchmod(fd, stat.S_IMODE(target_status.st_mode))
+    _copy_xattrs(fd, directory, target)
 
 
-def _copy_attributes(fd: int, directory: Dir, target: str) -> None:
+def _copy_xattrs(fd: int, directory: Dir, target: str) -> None:
     if not hasattr(os, "listxattr"):
         return
-    old = directory.open(target, os.O_RDONLY)
+    target_fd = directory.open(target, os.O_RDONLY)
     try:
-        for name in _attributes(old):
+        for name in _list_xattrs(target_fd):
             try:
-                os.setxattr(fd, name, os.getxattr(old, name))
+                os.setxattr(fd, name, os.getxattr(target_fd, name))
             except OSError as error:
                 path = directory.path / target
-                raise Refused(f"The extended attribute {name} of {path} could not be kept; remove it.") from error
+                raise RefusedError(f"The extended attribute {name} of {path} could not be kept; remove it.") from error
     finally:
-        os.close(old)
+        os.close(target_fd)
 
 
-def _attributes(fd: int) -> list[str]:
+def _list_xattrs(fd: int) -> list[str]:
     try:
-        return [name for name in os.listxattr(fd) if name.startswith(_KEPT_ATTRIBUTES)]
+        return [name for name in os.listxattr(fd) if name.startswith(_COPIED_XATTRS)]
     except OSError as error:
         if error.errno in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
             return []  # this file system has none to keep
         raise
 
 
-_OLD = ".old"
+_OLD_SUFFIX = ".old"
 
 
-class Published(Enum):
+class PublishResult(Enum):
     """How it ended."""
 
     IN_PLACE = "our content stands in the target's place, or stood there"
     STAGE_LOST = "someone removed the stage before it was used"
 
 
-def publish(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> Published:
+def publish(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> PublishResult:
     """Exchange the stage with the target, or create the target. Durable when this returns.
 
     Raises:
         OSError: the file system refused; the stage still is where it was.
     """
-    stage_inode, target_inode = directory.inode(write.stage), directory.inode(target)
+    staged_inode, target_inode = directory.inode(write.staged_name), directory.inode(target)
     if target_inode == write.inode:
-        _tidy_links(directory, write)
-    elif stage_inode == write.inode:
-        _put(directory, target, write, trace)
-    elif stage_inode is None and directory.inode(write.stage + _OLD) is not None:
-        move_new(directory, write.stage + _OLD, directory, write.stage)
-    elif stage_inode is None:
-        return Published.STAGE_LOST
+        _finish_link_fallback(directory, write)
+    elif staged_inode == write.inode:
+        _exchange_or_create(directory, target, write, trace)
+    elif staged_inode is None and directory.inode(write.staged_name + _OLD_SUFFIX) is not None:
+        rename_noreplace_or_link(directory, write.staged_name + _OLD_SUFFIX, directory, write.staged_name)
+    elif staged_inode is None:
+        return PublishResult.STAGE_LOST
     directory.sync()
-    trace(Step.PUBLISHED)
-    return Published.IN_PLACE
+    trace(CommitStep.PUBLISHED)
+    return PublishResult.IN_PLACE
 
 
-def unpublished(directory: Dir, target: str, write: WriteRecord) -> bool:
+def is_unpublished(directory: Dir, target: str, write: WriteRecord) -> bool:
     """Whether nothing was done yet: the stage still is the stage."""
-    return directory.inode(write.stage) == write.inode and directory.inode(target) != write.inode
+    return directory.inode(write.staged_name) == write.inode and directory.inode(target) != write.inode
 
 
-def _put(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
+def _exchange_or_create(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
     # A descriptor kept open over the exchange makes the last events on the target ATTRIB and CLOSE_WRITE, which
     # watchers understand as "changed" (an exchange alone looks to them like a file that went away), and its fresh
     # time keeps the target's mtime from going backwards.
-    fd = directory.open(write.stage, os.O_WRONLY)
+    fd = directory.open(write.staged_name, os.O_WRONLY)
     try:
         while True:
             try:
-                _replace(directory, target, write, trace)
+                _exchange_target(directory, target, write, trace)
                 break
             except FileNotFoundError:
-                if directory.inode(target) is not None or directory.inode(write.stage) != write.inode:
+                if directory.inode(target) is not None or directory.inode(write.staged_name) != write.inode:
                     raise
             try:
-                move_new(directory, write.stage, directory, target)
-                trace(Step.CREATED)
+                rename_noreplace_or_link(directory, write.staged_name, directory, target)
+                trace(CommitStep.CREATED)
                 break
             except FileExistsError:
                 continue
         os.utime(fd)
-        trace(Step.TOUCHED)
+        trace(CommitStep.TOUCHED)
     finally:
         os.close(fd)
-    trace(Step.RELEASED)
+    trace(CommitStep.RELEASED)
 
 
-def _replace(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
-    held = directory.open(target, os.O_RDONLY)
+def _exchange_target(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
+    target_fd = directory.open(target, os.O_RDONLY)
     try:
-        with read_lease(held):
-            trace(Step.LEASED)
+        with read_lease(target_fd):
+            trace(CommitStep.LEASED)
             try:
-                exchange(directory, write.stage, target)
-            except UnsupportedError:
-                _replace_by_link(directory, target, write, trace)
-            trace(Step.EXCHANGED)
+                exchange(directory, write.staged_name, target)
+            except RenameUnsupportedError:
+                _replace_with_link(directory, target, write, trace)
+            trace(CommitStep.EXCHANGED)
     finally:
-        os.close(held)
+        os.close(target_fd)
 
 
-def _replace_by_link(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
+def _replace_with_link(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
     """Without exchange: keep the old file by a second name, then rename over it.
 
     A file that replaces the target between the two calls is lost; such file systems are written only when idle.
     """
-    old = write.stage + _OLD
-    directory.unlink(old)
-    os.link(target, old, src_dir_fd=directory.fd, dst_dir_fd=directory.fd, follow_symlinks=False)
-    trace(Step.LINKED)
-    os.rename(write.stage, target, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
-    _tidy_links(directory, write)
+    old_name = write.staged_name + _OLD_SUFFIX
+    directory.unlink(old_name)
+    os.link(target, old_name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd, follow_symlinks=False)
+    trace(CommitStep.LINKED)
+    os.rename(write.staged_name, target, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+    _finish_link_fallback(directory, write)
 
 
-def _tidy_links(directory: Dir, write: WriteRecord) -> None:
+def _finish_link_fallback(directory: Dir, write: WriteRecord) -> None:
     """Finish what a fallback began: the displaced file gets the stage's name, a second name of ours goes."""
-    if directory.inode(write.stage) == write.inode:
-        directory.unlink(write.stage)
-    if directory.inode(write.stage + _OLD) is not None:
-        move_new(directory, write.stage + _OLD, directory, write.stage)
+    if directory.inode(write.staged_name) == write.inode:
+        directory.unlink(write.staged_name)
+    if directory.inode(write.staged_name + _OLD_SUFFIX) is not None:
+        rename_noreplace_or_link(directory, write.staged_name + _OLD_SUFFIX, directory, write.staged_name)
 
 
-def claim(directory: Dir, name: str, consume: ConsumeRecord) -> None:
+def claim_findings(directory: Dir, name: str, consume: ConsumeRecord) -> None:
     """Move the findings file to its claim name; a file that is gone, or claimed already, is fine.
 
     Raises:
         OSError: the file system refused.
     """
-    if directory.inode(consume.claim) is not None:
+    if directory.inode(consume.claimed_name) is not None:
         return
     try:
-        move_new(directory, name, directory, consume.claim)
+        rename_noreplace_or_link(directory, name, directory, consume.claimed_name)
     except (FileNotFoundError, FileExistsError):
         return
 
 
-def size(directory: Dir, name: str) -> int:
+def file_size(directory: Dir, name: str) -> int:
     """Where the next text would start; 0 where there is no file."""
     found = directory.stat(name)
     return found.st_size if found else 0
 
 
-def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
+def append_at(directory: Dir, name: str, data: bytes, offset: int) -> None:
     """Add `data`, planned for `offset`, unless it is there. Durable once `directory` is synced too.
 
     Raises:
@@ -234,14 +246,14 @@ def append(directory: Dir, name: str, data: bytes, offset: int) -> None:
     """
     fd = directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        rest = _missing(fd, data, offset)
-        write_all(fd, rest)
-        sync(fd)
+        remaining = _remaining_data(fd, data, offset)
+        write_all(fd, remaining)
+        full_fsync(fd)
     finally:
         os.close(fd)
 
 
-def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:
+def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> None:
     """Undo `append` after a failure, if nobody wrote after it; else the text stays (twice is better than never)."""
     found = directory.stat(name)
     if found is None or found.st_size < offset:
@@ -251,18 +263,18 @@ def take_back(directory: Dir, name: str, data: bytes, offset: int) -> None:
         with read_lease(fd) as writers:
             os.lseek(fd, offset, os.SEEK_SET)
             tail = read_all(fd, len(data))
-            alone = writers is not Writers.SOME
-        if not alone or not data.startswith(tail):
+            no_other_writer = writers is not OpenWriters.SOME
+        if not no_other_writer or not data.startswith(tail):
             return
         if offset == 0:
             directory.unlink(name)
         elif tail:
-            _cut(directory, name, offset)
+            _truncate(directory, name, offset)
     finally:
         os.close(fd)
 
 
-def _cut(directory: Dir, name: str, offset: int) -> None:
+def _truncate(directory: Dir, name: str, offset: int) -> None:
     fd = directory.open(name, os.O_WRONLY)
     try:
         os.ftruncate(fd, offset)
@@ -270,7 +282,7 @@ def _cut(directory: Dir, name: str, offset: int) -> None:
         os.close(fd)
 
 
-def _missing(fd: int, data: bytes, offset: int) -> bytes:
+def _remaining_data(fd: int, data: bytes, offset: int) -> bytes:
     """What of `data` still has to be written at the end."""
     os.lseek(fd, offset, os.SEEK_SET)
     tail = read_all(fd, MAX_FILE_BYTES)

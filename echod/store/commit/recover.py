@@ -10,61 +10,65 @@ import re
 from typing import NamedTuple
 
 from echod.log import get_logger
-from echod.store.commit.apply import apply
-from echod.store.commit.context import Desk
-from echod.store.commit.steps import Step
-from echod.store.errors import told
-from echod.store.journal.records import Record, RecordState
+from echod.store.commit.apply import apply_record
+from echod.store.commit.context import CommitContext
+from echod.store.commit.steps import CommitStep
+from echod.store.errors import as_store_error
+from echod.store.journal.records import CommitRecord, RecordState
 
 log = get_logger(__name__)
 
-_OURS = re.compile(r"\..+\.echod-(?P<tag>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
+_STAGED_NAME = re.compile(r"\..+\.echod-(?P<tag>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 
 
-class Parked(NamedTuple):
+class DeferredRecovery(NamedTuple):
     """A role whose recovery has to wait; `reason` is the sentence why. Other roles are not held up."""
 
     role: str
     reason: str
 
 
-class Recovery(NamedTuple):
+class RecoveryReport(NamedTuple):
     """What a recovery found: commits it finished, stages it swept, roles that must wait."""
 
-    redone: tuple[Record, ...] = ()
-    swept: int = 0
-    parked: tuple[Parked, ...] = ()
+    redone: tuple[CommitRecord, ...] = ()
+    swept_files: int = 0
+    deferred: tuple[DeferredRecovery, ...] = ()
 
 
-def recover_role(desk: Desk) -> Recovery:
+def recover_role(context: CommitContext) -> RecoveryReport:
     """Bring a role to a state in which nothing is half done.
 
     Raises:
-        StoreFault: a record is damaged, or the file system failed; everything stays for the next time.
+        StoreError: a record is damaged, or the file system failed; everything stays for the next time.
     """
-    records = desk.journal.open_records()
+    records = context.journal.open_records()
     # Looking through a directory takes time for every file in it, so it is done only where a kill may have left some.
-    swept = _sweep(desk, records) if desk.journal.noted_staging() or not desk.journal.swept else 0
-    desk.trace(Step.SWEPT)
+    swept = (
+        _sweep_staged_files(context, records)
+        if context.journal.staging_recorded() or not context.journal.staged_files_swept
+        else 0
+    )
+    context.trace(CommitStep.SWEPT)
     redone = []
     for record in records:
         if record.state is RecordState.INTENT:
-            desk.trace(Step.REDOING)
-            redone.append(apply(desk, record))
-            log.info("commit_redone", role=str(desk.ground.role.path), seq=record.seq, kind=record.kind)
-    return Recovery(tuple(redone), swept)
+            context.trace(CommitStep.REDOING)
+            redone.append(apply_record(context, record))
+            log.info("commit_redone", role=str(context.directory.role.path), seq=record.seq, kind=record.kind)
+    return RecoveryReport(tuple(redone), swept)
 
 
-def _sweep(desk: Desk, records: tuple[Record, ...]) -> int:
-    known = {record.seq for record in records}
+def _sweep_staged_files(context: CommitContext, records: tuple[CommitRecord, ...]) -> int:
+    known_seqs = {record.seq for record in records}
     swept = 0
-    with told("look through", desk.ground.home.path):
-        for directory in (desk.ground.home, *desk.ground.made()):
-            for name in directory.names():
-                match = _OURS.fullmatch(name)
-                if match and match["tag"] == desk.journal.tag and int(match["seq"]) not in known:
+    with as_store_error("look through", context.directory.root.path):
+        for directory in (context.directory.root, *context.directory.subdirectories()):
+            for name in directory.list_names():
+                match = _STAGED_NAME.fullmatch(name)
+                if match and match["tag"] == context.journal.journal_id and int(match["seq"]) not in known_seqs:
                     directory.unlink(name)
                     swept += 1
-    desk.journal.clear_staging()
-    desk.journal.swept = True
+    context.journal.clear_staging()
+    context.journal.staged_files_swept = True
     return swept

@@ -1,6 +1,6 @@
 """The named moments of a commit, at which a test may kill it, look, or let somebody else write.
 
-The production code walks through them with `untraced`, which does nothing.
+The production code walks through them with `no_trace`, which does nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Step(StrEnum):
+class CommitStep(StrEnum):
     """In the order in which a commit passes them."""
 
     BEGIN = "begin"
     STAGED = "staged"
-    IMAGES_KEPT = "images-kept"
+    BLOBS_STORED = "blobs-stored"
     COMPARED = "compared"
-    INTENDED = "intended"
+    INTENT_WRITTEN = "intent-written"
     ARCHIVED = "archived"
     LEASED = "leased"
     EXCHANGED = "exchanged"
@@ -27,21 +27,21 @@ class Step(StrEnum):
     LINKED = "linked"
     CLAIMED = "claimed"
     CLAIMS_SYNCED = "claims-synced"
-    ABSORPTION_NOTED = "absorption-noted"
+    LATE_MERGE_RECORDED = "late-merge-recorded"
     APPLIED = "applied"
     SWEPT = "swept"
     REDOING = "redoing"
     CLOSING = "closing"
-    FORGOTTEN = "forgotten"
+    DISPLACED_REMOVED = "displaced-removed"
     CLOSED = "closed"
 
 
 class Tracer(Protocol):
     """Told about each step as it is passed."""
 
-    def __call__(self, step: Step, /) -> None:
+    def __call__(self, step: CommitStep, /) -> None:
         """Passing `step` now."""
 
 
-def untraced(step: Step) -> None:
+def no_trace(step: CommitStep) -> None:
     """Nobody is looking."""

@@ -12,335 +12,419 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from echod.log import get_logger
-from echod.memory.alignment import Key, content, half_written, heading
-from echod.memory.entry_matching import likeness_of
+from echod.memory.alignment import BlockKey, block_content, block_heading, is_truncated
+from echod.memory.entry_matching import entry_signature
 from echod.memory.identity import entry_ids
-from echod.memory.lineage import Crossed, Doubtful, Found, Reverted, Stale, Successor, judge
-from echod.memory.merge import Merged, Unmergeable, believe_removals, merge, reads_as_written, without
+from echod.memory.lineage import (
+    CurrentVersion,
+    InterleavedWrite,
+    Reversion,
+    StaleWrite,
+    Successor,
+    SuspectedStaleWrite,
+    classify_descent,
+)
+from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, round_trips, without_blocks
 from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact
-from echod.store.changes import Overtaken, Plan, PlannedWrite, open_gate
+from echod.store.changes import CommitConflict, CommitPlan, PlannedWrite, no_gate
 from echod.store.commit.commit import commit
-from echod.store.commit.context import Desk
-from echod.store.errors import Busy
-from echod.store.git import Tracking, tracking
-from echod.store.healing.archives import Archived, archived, as_kept, leaving, still_forgotten
+from echod.store.commit.context import CommitContext
+from echod.store.errors import BusyError
+from echod.store.git import TrackedFile, find_tracked_file
+from echod.store.healing.archives import (
+    ArchiveContents,
+    archive_appends,
+    archive_entries,
+    forgotten_keys,
+    read_archives,
+)
 from echod.store.healing.known_states import (
     KnownDocument,
-    known_document,
-    known_documents,
-    named,
-    owed_blocks,
-    reapplied_name,
-    recent_consumptions,
-    worn_out,
+    blocks_to_restore,
+    keyed_blocks,
+    load_state,
+    recent_states,
+    recently_consumed,
+    restore_key,
+    restored_too_often,
 )
 from echod.store.journal.journal import KnownState
-from echod.store.journal.notices import Review, note
+from echod.store.journal.notices import Notice, add_notice
 from echod.store.layout import MEMORY
-from echod.store.snapshot import Snapshot, digest
+from echod.store.snapshot import Snapshot, content_digest
 
 log = get_logger(__name__)
 
-_ROUNDS = 4
+_MAX_ROUNDS = 4
 _HOUR = 3600.0
 
 
-def healed_memory(desk: Desk) -> Snapshot:
+def read_healed_memory(context: CommitContext) -> Snapshot:
     """The memory file, repaired if a stale writer overwrote it. What is read becomes a known state.
 
     Raises:
-        Busy: it is being written, or was emptied a moment ago.
-        StoreFault: it cannot be read or repaired.
+        BusyError: it is being written, or was emptied a moment ago.
+        StoreError: it cannot be read or repaired.
     """
-    path = desk.ground.path_of(MEMORY)
-    for attempt in range(2 * _ROUNDS):
-        found = desk.read(path)
-        plan = _repair(desk, found)
+    path = context.directory.path_of(MEMORY)
+    for attempt in range(2 * _MAX_ROUNDS):
+        snapshot = context.read(path)
+        plan = _plan_repair(context, snapshot)
         if plan is None:
-            return found
+            return snapshot
         # Others who write without pause must not starve the repair: then it goes on, and what it displaces is merged.
-        insisting = frozenset({path}) if attempt >= desk.limits.max_replans else frozenset()
-        if isinstance(commit(desk, plan, gate=open_gate, head=head_of(desk), go_on=insisting), Overtaken):
+        forced_paths = frozenset({path}) if attempt >= context.limits.max_replans else frozenset()
+        if isinstance(
+            commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths), CommitConflict
+        ):
             continue
-        log.info("memory_healed", role=str(desk.ground.role.path), reason=plan.summary, blocks=len(plan.reapplied))
-    raise Busy(f"{MEMORY} is overwritten again and again by another program.")
+        log.info(
+            "memory_healed",
+            role=str(context.directory.role.path),
+            reason=plan.summary,
+            blocks=len(plan.restored_blocks),
+        )
+    raise BusyError(f"{MEMORY} is overwritten again and again by another program.")
 
 
-def head_of(desk: Desk) -> str | None:
+def git_head(context: CommitContext) -> str | None:
     """Git HEAD where a repository tracks the memory file."""
-    followed = _tracking(desk)
-    return followed.head if followed else None
+    tracked = _tracked_file(context)
+    return tracked.head if tracked else None
 
 
-def brought_in_line(
-    descent: Stale | Crossed, document: Document, known: tuple[KnownDocument, ...], kept_out: set[Key], old: Archived
-) -> Merged | Unmergeable:
-    """`document` with what the newest known state had and it does not know, less the blocks in `kept_out`."""
+def reconcile_with_known(
+    descent: StaleWrite | InterleavedWrite,
+    document: Document,
+    known: tuple[KnownDocument, ...],
+    excluded: set[BlockKey],
+    archives: ArchiveContents,
+) -> MergeResult | MergeFailure:
+    """`document` with what the newest known state had and it does not know, less the blocks in `excluded`."""
     newest = known[-1].document
-    wanted = without(newest, kept_out)
-    if isinstance(descent, Crossed):
-        return merge(without(newest, set(descent.gone)), document, wanted)
-    said = frozenset(text for state in known[:-1] for text in state.known.shape.values())
-    older = said - set(known[-1].known.shape.values())
-    return merge(believe_removals(known[descent.base].document, wanted, old), document, wanted, older=older)
+    target = without_blocks(newest, excluded)
+    if isinstance(descent, InterleavedWrite):
+        return merge(without_blocks(newest, set(descent.missing)), document, target)
+    older_texts = frozenset(text for state in known[:-1] for text in state.version.texts.values())
+    older = older_texts - set(known[-1].version.texts.values())
+    return merge(restrict_removals(known[descent.base].document, target, archives), document, target, older_texts=older)
 
 
-def _repair(desk: Desk, found: Snapshot) -> Plan | None:
+def _plan_repair(context: CommitContext, snapshot: Snapshot) -> CommitPlan | None:
     """The commit that repairs the memory file; None where it is as it should be (and then it is remembered)."""
-    document = desk.readings.remember(found.text)
+    document = context.cache.parse_document(snapshot.text)
     if document is None:
         return None  # unreadable: left alone, and never a known state
-    back = _forgotten_again(desk, found, document)
-    if not back:
-        return _repair_lineage(desk, found, document)
+    reappeared = _find_reappeared(context, snapshot, document)
+    if not reappeared:
+        return _plan_lineage_repair(context, snapshot, document)
     # Where the file comes from is judged without what is not to be in it.
-    kept = without(document, back)
-    plan = _repair_lineage(desk, found, kept)
-    return _without_forgotten(desk, found, kept, [(k, b) for k, b in named(document) if k in back], plan)
+    remaining = without_blocks(document, reappeared)
+    plan = _plan_lineage_repair(context, snapshot, remaining)
+    return _plan_without_forgotten(
+        context, snapshot, remaining, [(k, b) for k, b in keyed_blocks(document) if k in reappeared], plan
+    )
 
 
-def _forgotten_again(desk: Desk, found: Snapshot, document: Document) -> set[Key]:
+def _find_reappeared(context: CommitContext, snapshot: Snapshot, document: Document) -> set[BlockKey]:
     """Entries that a person forgot and somebody put into the memory again, and that are to leave it once more."""
-    state = desk.journal.newest_state()
-    newest = known_document(desk, state) if state else None
-    if newest is None or newest.known.image == digest(found.text):
+    state = context.journal.newest_state()
+    newest = load_state(context, state) if state else None
+    if newest is None or newest.version.content_hash == content_digest(snapshot.text):
         return set()
-    there = {content(block) for block in newest.document.blocks}
-    back = {key: block for key, block in named(document) if block.entry is not None and content(block) not in there}
-    keys = still_forgotten(desk, back)
-    keys -= _touched(newest.document, document, {key: block for key, block in back.items() if key in keys})
+    known_contents = {block_content(block) for block in newest.document.blocks}
+    reappeared = {
+        key: block
+        for key, block in keyed_blocks(document)
+        if block.entry is not None and block_content(block) not in known_contents
+    }
+    keys = forgotten_keys(context, reappeared)
+    keys -= _edited_in_place(
+        newest.document, document, {key: block for key, block in reappeared.items() if key in keys}
+    )
     if not keys:
         return set()
-    if _moved_by_git(_tracking(desk), newest, found) or not reads_as_written(without(document, keys)):
-        _tell(desk, [back[key] for key in keys], "stands in the memory again although it was forgotten")
+    if _changed_by_git(_tracked_file(context), newest, snapshot) or not round_trips(without_blocks(document, keys)):
+        _notify_forgotten(
+            context, [reappeared[key] for key in keys], "stands in the memory again although it was forgotten"
+        )
         return set()
-    worn = worn_out(desk, keys)
-    if worn:
-        _tell(desk, [back[key] for key in worn], "was forgotten, and came back each time it was taken out")
-    if keys - worn:
-        again = [back[key] for key in keys - worn]
-        _tell(desk, again, "came back and was taken out again, since it was forgotten (echod restore brings it back)")
-    return keys - worn
+    exhausted = restored_too_often(context, keys)
+    if exhausted:
+        _notify_forgotten(
+            context, [reappeared[key] for key in exhausted], "was forgotten, and came back each time it was taken out"
+        )
+    if keys - exhausted:
+        again = [reappeared[key] for key in keys - exhausted]
+        _notify_forgotten(
+            context, again, "came back and was taken out again, since it was forgotten (echod restore brings it back)"
+        )
+    return keys - exhausted
 
 
-def _touched(before: Document, after: Document, back: Mapping[Key, Block]) -> set[Key]:
-    """Those of `back` that stood in `before` and were merely touched since (layer, confidence, new evidence).
+def _edited_in_place(before: Document, after: Document, reappeared: Mapping[BlockKey, Block]) -> set[BlockKey]:
+    """Those of `reappeared` that stood in `before` and were merely touched since (layer, confidence, new evidence).
 
     Each entry that is not there as it was accounts for one that says the same: of two, the other one came back.
     """
-    if not back:
+    if not reappeared:
         return set()
-    unchanged = {content(block) for block in after.blocks}
-    changed = Counter(likeness_of(b) for b in before.blocks if b.entry is not None and content(b) not in unchanged)
-    touched: set[Key] = set()
-    for key, block in back.items():
-        likeness = likeness_of(block)
-        if changed[likeness]:
-            changed[likeness] -= 1
-            touched.add(key)
-    return touched
+    unchanged = {block_content(block) for block in after.blocks}
+    changed = Counter(
+        entry_signature(b) for b in before.blocks if b.entry is not None and block_content(b) not in unchanged
+    )
+    edited: set[BlockKey] = set()
+    for key, block in reappeared.items():
+        signature = entry_signature(block)
+        if changed[signature]:
+            changed[signature] -= 1
+            edited.add(key)
+    return edited
 
 
-def _without_forgotten(
-    desk: Desk, found: Snapshot, kept: Document, back: list[tuple[Key, Block]], plan: Plan | None
-) -> Plan:
+def _plan_without_forgotten(
+    context: CommitContext,
+    snapshot: Snapshot,
+    remaining: Document,
+    reappeared: list[tuple[BlockKey, Block]],
+    plan: CommitPlan | None,
+) -> CommitPlan:
     """The repair of the rest, if there is one, and the forgotten entries taken out with it.
 
     What such an entry says beyond what was archived of it, as new evidence, is archived too.
     """
     writes = plan.writes if plan else ()
-    old = archived(desk)
-    new = [block.text for _, block in back if content(block) not in old]
-    return Plan(
+    archives = read_archives(context)
+    new = [block.text for _, block in reappeared if block_content(block) not in archives]
+    return CommitPlan(
         None,
         "heal",
         "; ".join(["took out again what a person had forgotten", *([plan.summary] if plan else [])]),
-        writes or (PlannedWrite(desk.ground.path_of(MEMORY), found.data, kept.render()),),
-        (*(plan.appends if plan else ()), *leaving(desk, new, "came back after it was forgotten")),
-        reapplied=(*(plan.reapplied if plan else ()), *(reapplied_name(key) for key, _ in back)),
+        writes or (PlannedWrite(context.directory.path_of(MEMORY), snapshot.data, remaining.render()),),
+        (*(plan.appends if plan else ()), *archive_appends(context, new, "came back after it was forgotten")),
+        restored_blocks=(*(plan.restored_blocks if plan else ()), *(restore_key(key) for key, _ in reappeared)),
     )
 
 
-def _repair_lineage(desk: Desk, found: Snapshot, document: Document) -> Plan | None:
+def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: Document) -> CommitPlan | None:
     """The commit that repairs what a stale writer did; `document` is what counts of the file that was found."""
-    image = digest(document.render())
-    state = desk.journal.newest_state()
-    newest = known_document(desk, state) if state else None
-    if newest is not None and (image == newest.known.image or _only_grew(desk, image, document, newest)):
-        return _put_back(desk, found, document, Successor(), (newest,))
-    known = known_documents(desk)
+    document_digest = content_digest(document.render())
+    state = context.journal.newest_state()
+    newest = load_state(context, state) if state else None
+    if newest is not None and (
+        document_digest == newest.version.content_hash or _only_added(context, document_digest, document, newest)
+    ):
+        return _restore_overwritten(context, snapshot, document, Successor(), (newest,))
+    known = recent_states(context)
     if not known:
-        _remember(desk, found)
+        _record_state(context, snapshot)
         return None
     newest = known[-1]
-    if not found.text.strip() and newest.document.blocks:
-        _wait_if_just_emptied(desk, found)
-        return _respect(desk, found, newest, tuple(newest.known.shape), "emptied", "somebody emptied the file")
-    tracked = _tracking(desk)
-    mtime = found.mtime_ns / 1e9 if found.mtime_ns else None
-    descent = judge(
-        Found(image, mtime, desk.readings.shape(image, document)),
-        [k.known for k in known],
-        now=desk.clock(),
-        young_seconds=desk.limits.young_seconds,
+    if not snapshot.text.strip() and newest.document.blocks:
+        _wait_if_just_emptied(context, snapshot)
+        return _accept_user_change(
+            context, snapshot, newest, tuple(newest.version.texts), "emptied", "somebody emptied the file"
+        )
+    tracked = _tracked_file(context)
+    mtime = snapshot.mtime_ns / 1e9 if snapshot.mtime_ns else None
+    descent = classify_descent(
+        CurrentVersion(document_digest, mtime, context.cache.shape(document_digest, document)),
+        [k.version for k in known],
+        now=context.clock(),
+        young_seconds=context.limits.young_seconds,
     )
-    if not isinstance(descent, Successor) and _moved_by_git(tracked, newest, found):
-        gone = tuple(k for k in newest.known.shape if k not in desk.readings.shape(image, document))
-        return _respect(desk, found, newest, gone, "git", "git put another version in place")
+    if not isinstance(descent, Successor) and _changed_by_git(tracked, newest, snapshot):
+        missing = tuple(k for k in newest.version.texts if k not in context.cache.shape(document_digest, document))
+        return _accept_user_change(context, snapshot, newest, missing, "git", "git put another version in place")
     match descent:
-        case Reverted(gone):
-            return _respect(desk, found, newest, gone, "reverted", "somebody put an earlier version back")
-        case Doubtful(gone):
-            return _respect(desk, found, newest, gone, "doubtful", "an edit took out what echod had added")
+        case Reversion(missing):
+            return _accept_user_change(
+                context, snapshot, newest, missing, "reverted", "somebody put an earlier version back"
+            )
+        case SuspectedStaleWrite(missing):
+            return _accept_user_change(
+                context, snapshot, newest, missing, "doubtful", "an edit took out what echod had added"
+            )
         case _:
-            return _put_back(desk, found, document, descent, known)
+            return _restore_overwritten(context, snapshot, document, descent, known)
 
 
-def _only_grew(desk: Desk, image: str, document: Document, newest: KnownDocument) -> bool:
+def _only_added(context: CommitContext, digest: str, document: Document, newest: KnownDocument) -> bool:
     """Whether every block of the newest state is still there, unchanged: the usual case, and quickly seen."""
-    now = desk.readings.shape(image, document)
-    return all(now.get(key) == text for key, text in newest.known.shape.items())
+    now = context.cache.shape(digest, document)
+    return all(now.get(key) == text for key, text in newest.version.texts.items())
 
 
-def _put_back(
-    desk: Desk,
-    found: Snapshot,
+def _restore_overwritten(
+    context: CommitContext,
+    snapshot: Snapshot,
     document: Document,
-    descent: Successor | Stale | Crossed,
+    descent: Successor | StaleWrite | InterleavedWrite,
     known: tuple[KnownDocument, ...],
-) -> Plan | None:
-    gone = set() if isinstance(descent, Successor) else set(descent.gone)
-    kept_out = worn_out(desk, gone)
-    if kept_out:
-        _note(desk, "reapplied-often", "was put back several times and overwritten again", known[-1], kept_out)
-    lost = [b.text for k, b in named(known[-1].document) if k in kept_out]
-    ordinary = isinstance(descent, Successor) and not recent_consumptions(desk)
-    old = Archived("") if ordinary else archived(desk)
+) -> CommitPlan | None:
+    missing = set() if isinstance(descent, Successor) else set(descent.missing)
+    excluded = restored_too_often(context, missing)
+    if excluded:
+        _notify_keys(
+            context, "restored-too-often", "was put back several times and overwritten again", known[-1], excluded
+        )
+    lost = [b.text for k, b in keyed_blocks(known[-1].document) if k in excluded]
+    is_ordinary = isinstance(descent, Successor) and not recently_consumed(context)
+    archives = ArchiveContents("") if is_ordinary else read_archives(context)
     data = document.render()
     if not isinstance(descent, Successor):
-        merged = brought_in_line(descent, document, known, kept_out, old)
-        if isinstance(merged, Unmergeable):
-            return _give_to_person(desk, found, known[-1], gone, merged)
-        data, lost = merged.data, [*lost, *merged.lost]
-    owed = owed_blocks(desk, data, old)
-    if owed:
-        healed = desk.readings.remember(data) or document
-        repaid = _with_owed(healed, tuple(owed.values()))
-        data = repaid.data if isinstance(repaid, Merged) else data
-    lost = [text for text in lost if text.rstrip() not in old]
+        merged = reconcile_with_known(descent, document, known, excluded, archives)
+        if isinstance(merged, MergeFailure):
+            return _leave_to_user(context, snapshot, known[-1], missing, merged)
+        data, lost = merged.data, [*lost, *merged.overridden]
+    to_restore = blocks_to_restore(context, data, archives)
+    if to_restore:
+        healed = context.cache.parse_document(data) or document
+        restored = _append_blocks(healed, tuple(to_restore.values()))
+        data = restored.data if isinstance(restored, MergeResult) else data
+    lost = [text for text in lost if text.rstrip() not in archives]
     if data == document.render():
-        return _keep(desk, found, lost)
-    names = tuple(reapplied_name(key) for key in (gone - kept_out) | set(owed))
-    why = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _why(descent)
-    return Plan(
+        return _accept_version(context, snapshot, lost)
+    names = tuple(restore_key(key) for key in (missing - excluded) | set(to_restore))
+    why = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _describe_cause(descent)
+    return CommitPlan(
         None,
         "heal",
         f"put back what another program overwrote: {why}",
-        (PlannedWrite(desk.ground.path_of(MEMORY), found.data, data),),
-        leaving(desk, lost, "gave way to another edit"),
-        reapplied=names,
+        (PlannedWrite(context.directory.path_of(MEMORY), snapshot.data, data),),
+        archive_appends(context, lost, "gave way to another edit"),
+        restored_blocks=names,
     )
 
 
-def _with_owed(healed: Document, owed: tuple[Block, ...]) -> Merged | Unmergeable:
+def _append_blocks(healed: Document, to_restore: tuple[Block, ...]) -> MergeResult | MergeFailure:
     """The owed blocks at the end. One that is the last but half-written is completed; the others are no versions."""
-    standing = healed.blocks
-    if standing and any(half_written(standing[-1], block) for block in owed):
-        standing = standing[:-1]
-    return merge(Document(healed.preamble, standing), healed, Document(healed.preamble, (*standing, *owed)))
+    present = healed.blocks
+    if present and any(is_truncated(present[-1], block) for block in to_restore):
+        present = present[:-1]
+    return merge(Document(healed.preamble, present), healed, Document(healed.preamble, (*present, *to_restore)))
 
 
-def _why(descent: Stale | Crossed) -> str:
-    return descent.why.value if isinstance(descent, Stale) else "young blocks were gone"
+def _describe_cause(descent: StaleWrite | InterleavedWrite) -> str:
+    return descent.reason.value if isinstance(descent, StaleWrite) else "young blocks were gone"
 
 
-def _respect(
-    desk: Desk, found: Snapshot, newest: KnownDocument, gone: tuple[Key, ...], kind: str, what: str
-) -> Plan | None:
+def _accept_user_change(
+    context: CommitContext,
+    snapshot: Snapshot,
+    newest: KnownDocument,
+    missing: tuple[BlockKey, ...],
+    kind: str,
+    cause: str,
+) -> CommitPlan | None:
     """A person's doing: keep the text of what went with it, tell, and take the file as it is."""
-    if not gone:
-        return _keep(desk, found, [])
-    old = archived(desk)
-    lost = [(own, b) for own, k, b in _identified(desk, newest) if k in set(gone) and content(b) not in old]
-    _note(desk, kind, f"left the memory because {what}; the text is in the archive", newest, gone)
-    return _keep(desk, found, _left(desk, found, lost))
+    if not missing:
+        return _accept_version(context, snapshot, [])
+    archives = read_archives(context)
+    lost = [
+        (own, b)
+        for own, k, b in _identify_blocks(context, newest)
+        if k in set(missing) and block_content(b) not in archives
+    ]
+    _notify_keys(context, kind, f"left the memory because {cause}; the text is in the archive", newest, missing)
+    return _accept_version(context, snapshot, _archived_form(context, snapshot, lost))
 
 
-def _give_to_person(
-    desk: Desk, found: Snapshot, newest: KnownDocument, gone: set[Key], problem: Unmergeable
-) -> Plan | None:
-    _note(desk, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, gone)
-    return _keep(desk, found, _left(desk, found, [(i, b) for i, k, b in _identified(desk, newest) if k in gone]))
+def _leave_to_user(
+    context: CommitContext, snapshot: Snapshot, newest: KnownDocument, missing: set[BlockKey], problem: MergeFailure
+) -> CommitPlan | None:
+    _notify_keys(
+        context, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, missing
+    )
+    return _accept_version(
+        context,
+        snapshot,
+        _archived_form(context, snapshot, [(i, b) for i, k, b in _identify_blocks(context, newest) if k in missing]),
+    )
 
 
-def _identified(desk: Desk, state: KnownDocument) -> Iterator[tuple[str | None, Key, Block]]:
-    ids = entry_ids(desk.ground.role.name, state.document)
-    return ((own, key, block) for own, (key, block) in zip(ids, named(state.document), strict=True))
+def _identify_blocks(context: CommitContext, state: KnownDocument) -> Iterator[tuple[str | None, BlockKey, Block]]:
+    ids = entry_ids(context.directory.role.name, state.document)
+    return ((own, key, block) for own, (key, block) in zip(ids, keyed_blocks(state.document), strict=True))
 
 
-def _left(desk: Desk, found: Snapshot, gone: list[tuple[str | None, Block]]) -> list[str | ArchivedEntry]:
-    document = desk.readings.remember(found.text)
-    return [b.text for _, b in gone] if document is None else as_kept(desk, gone, document, Rule.LEFT)
+def _archived_form(
+    context: CommitContext, snapshot: Snapshot, removed: list[tuple[str | None, Block]]
+) -> list[str | ArchivedEntry]:
+    document = context.cache.parse_document(snapshot.text)
+    return (
+        [b.text for _, b in removed]
+        if document is None
+        else archive_entries(context, removed, document, Rule.REMOVED_EXTERNALLY)
+    )
 
 
-def _keep(desk: Desk, found: Snapshot, gone: Sequence[str | ArchivedEntry]) -> Plan | None:
-    _remember(desk, found)
-    added = leaving(desk, gone, "left the memory")
-    return Plan(None, "keep", "kept the text of entries that left the memory", appends=added) if added else None
+def _accept_version(
+    context: CommitContext, snapshot: Snapshot, removed: Sequence[str | ArchivedEntry]
+) -> CommitPlan | None:
+    _record_state(context, snapshot)
+    appends = archive_appends(context, removed, "left the memory")
+    return (
+        CommitPlan(None, "archive", "kept the text of entries that left the memory", appends=appends)
+        if appends
+        else None
+    )
 
 
-def _remember(desk: Desk, found: Snapshot) -> None:
+def _record_state(context: CommitContext, snapshot: Snapshot) -> None:
     """Make what stands there the newest known state."""
-    state = desk.journal.newest_state()
-    image, head = digest(found.text), head_of(desk)
-    if state and (state.image, state.head) == (image, head):
+    state = context.journal.newest_state()
+    file_digest, head = content_digest(snapshot.text), git_head(context)
+    if state and (state.digest, state.head) == (file_digest, head):
         return
-    desk.journal.images.put(found.text)
-    desk.journal.note_states([KnownState(image, desk.moment(), head)])
+    context.journal.blobs.put(snapshot.text)
+    context.journal.record_states([KnownState(file_digest, context.next_timestamp(), head)])
 
 
-def _wait_if_just_emptied(desk: Desk, found: Snapshot) -> None:
+def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:
     """A program that truncates or moves away before it writes looks like this for a moment; a person, for longer."""
-    changed = found.mtime_ns / 1e9 if found.data is not None else desk.ground.home.path.stat().st_mtime
-    if 0 <= desk.clock() - changed < desk.limits.settle_seconds:
-        raise Busy(f"{MEMORY} was emptied a moment ago; another program may be about to write it.")
+    changed = snapshot.mtime_ns / 1e9 if snapshot.data is not None else context.directory.root.path.stat().st_mtime
+    if 0 <= context.clock() - changed < context.limits.settle_seconds:
+        raise BusyError(f"{MEMORY} was emptied a moment ago; another program may be about to write it.")
 
 
-def _tracking(desk: Desk) -> Tracking | None:
-    return tracking(desk.ground.role.store.project, desk.ground.role.memory)
+def _tracked_file(context: CommitContext) -> TrackedFile | None:
+    return find_tracked_file(context.directory.role.store.project, context.directory.role.memory)
 
 
-def _moved_by_git(tracked: Tracking | None, newest: KnownDocument, found: Snapshot) -> bool:
+def _changed_by_git(tracked: TrackedFile | None, newest: KnownDocument, snapshot: Snapshot) -> bool:
     if tracked is None:
         return False
-    return tracked.head != newest.head or tracked.holds(found.text)
+    return tracked.head != newest.head or tracked.is_staged_as(snapshot.text)
 
 
-def _note(desk: Desk, kind: str, what: str, newest: KnownDocument, keys: Iterable[Key]) -> None:
-    wanted = set(keys)
-    titles = tuple(heading(b) for k, b in named(newest.document) if k in wanted)
-    _add_review(desk, kind, titles, what)
+def _notify_keys(context: CommitContext, kind: str, text: str, newest: KnownDocument, keys: Iterable[BlockKey]) -> None:
+    selected = set(keys)
+    titles = tuple(block_heading(b) for k, b in keyed_blocks(newest.document) if k in selected)
+    _add_notice(context, kind, titles, text)
 
 
-def _tell(desk: Desk, blocks: Iterable[Block], what: str) -> None:
-    _add_review(desk, "forgotten", tuple(map(heading, blocks)), what)
+def _notify_forgotten(context: CommitContext, blocks: Iterable[Block], text: str) -> None:
+    _add_notice(context, "forgotten", tuple(map(block_heading, blocks)), text)
 
 
-def _add_review(desk: Desk, kind: str, titles: tuple[str, ...], what: str) -> None:
-    role, titles = desk.ground.role.name, tuple(redact(title).text for title in titles)
-    note(desk.journal.root, Review(desk.clock(), kind, role, f"{_some(titles)} {what}.", titles))
-    log.info("review_noted", role=str(desk.ground.role.path), kind=kind, blocks=len(titles))
+def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text: str) -> None:
+    role, titles = context.directory.role.name, tuple(redact(title).text for title in titles)
+    add_notice(
+        context.journal.root, Notice(context.clock(), kind, role, f"{_summarize_titles(titles)} {text}.", titles)
+    )
+    log.info("notice_added", role=str(context.directory.role.path), kind=kind, blocks=len(titles))
 
 
-def _some(titles: tuple[str, ...]) -> str:
+def _summarize_titles(titles: tuple[str, ...]) -> str:
     first, *others = titles or ("Something",)
     return repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
 
 
-def remember_absence(desk: Desk, plan: Plan) -> None:
+def record_deletion(context: CommitContext, plan: CommitPlan) -> None:
     """Make it the newest known state that there is no memory file, if the plan took it away."""
-    if any(consume.path == desk.ground.path_of(MEMORY) for consume in plan.consumes):
-        absent = KnownState(desk.journal.images.put(b""), desk.moment(), head_of(desk))
-        desk.journal.note_states([absent])
+    if any(consume.path == context.directory.path_of(MEMORY) for consume in plan.consumes):
+        absent = KnownState(context.journal.blobs.put(b""), context.next_timestamp(), git_head(context))
+        context.journal.record_states([absent])

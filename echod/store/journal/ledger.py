@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.store.journal.files import append_line, lines_of, replace_file
+from echod.store.journal.files import append_durable, read_lines, write_durable
 
 if TYPE_CHECKING:
-    from echod.store.journal.records import Record
+    from echod.store.journal.records import CommitRecord
 
 _LINE = re.compile(r"\d{8,} [-+] .+")
 _Version = tuple[int, int, int]
-_SUPERFLUOUS = 2
+_COMPACT_RATIO = 2
 """The file is written anew once it has so many times the lines that it needs."""
 
 
@@ -31,53 +31,53 @@ class Ledger:
 
     path: Path
     _version: _Version | None = None
-    _entered: frozenset[tuple[int, float]] = frozenset()
+    _included: frozenset[tuple[int, float]] = frozenset()
     _keys: AbstractSet[str] = frozenset()
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def keys(self, open_records: Sequence[Record]) -> AbstractSet[str]:
+    def keys(self, open_records: Sequence[CommitRecord]) -> AbstractSet[str]:
         """Findings that were consumed and not given back, as of now: later commits do not show in it."""
         with self._lock:
             # A commit of which nothing was done leaves its number to the next one.
-            version, entered = self._file_version(), frozenset((record.seq, record.at) for record in open_records)
-            newest = max((seq for seq, _ in self._entered), default=0)
-            new = [record for record in open_records if (record.seq, record.at) not in self._entered]
-            if version != self._version or not self._entered <= entered or any(r.seq < newest for r in new):
+            version, included = self._file_version(), frozenset((record.seq, record.at) for record in open_records)
+            newest = max((seq for seq, _ in self._included), default=0)
+            new = [record for record in open_records if (record.seq, record.at) not in self._included]
+            if version != self._version or not self._included <= included or any(r.seq < newest for r in new):
                 self._keys = self._read(open_records)
-            elif moves := [move for record in new for move in sorted(_moves(record))]:
-                self._keys = _after(self._keys, moves)
-            self._version, self._entered = version, entered
+            elif moves := [move for record in new for move in sorted(_changes(record))]:
+                self._keys = _apply(self._keys, moves)
+            self._version, self._included = version, included
             return self._keys
 
-    def enter(self, record: Record) -> None:
+    def add(self, record: CommitRecord) -> None:
         """Carry a commit's findings to the file, durably. Entering twice changes nothing."""
-        lines = _lines(record)
+        lines = _format_lines(record)
         if lines:
-            append_line(self.path, "\n".join(lines))
+            append_durable(self.path, "\n".join(lines))
 
     def trim(self, keys: int) -> None:
         """Keep what the newest commits did with so many findings, of each finding the last; seldom writes.
 
         That a finding was given back is kept like that it was consumed: an older commit may enter it once more.
         """
-        moves = sorted(self._entered_moves())
-        last = {key: (seq, mark, key) for seq, mark, key in moves}
-        if len(last) > keys or len(moves) > _SUPERFLUOUS * len(last):
-            kept = sorted(last.values())[-keys:]
-            replace_file(self.path, "".join(f"{_line(*move)}\n" for move in kept).encode())
+        changes = sorted(self._file_changes())
+        last = {key: (seq, mark, key) for seq, mark, key in changes}
+        if len(last) > keys or len(changes) > _COMPACT_RATIO * len(last):
+            newest = sorted(last.values())[-keys:]
+            write_durable(self.path, "".join(f"{_format_line(*move)}\n" for move in newest).encode())
 
-    def _read(self, open_records: Iterable[Record]) -> AbstractSet[str]:
-        moves = set(self._entered_moves())
-        moves |= {(record.seq, mark, key) for record in open_records for mark, key in _moves(record)}
-        return _after((), ((mark, key) for _, mark, key in sorted(moves)))
+    def _read(self, open_records: Iterable[CommitRecord]) -> AbstractSet[str]:
+        changes = set(self._file_changes())
+        changes |= {(record.seq, mark, key) for record in open_records for mark, key in _changes(record)}
+        return _apply((), ((mark, key) for _, mark, key in sorted(changes)))
 
-    def _entered_moves(self) -> Iterator[tuple[int, str, str]]:
+    def _file_changes(self) -> Iterator[tuple[int, str, str]]:
         """The lines of the file: a commit's number, what it did, and with which finding."""
-        for line in lines_of(self.path):
+        for line in read_lines(self.path):
             # A line that a full disk or a power cut tore names a finding that is in the record of its commit too.
             if _LINE.fullmatch(line):
-                number, mark, key = line.split(" ", 2)
-                yield int(number), mark, key
+                number, sign, key = line.split(" ", 2)
+                yield int(number), sign, key
 
     def _file_version(self) -> _Version | None:
         try:
@@ -87,24 +87,24 @@ class Ledger:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _after(known: Iterable[str], moves: Iterable[tuple[str, str]]) -> AbstractSet[str]:
+def _apply(keys_before: Iterable[str], changes: Iterable[tuple[str, str]]) -> AbstractSet[str]:
     """What is known after moves in order: by commit, and within one what was consumed before what was given back."""
-    keys = set(known)
-    for mark, key in moves:
-        (keys.add if mark == "+" else keys.discard)(key)
+    keys = set(keys_before)
+    for sign, key in changes:
+        (keys.add if sign == "+" else keys.discard)(key)
     return keys
 
 
-def _lines(record: Record) -> list[str]:
-    return [_line(record.seq, mark, key) for mark, key in _moves(record)]
+def _format_lines(record: CommitRecord) -> list[str]:
+    return [_format_line(record.seq, mark, key) for mark, key in _changes(record)]
 
 
-def _line(seq: int, mark: str, key: str) -> str:
-    return f"{seq:08d} {mark} {key}"
+def _format_line(seq: int, sign: str, key: str) -> str:
+    return f"{seq:08d} {sign} {key}"
 
 
-def _moves(record: Record) -> Iterator[tuple[str, str]]:
+def _changes(record: CommitRecord) -> Iterator[tuple[str, str]]:
     yield from (("+", key) for taken in record.consumes for key in taken.keys)
-    yield from (("+", key) for taken in record.begun for key in taken.keys)
-    yield from (("-", key) for key in record.released)
-    yield from (("-", key) for part in record.withheld for key in part.keys)
+    yield from (("+", key) for taken in record.partial_consumes for key in taken.keys)
+    yield from (("-", key) for key in record.unconsumed_keys)
+    yield from (("-", key) for part in record.withdrawn_consumes for key in part.keys)

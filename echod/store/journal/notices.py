@@ -1,6 +1,6 @@
 """What a person should look at: it is noted in the journal, and the work goes on; nothing waits for the answer.
 
-What the engine did itself is a `Review`. What a job was told and may not do is a `Question`: it is noted before the
+What the engine did itself is a `Notice`. What a job was told and may not do is a `Question`: it is noted before the
 job's commit, and counts only once the ledger says that the commit was done. So no kill can lose it.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.store.journal.files import append_line, json_lines
+from echod.store.journal.files import append_durable, read_json_lines
 from echod.store.layout import Role
 
-REVIEWS, QUESTIONS = "reviews", "questions"
+NOTICES, QUESTIONS = "notices", "questions"
 """The files of a role's journal that these are in."""
 
 CLAIM, SUPERSEDES = "claim", "supersedes"
@@ -23,12 +23,12 @@ CLAIM, SUPERSEDES = "claim", "supersedes"
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class Notice:
     """One thing to look at.
 
     Attributes:
         at: Unix seconds.
-        kind: `reverted`, `doubtful`, `reapplied-often`, `git`, `unmergeable` or `forgotten`.
+        kind: `reverted`, `doubtful`, `restored-too-often`, `git`, `unmergeable` or `forgotten`.
         role: the role's name.
         text: a sentence: what happened, what echod did, where the text is.
         titles: headings of the blocks it is about.
@@ -41,14 +41,16 @@ class Review:
     titles: tuple[str, ...] = ()
 
 
-def note(root: Path, review: Review) -> None:
+def add_notice(root: Path, notice: Notice) -> None:
     """Add a review item to a role's journal."""
-    append_line(root / REVIEWS, json.dumps(asdict(review)))
+    append_durable(root / NOTICES, json.dumps(asdict(notice)))
 
 
-def noted(root: Path) -> tuple[Review, ...]:
+def read_notices(root: Path) -> tuple[Notice, ...]:
     """The review items of a role's journal, oldest first."""
-    return tuple(Review(**{**raw, "titles": tuple(raw["titles"])}) for raw in _lines(root / REVIEWS, Review.__slots__))
+    return tuple(
+        Notice(**{**raw, "titles": tuple(raw["titles"])}) for raw in _read_rows(root / NOTICES, Notice.__slots__)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Question:
         role: the role's name.
         key: the finding's, in the ledger.
         entry: the id of the entry that holds what the finding says.
-        wanted: the layer, or the normalised title of what gives way.
-        doubt: why nothing gave way; empty for a claim.
+        target: the layer, or the normalised title of what gives way.
+        problem: why nothing gave way; empty for a claim.
     """
 
     at: float
@@ -70,42 +72,42 @@ class Question:
     role: str
     key: str
     entry: str
-    wanted: str
-    doubt: str
+    target: str
+    problem: str
 
 
-class Notes(NamedTuple):
+class Notices(NamedTuple):
     """What a store's journal has for a person.
 
     Attributes:
-        reviews: what the engine did itself, oldest first.
+        notices: what the engine did itself, oldest first.
         questions: what findings that were folded in ask for, oldest first.
-        gave_back: by role, digests of findings files that undos gave back, and that are not folded in again unasked.
+        restored_findings: by role, digests of findings files that undos gave back; not folded in again unasked.
     """
 
-    reviews: tuple[Review, ...]
+    notices: tuple[Notice, ...]
     questions: tuple[Question, ...]
-    gave_back: Mapping[Role, frozenset[str]]
+    restored_findings: Mapping[Role, frozenset[str]]
 
 
-def ask(root: Path, questions: Iterable[Question]) -> None:
+def add_questions(root: Path, questions: Iterable[Question]) -> None:
     """Add questions to a role's journal, durably, unless they are there."""
-    known = {_identity(question) for question in asked(root)}
-    new = [question for question in questions if _identity(question) not in known]
+    known = {_question_identity(question) for question in read_questions(root)}
+    new = [question for question in questions if _question_identity(question) not in known]
     if new:
-        append_line(root / QUESTIONS, "\n".join(json.dumps(asdict(question)) for question in new))
+        append_durable(root / QUESTIONS, "\n".join(json.dumps(asdict(question)) for question in new))
 
 
-def asked(root: Path) -> tuple[Question, ...]:
+def read_questions(root: Path) -> tuple[Question, ...]:
     """The questions of a role's journal, oldest first, also those of findings that were never folded in."""
-    return tuple(Question(**raw) for raw in _lines(root / QUESTIONS, Question.__slots__))
+    return tuple(Question(**raw) for raw in _read_rows(root / QUESTIONS, Question.__slots__))
 
 
-def _identity(question: Question) -> tuple[str, ...]:
-    return question.kind, question.key, question.entry, question.wanted, question.doubt
+def _question_identity(question: Question) -> tuple[str, ...]:
+    return question.kind, question.key, question.entry, question.target, question.problem
 
 
-def _lines(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _read_rows(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The objects in a file, one a line, that have these fields and no others; what a power cut tore has not."""
-    wanted = set(names)
-    yield from (raw for raw in json_lines(path) if raw.keys() == wanted)
+    expected = set(names)
+    yield from (raw for raw in read_json_lines(path) if raw.keys() == expected)

@@ -1,6 +1,6 @@
 """A directory of commit records, one file each. What is wanted of them is remembered, since they are asked for often.
 
-Whoever holds the role may say so (`alone`): then the directory is looked through once and not at every question, of
+Whoever holds the role may say so (`exclusive`): then the directory is looked through once and not at every question, of
 which a commit has dozens.
 """
 
@@ -14,122 +14,122 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from echod.store.journal.files import replace_file, sync_dir
+from echod.store.journal.files import fsync_directory, write_durable
 
 if TYPE_CHECKING:
-    from echod.store.journal.records import Record
+    from echod.store.journal.records import CommitRecord
 
-Gist = TypeVar("Gist")
+RecordSummary = TypeVar("RecordSummary")
 
 _SUFFIX = ".json"
 
 
 @dataclass(slots=True)
-class Shelf(Generic[Gist]):
-    """The records in `root`; `gist` is what is remembered of each."""
+class RecordDirectory(Generic[RecordSummary]):
+    """The records in `root`; `summarize` makes what is remembered of each."""
 
     root: Path
-    gist: Callable[[Record], Gist]
-    _known: dict[str, tuple[tuple[int, int], Gist]] = field(default_factory=dict)
-    _alone: int | None = None
-    _held: dict[int, Gist] | None = None
-    _in_order: tuple[Gist, ...] | None = None
+    summarize: Callable[[CommitRecord], RecordSummary]
+    _cache: dict[str, tuple[tuple[int, int], RecordSummary]] = field(default_factory=dict)
+    _exclusive_thread: int | None = None
+    _exclusive_summaries: dict[int, RecordSummary] | None = None
+    _ordered: tuple[RecordSummary, ...] | None = None
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[CommitRecord, ...]:
         """Every record in full, by number; read anew.
 
         Raises:
-            RecordUnreadable: one is damaged.
+            RecordUnreadableError: one is damaged.
         """
-        found = (self._read(name) for name in sorted(self._names()))
+        found = (self._read(name) for name in sorted(self._file_names()))
         return tuple(record for record in found if record is not None)
 
-    def gists(self) -> tuple[Gist, ...]:
+    def summaries(self) -> tuple[RecordSummary, ...]:
         """What is remembered of each record, by number.
 
         Raises:
-            RecordUnreadable: one is damaged.
+            RecordUnreadableError: one is damaged.
         """
-        if self._alone != threading.get_ident():
-            return tuple(self._look().values())
-        if self._held is None:
-            self._held = self._look()
-        if self._in_order is None:
-            self._in_order = tuple(self._held.values())
-        return self._in_order
+        if self._exclusive_thread != threading.get_ident():
+            return tuple(self._scan().values())
+        if self._exclusive_summaries is None:
+            self._exclusive_summaries = self._scan()
+        if self._ordered is None:
+            self._ordered = tuple(self._exclusive_summaries.values())
+        return self._ordered
 
-    def gist_of(self, seq: int) -> Gist | None:
+    def summary_of(self, seq: int) -> RecordSummary | None:
         """What is remembered of the record of a number; None where there is none.
 
         Raises:
-            RecordUnreadable: it is damaged.
+            RecordUnreadableError: it is damaged.
         """
-        if self._held is not None and self._alone == threading.get_ident():
-            return self._held.get(seq)
+        if self._exclusive_summaries is not None and self._exclusive_thread == threading.get_ident():
+            return self._exclusive_summaries.get(seq)
         name = f"{seq:08d}{_SUFFIX}"
         try:
             status = (self.root / name).stat(follow_symlinks=False)
         except FileNotFoundError:
             return None
-        version, known = (status.st_ino, status.st_mtime_ns), self._known.get(name)
-        if known is None or known[0] != version:
+        version, cached = (status.st_ino, status.st_mtime_ns), self._cache.get(name)
+        if cached is None or cached[0] != version:
             record = self._read(name)
             if record is None:
                 return None
-            known = self._known[name] = (version, self.gist(record))
-        return known[1]
+            cached = self._cache[name] = (version, self.summarize(record))
+        return cached[1]
 
-    def highest(self) -> int:
+    def max_seq(self) -> int:
         """The highest number of a record, readable or not; 0 where there is none."""
-        return max((int(name.removesuffix(_SUFFIX)) for name in self._names()), default=0)
+        return max((int(name.removesuffix(_SUFFIX)) for name in self._file_names()), default=0)
 
-    def put(self, record: Record) -> None:
+    def save(self, record: CommitRecord) -> None:
         """Write a record durably, replacing its earlier version."""
-        replace_file(self._path(record), record.encode())
-        self._known.pop(self._path(record).name, None)
-        if self._held is not None:
-            is_new = record.seq not in self._held
-            self._held[record.seq] = self.gist(record)
+        write_durable(self._path(record), record.encode())
+        self._cache.pop(self._path(record).name, None)
+        if self._exclusive_summaries is not None:
+            is_new = record.seq not in self._exclusive_summaries
+            self._exclusive_summaries[record.seq] = self.summarize(record)
             if is_new:
-                self._held = dict(sorted(self._held.items()))
-            self._in_order = None
+                self._exclusive_summaries = dict(sorted(self._exclusive_summaries.items()))
+            self._ordered = None
 
-    def drop(self, record: Record) -> None:
+    def delete(self, record: CommitRecord) -> None:
         """Remove a record, if it is there; `sync` makes that durable."""
         self._path(record).unlink(missing_ok=True)
-        self._known.pop(self._path(record).name, None)
-        if self._held is not None:
-            self._held.pop(record.seq, None)
-            self._in_order = None
+        self._cache.pop(self._path(record).name, None)
+        if self._exclusive_summaries is not None:
+            self._exclusive_summaries.pop(record.seq, None)
+            self._ordered = None
 
     def sync(self) -> None:
         """Make it durable that records were dropped."""
-        sync_dir(self.root)
+        fsync_directory(self.root)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """While it lasts nobody but this thread writes here."""
-        self._held = self._in_order = None
-        self._alone = threading.get_ident()
+        self._exclusive_summaries = self._ordered = None
+        self._exclusive_thread = threading.get_ident()
         try:
             yield
         finally:
-            self._alone = self._held = self._in_order = None
+            self._exclusive_thread = self._exclusive_summaries = self._ordered = None
 
-    def _look(self) -> dict[int, Gist]:
+    def _scan(self) -> dict[int, RecordSummary]:
         versions = self._versions()
-        found: dict[int, Gist] = {}
+        found: dict[int, RecordSummary] = {}
         for name, version in sorted(versions.items()):
-            known = self._known.get(name)
-            if known is None or known[0] != version:
+            cached = self._cache.get(name)
+            if cached is None or cached[0] != version:
                 record = self._read(name)
                 if record is None:
                     continue
-                known = (version, self.gist(record))
-                self._known[name] = known
-            found[int(name.removesuffix(_SUFFIX))] = known[1]
-        for gone in self._known.keys() - versions.keys():
-            self._known.pop(gone, None)
+                cached = (version, self.summarize(record))
+                self._cache[name] = cached
+            found[int(name.removesuffix(_SUFFIX))] = cached[1]
+        for stale in self._cache.keys() - versions.keys():
+            self._cache.pop(stale, None)
         return found
 
     def _versions(self) -> dict[str, tuple[int, int]]:
@@ -147,22 +147,22 @@ class Shelf(Generic[Gist]):
             return {}
         return found
 
-    def _read(self, name: str) -> Record | None:
-        from echod.store.journal.records import RecordUnreadable, decode  # noqa: PLC0415  slow to load; most looks read none
+    def _read(self, name: str) -> CommitRecord | None:
+        from echod.store.journal.records import RecordUnreadableError, decode_record  # noqa: PLC0415  slow to load; most looks read none
 
         path = self.root / name
         try:
-            return decode(path.read_bytes())
+            return decode_record(path.read_bytes())
         except FileNotFoundError:
             return None
-        except RecordUnreadable as error:
-            raise RecordUnreadable(f"{error} ({path})") from error
+        except RecordUnreadableError as error:
+            raise RecordUnreadableError(f"{error} ({path})") from error
 
-    def _names(self) -> list[str]:
+    def _file_names(self) -> list[str]:
         try:
             return [name for name in os.listdir(self.root) if name.endswith(_SUFFIX)]  # noqa: PTH208 - names, not paths
         except FileNotFoundError:
             return []
 
-    def _path(self, record: Record) -> Path:
+    def _path(self, record: CommitRecord) -> Path:
         return self.root / f"{record.seq:08d}{_SUFFIX}"

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from echod.store.errors import StoreFault
+from echod.store.errors import StoreError
 
-VERSION = 1
+RECORD_VERSION = 1
 
 
 class RecordState(StrEnum):
@@ -29,20 +29,20 @@ class WriteRecord:
 
     Attributes:
         path: relative to the store.
-        pre: the content it was planned from; None where there was no file.
-        post: the content it becomes.
-        stage: name beside the target; after the exchange it names the displaced file.
+        before_digest: the content it was planned from; None where there was no file.
+        after_digest: the content it becomes.
+        staged_name: name beside the target; after the exchange it names the displaced file.
         inode: the stage's inode. Whether the exchange happened is judged by it alone.
-        absorbed: what is known to be merged of the displaced file (the empty content where there was no file).
+        merged_digest: what is known to be merged of the displaced file (the empty content where there was no file).
         mtime_ns: the target's modification time as we left it; 0 before that.
     """
 
     path: str
-    pre: str | None
-    post: str
-    stage: str
+    before_digest: str | None
+    after_digest: str
+    staged_name: str
     inode: int
-    absorbed: str
+    merged_digest: str
     mtime_ns: int = 0
 
 
@@ -51,50 +51,50 @@ class AppendRecord:
     """Text added to a file at a known offset."""
 
     path: str
-    image: str
+    digest: str
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumeRecord:
-    """A findings file that is claimed by rename to the name `claim` beside it.
+    """A findings file that is claimed by rename to `claimed_name` beside it.
 
     Attributes:
-        pre: its content as planned.
-        kept: its content as archived (redacted).
+        before_digest: its content as planned.
+        archived_digest: its content as archived (redacted).
         archive: where it was archived, relative to the store.
-        absorbed: what is known to be merged or offered again of the claimed file.
+        merged_digest: what is known to be merged or offered again of the claimed file.
         keys: the findings in it, for the ledger.
     """
 
     path: str
-    pre: str
-    kept: str
+    before_digest: str
+    archived_digest: str
     archive: str
-    claim: str
-    absorbed: str
+    claimed_name: str
+    merged_digest: str
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BegunRecord:
-    """Findings (by their keys) of a file that stays; `image` is the digest of what it held then."""
+class PartialConsumeRecord:
+    """Findings (by their keys) of a file that stays; `digest` is that of what it held then."""
 
-    image: str
+    digest: str
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Absorption:
-    """This commit merges what came late into `file` (a stage or claim name) of an older record."""
+class LateMerge:
+    """This commit merges what came late into `file_name` (a staged or claimed name) of an older record."""
 
     seq: int
-    file: str
+    file_name: str
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CommitRecord:
     """One commit.
 
     Attributes:
@@ -102,13 +102,13 @@ class Record:
         job: the job it was made for; None for healing and late bytes.
         at: Unix seconds; never goes back within a role, whatever the clock does.
         head: git HEAD of a repository that tracks the memory file, None where there is none.
-        begun: findings that were taken up while their file stays, for there is more in it.
-        withheld: the same, taken back by an undo; what the file held then is not taken up again unasked.
-        reapplied: blocks that this commit put back after a stale overwrite.
-        released: ledger keys that count as never consumed any more (undo).
+        partial_consumes: findings that were taken up while their file stays, for there is more in it.
+        withdrawn_consumes: the same, taken back by an undo; what the file held then is not taken up again unasked.
+        restored_blocks: blocks that this commit put back after a stale overwrite.
+        unconsumed_keys: ledger keys that count as never consumed any more (undo).
         undoes: seq of the record that this one undoes.
         redacted: whether it took secrets out, so that its exact images are kept for a shorter time.
-        thinned: whether that time is over: what undo brings back has lost these secrets.
+        blobs_redacted: whether that time is over: what undo brings back has lost these secrets.
     """
 
     seq: int
@@ -122,74 +122,91 @@ class Record:
     writes: tuple[WriteRecord, ...] = ()
     appends: tuple[AppendRecord, ...] = ()
     consumes: tuple[ConsumeRecord, ...] = ()
-    absorbs: tuple[Absorption, ...] = ()
-    reapplied: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    late_merges: tuple[LateMerge, ...] = ()
+    restored_blocks: tuple[str, ...] = ()
+    unconsumed_keys: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     redacted: bool = False
-    thinned: bool = False
-    begun: tuple[BegunRecord, ...] = ()
-    withheld: tuple[BegunRecord, ...] = ()
-    version: int = field(default=VERSION)
+    blobs_redacted: bool = False
+    partial_consumes: tuple[PartialConsumeRecord, ...] = ()
+    withdrawn_consumes: tuple[PartialConsumeRecord, ...] = ()
+    version: int = field(default=RECORD_VERSION)
 
-    def images(self) -> frozenset[str]:
+    def blob_digests(self) -> frozenset[str]:
         """Digests of every content this record speaks of."""
-        named = {w.post for w in self.writes} | {w.pre for w in self.writes if w.pre}
-        named |= {w.absorbed for w in self.writes} | {a.image for a in self.appends}
+        digests = {w.after_digest for w in self.writes} | {w.before_digest for w in self.writes if w.before_digest}
+        digests |= {w.merged_digest for w in self.writes} | {a.digest for a in self.appends}
         for consume in self.consumes:
-            named |= {consume.pre, consume.kept, consume.absorbed}
-        return frozenset(named)
+            digests |= {consume.before_digest, consume.archived_digest, consume.merged_digest}
+        return frozenset(digests)
 
-    def with_write(self, changed: WriteRecord) -> Record:
+    def with_write(self, changed: WriteRecord) -> CommitRecord:
         """This record with one write (found by its stage) replaced."""
-        return replace(self, writes=tuple(changed if w.stage == changed.stage else w for w in self.writes))
+        return replace(self, writes=tuple(changed if w.staged_name == changed.staged_name else w for w in self.writes))
 
-    def with_consume(self, changed: ConsumeRecord) -> Record:
+    def with_consume(self, changed: ConsumeRecord) -> CommitRecord:
         """This record with one consume (found by its claim) replaced."""
-        return replace(self, consumes=tuple(changed if c.claim == changed.claim else c for c in self.consumes))
+        return replace(
+            self, consumes=tuple(changed if c.claimed_name == changed.claimed_name else c for c in self.consumes)
+        )
 
     def encode(self) -> bytes:
         """As JSON, one line."""
         return json.dumps(asdict(self), sort_keys=True).encode() + b"\n"
 
 
-class RecordUnreadable(StoreFault):
+class RecordUnreadableError(StoreError):
     """A record cannot be understood; it is left where it is."""
 
 
-def _consume(*, pre: str, kept: str, absorbed: str, keys: list[str], **names: str) -> ConsumeRecord:
+def _decode_consume(
+    *, before_digest: str, archived_digest: str, merged_digest: str, keys: list[str], **names: str
+) -> ConsumeRecord:
     # Most often all three contents are one. Of very many records that are kept in memory this is a good part.
-    same = {pre: pre}
-    kept, absorbed = same.setdefault(kept, kept), same.setdefault(absorbed, absorbed)
-    return ConsumeRecord(pre=pre, kept=kept, absorbed=absorbed, keys=tuple(keys), **names)
+    same = {before_digest: before_digest}
+    archived_digest, merged_digest = (
+        same.setdefault(archived_digest, archived_digest),
+        same.setdefault(merged_digest, merged_digest),
+    )
+    return ConsumeRecord(
+        before_digest=before_digest,
+        archived_digest=archived_digest,
+        merged_digest=merged_digest,
+        keys=tuple(keys),
+        **names,
+    )
 
 
-def decode(data: bytes) -> Record:
+def decode_record(data: bytes) -> CommitRecord:
     """The record that `encode` wrote.
 
     Raises:
-        RecordUnreadable: it is damaged or of a newer version.
+        RecordUnreadableError: it is damaged or of a newer version.
     """
     try:
         raw: dict[str, Any] = json.loads(data)
-        if raw["version"] != VERSION:
-            raise RecordUnreadable(f"A journal record is of version {raw['version']}; upgrade echod.")
-        return Record(
+        if raw["version"] != RECORD_VERSION:
+            raise RecordUnreadableError(f"A journal record is of version {raw['version']}; upgrade echod.")
+        return CommitRecord(
             **{
                 **raw,
                 "state": RecordState(raw["state"]),
                 "writes": tuple(WriteRecord(**w) for w in raw["writes"]),
                 "appends": tuple(AppendRecord(**a) for a in raw["appends"]),
-                "consumes": tuple(_consume(**consume) for consume in raw["consumes"]),
-                "absorbs": tuple(Absorption(**a) for a in raw["absorbs"]),
-                "reapplied": tuple(raw["reapplied"]),
-                "released": tuple(raw["released"]),
+                "consumes": tuple(_decode_consume(**consume) for consume in raw["consumes"]),
+                "late_merges": tuple(LateMerge(**a) for a in raw["late_merges"]),
+                "restored_blocks": tuple(raw["restored_blocks"]),
+                "unconsumed_keys": tuple(raw["unconsumed_keys"]),
                 "undoes": tuple(raw["undoes"]),
-                "begun": tuple(BegunRecord(b["image"], tuple(b["keys"])) for b in raw.get("begun", ())),
-                "withheld": tuple(BegunRecord(b["image"], tuple(b["keys"])) for b in raw.get("withheld", ())),
+                "partial_consumes": tuple(
+                    PartialConsumeRecord(b["digest"], tuple(b["keys"])) for b in raw.get("partial_consumes", ())
+                ),
+                "withdrawn_consumes": tuple(
+                    PartialConsumeRecord(b["digest"], tuple(b["keys"])) for b in raw.get("withdrawn_consumes", ())
+                ),
             }
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise RecordUnreadable(
+        raise RecordUnreadableError(
             "A journal record is damaged; echod leaves its role alone until it is moved away."
         ) from error

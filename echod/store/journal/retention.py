@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from echod.memory.exposed_secrets import NOTHING, Gone, taken_out
-from echod.store.errors import told
-from echod.store.journal.blobs import ImageMissing
+from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
+from echod.store.errors import as_store_error
+from echod.store.journal.blobs import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
-from echod.store.journal.records import Record
+from echod.store.journal.records import CommitRecord
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 
@@ -23,121 +23,126 @@ _DAY = 86_400.0
 _HOUR = 3_600.0
 
 
-def retain(journal: RoleJournal, limits: EngineLimits, clock: Callable[[], float]) -> int:
+def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[[], float]) -> int:
     """Forget what is beyond its time in one role's journal; how many bytes that freed."""
     now = clock()
     closed = journal.closed_records()
     for record in closed[:-1]:  # the newest stays: it carries the number that the next commit follows
         if now - record.at > limits.undo_days * _DAY:
-            journal.remove_closed(record)
-    for record in _cleaned(journal, now - limits.redacted_days * _DAY):
-        journal.amend_closed(record)
-    journal.trim_ledger(limits.ledger_keys)
-    states = _young(journal, limits, now)
+            journal.delete_closed(record)
+    for record in _redacted_records(journal, now - limits.redacted_days * _DAY):
+        journal.rewrite_closed(record)
+    journal.trim_ledger(limits.max_ledger_keys)
+    states = _states_to_keep(journal, limits, now)
     if len(states) < len(journal.states()):
-        journal.keep_states(states)
+        journal.replace_states(states)
     records = (*journal.open_records(), *journal.closed_records())
-    wanted = {name for record in records for name in record.images()} | {state.image for state in states}
-    return journal.images.sweep(wanted)
+    referenced = {name for record in records for name in record.blob_digests()} | {state.digest for state in states}
+    return journal.blobs.delete_unreferenced(referenced)
 
 
-def _young(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
+def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
     """States within the history and its bound of bytes, newest kept first; the newest always stays."""
     kept: list[KnownState] = []
     size = 0
     for state in reversed(journal.states()):
-        size += journal.images.size(state.image)
-        if kept and (now - state.since > limits.history_hours * _HOUR or size > limits.history_bytes):
+        size += journal.blobs.size(state.digest)
+        if kept and (now - state.since > limits.history_hours * _HOUR or size > limits.max_history_bytes):
             break
         kept.append(state)
     return kept[::-1]
 
 
-def _cleaned(journal: RoleJournal, limit: float) -> Iterator[Record]:
+def _redacted_records(journal: RoleJournal, limit: float) -> Iterator[CommitRecord]:
     """Closed records that change since exact images of secrets have their end, those first that were made first.
 
     Where a commit made before `limit` (Unix seconds) took a secret out of a file, the secret leaves its images, and
     those of earlier commits, which held it too. What the file still holds stays in the images. From now on undo brings
     back what is left.
     """
-    gone: dict[str, Gone] = {}
-    changed: list[Record] = []
+    removed: dict[str, RemovedSecrets] = {}
+    changed: list[CommitRecord] = []
     for record in reversed(journal.closed_records()):
-        over = record.redacted and not record.thinned and record.at < limit
-        if over:
-            for path, secrets in _taken_out(journal, record):
-                gone[path] = gone.get(path, NOTHING).union(secrets)
-        cleaned = _without(journal, record, gone, over=over)
-        if over or cleaned != record:
-            changed.append(replace(cleaned, thinned=True))
+        expired = record.redacted and not record.blobs_redacted and record.at < limit
+        if expired:
+            for path, secrets in _removed_secrets(journal, record):
+                removed[path] = removed.get(path, NO_REMOVED_SECRETS).union(secrets)
+        redacted = _without_secrets(journal, record, removed, expired=expired)
+        if expired or redacted != record:
+            changed.append(replace(redacted, blobs_redacted=True))
     # A kill in between must not make what was taken out unknown: the commit that tells it is amended last.
     return reversed(changed)
 
 
-def _taken_out(journal: RoleJournal, record: Record) -> Iterator[tuple[str, Gone]]:
-    versions = [(w.path, w.pre, w.post) for w in record.writes if w.pre is not None]
-    versions += [(c.path, c.pre, c.kept) for c in record.consumes]
+def _removed_secrets(journal: RoleJournal, record: CommitRecord) -> Iterator[tuple[str, RemovedSecrets]]:
+    versions = [(w.path, w.before_digest, w.after_digest) for w in record.writes if w.before_digest is not None]
+    versions += [(c.path, c.before_digest, c.archived_digest) for c in record.consumes]
     for path, before, after in versions:
         try:
-            yield path, taken_out(journal.images.get(before), journal.images.get(after))
-        except ImageMissing:
+            yield path, find_removed_secrets(journal.blobs.get(before), journal.blobs.get(after))
+        except BlobMissingError:
             continue
 
 
-def _without(journal: RoleJournal, record: Record, gone: Mapping[str, Gone], *, over: bool) -> Record:
-    everywhere = NOTHING.union(*gone.values())
+def _without_secrets(
+    journal: RoleJournal, record: CommitRecord, removed: Mapping[str, RemovedSecrets], *, expired: bool
+) -> CommitRecord:
+    all_removed = NO_REMOVED_SECRETS.union(*removed.values())
     writes = []
     for write in record.writes:
         # A file that the commit made may be a copy of another one, as backups are.
-        secrets = everywhere if write.pre is None else gone.get(write.path, NOTHING)
-        pre = None if write.pre is None else _clean(journal, write.pre, secrets)
-        post, absorbed = (_clean(journal, image, secrets) for image in (write.post, write.absorbed))
-        writes.append(replace(write, pre=pre, post=post, absorbed=absorbed))
-    consumes = tuple(replace(c, pre=c.kept, absorbed=c.kept) if over else c for c in record.consumes)
+        secrets = all_removed if write.before_digest is None else removed.get(write.path, NO_REMOVED_SECRETS)
+        pre = None if write.before_digest is None else _redact_blob(journal, write.before_digest, secrets)
+        post, absorbed = (_redact_blob(journal, image, secrets) for image in (write.after_digest, write.merged_digest))
+        writes.append(replace(write, before_digest=pre, after_digest=post, merged_digest=absorbed))
+    consumes = tuple(
+        replace(c, before_digest=c.archived_digest, merged_digest=c.archived_digest) if expired else c
+        for c in record.consumes
+    )
     return replace(record, writes=tuple(writes), consumes=consumes)
 
 
-def _clean(journal: RoleJournal, image: str, secrets: Gone) -> str:
+def _redact_blob(journal: RoleJournal, digest: str, secrets: RemovedSecrets) -> str:
     if not secrets:
-        return image
+        return digest
     try:
-        return journal.images.put(secrets.out_of(journal.images.get(image)))
-    except ImageMissing:
-        return image
+        return journal.blobs.put(secrets.strip_from(journal.blobs.get(digest)))
+    except BlobMissingError:
+        return digest
 
 
-_GOING = ".purged-"
+_DELETING = ".purged-"
 
 
 def journal_bytes(journal: Path, store: Store) -> int:
     """What the journal keeps about a store, in bytes; 0 for nothing."""
-    with told("read the journal in", journal):
-        found = os.walk(_directory(journal, store))
-        return sum((Path(place) / name).lstat().st_size for place, _, names in found for name in names)
+    with as_store_error("read the journal in", journal):
+        walk = os.walk(_store_directory(journal, store))
+        return sum((Path(place) / name).lstat().st_size for place, _, names in walk for name in names)
 
 
-def forget(journal: Path, store: Store) -> None:
+def delete_journal(journal: Path, store: Store) -> None:
     """Remove all of it: what was done there can neither be listed nor undone any more.
 
-    Whoever calls holds the worker lock, and has closed what was open (`Engine.settle_debts`).
+    Whoever calls holds the worker lock, and has closed what was open (`Engine.merge_late_writes`).
 
     Raises:
-        StoreFault: it cannot be removed.
+        StoreError: it cannot be removed.
     """
-    directory = _directory(journal, store)
-    with told("tidy up the journal in", journal):
-        finish(journal)
+    directory = _store_directory(journal, store)
+    with as_store_error("tidy up the journal in", journal):
+        finish_deletions(journal)
         if directory.exists():
             # In one step, so that nobody ever finds half a journal.
-            directory.rename(journal.with_name(_GOING + directory.name))
-            finish(journal)
+            directory.rename(journal.with_name(_DELETING + directory.name))
+            finish_deletions(journal)
 
 
-def finish(journal: Path) -> None:
+def finish_deletions(journal: Path) -> None:
     """Remove what a process left that was killed while it forgot a store. Whoever calls holds the worker lock."""
-    for going in sorted(journal.parent.glob(f"{_GOING}*")):
-        shutil.rmtree(going)
+    for leftover in sorted(journal.parent.glob(f"{_DELETING}*")):
+        shutil.rmtree(leftover)
 
 
-def _directory(journal: Path, store: Store) -> Path:
-    return Journal(journal).of(Role(store, "")).root.parent
+def _store_directory(journal: Path, store: Store) -> Path:
+    return Journal(journal).role_journal(Role(store, "")).root.parent

@@ -11,18 +11,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.workflows import files
-from echod.workflows.markers.locks import unlistable
-from echod.workflows.model import Claim, Kind, Marker
+from echod.workflows.markers.locks import unlistable_marker
+from echod.workflows.model import Marker, MarkerKind, MarkerState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
-ROOTS = (".rune/arc", ".claude/arc", "tmp/arc")
+ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
 """After a compaction a checkpoint may lie in `tmp`. Deeper copies and other directories are archives."""
-_ID = re.compile(r"arc-[0-9]{1,24}")
+_ARC_ID = re.compile(r"arc-[0-9]{1,24}")
 _SIZE_LIMIT = 4 << 20
 _COUNT_LIMIT = 64
 
@@ -31,74 +31,74 @@ class Arc(NamedTuple):
     """A pipeline: its checkpoint as a marker, and whether it is over (no phase can follow)."""
 
     marker: Marker
-    over: bool
+    finished: bool
 
 
-def is_arc(name: str) -> bool:
+def is_arc_id(name: str) -> bool:
     """Whether a directory's name is a pipeline's id."""
-    return _ID.fullmatch(name) is not None
+    return _ARC_ID.fullmatch(name) is not None
 
 
-def read(project: Path, processes: Processes) -> tuple[dict[str, Arc], tuple[Marker, ...]]:
+def read_markers(project: Path, processes: ProcessTable) -> tuple[dict[str, Arc], tuple[Marker, ...]]:
     """The pipelines of a project by id, and the places that could not be listed."""
     arcs: dict[str, Arc] = {}
-    unseen: list[Marker] = []
-    for root in ROOTS:
+    problems: list[Marker] = []
+    for root in ARC_DIRECTORIES:
         base = project / root
         if not all(files.is_directory(parent) for parent in (base.parent, base)):
             continue
-        listing = files.names_in(base, is_arc)
+        listing = files.list_names(base, is_arc_id)
         if not listing.readable:
-            unseen.append(unlistable(project, base, listing.written))
+            problems.append(unlistable_marker(project, base, listing.modified_at))
         inside = (base / name / "checkpoint.json" for name in listing.names if files.is_directory(base / name))
         for path in files.newest(inside, _COUNT_LIMIT):
-            arc = _read_one(path, project, processes)
+            arc = _read_checkpoint(path, project, processes)
             if arc is not None:
                 arcs[path.parent.name] = _newer(arcs.get(path.parent.name), arc)
-    return arcs, tuple(unseen)
+    return arcs, tuple(problems)
 
 
-def _newer(known: Arc | None, found: Arc) -> Arc:
+def _newer(current: Arc | None, found: Arc) -> Arc:
     """One pipeline may have left copies in two places: the one written last is the true one."""
-    if known is None or (found.marker.written or 0) > (known.marker.written or 0):
+    if current is None or (found.marker.modified_at or 0) > (current.marker.modified_at or 0):
         return found
-    return known
+    return current
 
 
-def _read_one(path: Path, project: Path, processes: Processes) -> Arc | None:
-    found = files.read(path, _SIZE_LIMIT)
-    if found is None:
+def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc | None:
+    file = files.read_file(path, _SIZE_LIMIT)
+    if file is None:
         return None
-    arc = path.parent.name
-    heartbeat = files.look(project / "tmp" / "arc" / arc / "heartbeat.json")
+    arc_id = path.parent.name
+    heartbeat = files.lstat_or_none(project / "tmp" / "arc" / arc_id / "heartbeat.json")
     marker = Marker(
-        kind=Kind.CHECKPOINT,
-        path=files.relative(path, project),
-        name=arc,
-        says=f"the checkpoint of {arc} cannot be understood, perhaps it is being written",
-        claim=Claim.UNREADABLE,
-        written=found.written,
-        touched=files.latest(found.written, files.time_of(heartbeat) if heartbeat else None),
+        kind=MarkerKind.CHECKPOINT,
+        path=files.relative_path(path, project),
+        name=arc_id,
+        description=f"the checkpoint of {arc_id} cannot be understood, perhaps it is being written",
+        state=MarkerState.UNREADABLE,
+        modified_at=file.modified_at,
+        last_active=files.latest_time(file.modified_at, files.modified_time(heartbeat) if heartbeat else None),
         workflow="arc",
     )
-    content = files.json_object(found)
+    content = files.parse_json_object(file)
     phases = None if content is None else _phases(content)
     if content is None or phases is None:
-        return Arc(marker, over=False)
+        return Arc(marker, finished=False)
     marker = replace(
         marker,
-        owner=files.owner(content, processes),
-        started=files.first_moment(content, "started_at"),
-        ended=files.first_moment(content, "completed_at", "cancelled_at"),
-        key=f"arc:{arc}" if _has_run(phases.values()) else "",
+        owner=files.find_owner(content, processes),
+        started=files.first_time(content, "started_at"),
+        ended=files.first_time(content, "completed_at", "cancelled_at"),
+        key=f"arc:{arc_id}" if _has_run(phases.values()) else "",
     )
-    stopped = files.flag(content.get("user_cancelled")) or bool(files.text(content, "stop_reason"))
-    working = () if stopped else tuple(name for name, status in phases.items() if _is_working(status))
-    if working:
-        says = f"{arc} is in phase {files.shown(', '.join(working))}"
-        return Arc(replace(marker, claim=Claim.RUNNING, says=says), over=False)
-    over = stopped or all(status in files.ENDED_WORDS for status in phases.values())
-    return Arc(replace(marker, claim=Claim.ENDED, says=f"{arc} is in no phase"), over=over)
+    cancelled = files.parse_flag(content.get("user_cancelled")) or bool(files.text_field(content, "stop_reason"))
+    in_progress = () if cancelled else tuple(name for name, status in phases.items() if _is_in_progress(status))
+    if in_progress:
+        description = f"{arc_id} is in phase {files.printable(', '.join(in_progress))}"
+        return Arc(replace(marker, state=MarkerState.RUNNING, description=description), finished=False)
+    finished = cancelled or all(status in files.ENDED_STATUSES for status in phases.values())
+    return Arc(replace(marker, state=MarkerState.ENDED, description=f"{arc_id} is in no phase"), finished=finished)
 
 
 def _phases(content: Mapping[str, object]) -> dict[str, str] | None:
@@ -111,12 +111,12 @@ def _phases(content: Mapping[str, object]) -> dict[str, str] | None:
 
 def _status(phase: object) -> str:
     status = phase.get("status") if isinstance(phase, dict) else phase
-    return files.word(status) if isinstance(status, str) else ""
+    return files.normalize_status(status) if isinstance(status, str) else ""
 
 
-def _is_working(status: str) -> bool:
+def _is_in_progress(status: str) -> bool:
     """A new word counts as work in progress: unknown means running, for a bounded time."""
-    return bool(status) and status not in files.ENDED_WORDS and status != "pending"
+    return bool(status) and status not in files.ENDED_STATUSES and status != "pending"
 
 
 def _has_run(statuses: Iterable[str]) -> bool:

@@ -9,25 +9,25 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import NOBODY, Change, Editor, Owner
+from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
-WATCHED = frozenset({"MEMORY.md", "knowledge.md"})
+MEMORY_FILES = frozenset({"MEMORY.md", "knowledge.md"})
 _ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _EDITED = r"(?P<edits>MEMORY\.md|knowledge\.md)"
 _VIM = re.compile(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same
 _EMACS = re.compile(rf"\.#{_EDITED}")
 # Kate's and LibreOffice's say nothing about their process. A backup (`MEMORY.md~`) is no lock: it stays behind.
-_OTHERS = (re.compile(rf"\.{_EDITED}\.kate-swp"), re.compile(rf"\.~lock\.{_EDITED}#"))
+_OTHER_EDITORS = (re.compile(rf"\.{_EDITED}\.kate-swp"), re.compile(rf"\.~lock\.{_EDITED}#"))
 # Looked for by name: a role may hold very many files, and the gate is asked often.
-_LOCKS = tuple(
+_LOCK_NAMES = tuple(
     lock
-    for name in sorted(WATCHED)
+    for name in sorted(MEMORY_FILES)
     for lock in (
         f".#{name}",
         *(f".{name}.sw{letter}" for letter in ascii_lowercase),
@@ -41,30 +41,34 @@ _VIM_PID = slice(24, 28)
 _VIM_HOST = slice(68, 108)
 
 
-def read(
-    project: Path, stores: Sequence[Path], since: float, own_write: Callable[[Path], int | None], processes: Processes
-) -> tuple[tuple[Change, ...], tuple[Editor, ...]]:
+def read_edits(
+    project: Path,
+    stores: Sequence[Path],
+    since: float,
+    own_mtime: Callable[[Path], int | None],
+    processes: ProcessTable,
+) -> tuple[tuple[ExternalChange, ...], tuple[EditorLock, ...]]:
     """Changes and editors in the roles of the stores.
 
     Args:
         project: the project's root, for the names shown.
         stores: the stores' directories.
         since: what changed before (Unix seconds) is left out.
-        own_write: the modification time (nanoseconds) that our own last write left on a path; such a state of the
+        own_mtime: the modification time (nanoseconds) that our own last write left on a path; such a state of the
             file is nobody else's change.
         processes: the table of processes.
     """
-    changes: list[Change] = []
-    editors: list[Editor] = []
+    changes: list[ExternalChange] = []
+    editors: list[EditorLock] = []
     for store in stores:
-        for role in files.names_in(store, _is_role).names:
+        for role in files.list_names(store, _is_role).names:
             directory = store / role
-            for name in files.present_in(directory, (*sorted(WATCHED), *_LOCKS)):
+            for name in files.existing_names(directory, (*sorted(MEMORY_FILES), *_LOCK_NAMES)):
                 path = directory / name
-                if name in WATCHED:
-                    changes.extend(_change(path, project, since, own_write))
+                if name in MEMORY_FILES:
+                    changes.extend(_read_change(path, project, since, own_mtime))
                 else:
-                    editors.extend(_editor(path, project, processes))
+                    editors.extend(_read_editor_lock(path, project, processes))
     return tuple(changes), tuple(editors)
 
 
@@ -72,51 +76,53 @@ def _is_role(name: str) -> bool:
     return _ROLE.fullmatch(name) is not None
 
 
-def edited_by(name: str) -> str | None:
+def edited_file(name: str) -> str | None:
     """The file that a lock or swap file of this name says is being edited, None if it is neither."""
-    for pattern in (_VIM, _EMACS, *_OTHERS):
+    for pattern in (_VIM, _EMACS, *_OTHER_EDITORS):
         match = pattern.fullmatch(name)
         if match:
             return match["edits"]
     return None
 
 
-def _change(path: Path, project: Path, since: float, own_write: Callable[[Path], int | None]) -> tuple[Change, ...]:
-    status = files.look(path)
+def _read_change(
+    path: Path, project: Path, since: float, own_mtime: Callable[[Path], int | None]
+) -> tuple[ExternalChange, ...]:
+    status = files.lstat_or_none(path)
     if status is None or not stat.S_ISREG(status.st_mode):
         return ()
-    at = files.time_of(status)
+    changed_at = files.modified_time(status)
     # Most files are older, and to know what we wrote costs as much as the look.
-    if at < since or own_write(path) == status.st_mtime_ns:
+    if changed_at < since or own_mtime(path) == status.st_mtime_ns:
         return ()
-    return (Change(files.relative(path, project), at),)
+    return (ExternalChange(files.relative_path(path, project), changed_at),)
 
 
-def _editor(path: Path, project: Path, processes: Processes) -> tuple[Editor, ...]:
-    status = files.look(path)
+def _read_editor_lock(path: Path, project: Path, processes: ProcessTable) -> tuple[EditorLock, ...]:
+    status = files.lstat_or_none(path)
     if status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
         return ()
-    edits = edited_by(path.name) or path.name
-    host, number = _emacs_holder(path) if _EMACS.fullmatch(path.name) else _vim_holder(path)
+    edits = edited_file(path.name) or path.name
+    host, number = _emacs_owner(path) if _EMACS.fullmatch(path.name) else _vim_owner(path)
     # A process number means something on its own host only.
-    owner = NOBODY if number is None or host != os.uname().nodename else Owner(number, processes.look(number))
-    return (Editor(files.relative(path, project), edits, files.time_of(status), owner),)
+    owner = NO_OWNER if number is None or host != os.uname().nodename else MarkerOwner(number, processes.lookup(number))
+    return (EditorLock(files.relative_path(path, project), edits, files.modified_time(status), owner),)
 
 
-def _emacs_holder(path: Path) -> tuple[str, int | None]:
+def _emacs_owner(path: Path) -> tuple[str, int | None]:
     """Emacs' lock is a link to nothing: `user@host.pid:boot`. Its text is read, it is not followed."""
     try:
         target = str(path.readlink())
     except OSError:
         return "", None
     match = _EMACS_TARGET.fullmatch(target)
-    return (match["host"], files.pid(match["pid"])) if match else ("", None)
+    return (match["host"], files.parse_pid(match["pid"])) if match else ("", None)
 
 
-def _vim_holder(path: Path) -> tuple[str, int | None]:
+def _vim_owner(path: Path) -> tuple[str, int | None]:
     """Vim's first block: "b0", and at fixed places the process number (little endian) and the host's name."""
-    found = files.read(path, _VIM_HEADER)
-    if found is None or found.data is None or len(found.data) < _VIM_HEADER or not found.data.startswith(b"b0"):
+    file = files.read_file(path, _VIM_HEADER)
+    if file is None or file.data is None or len(file.data) < _VIM_HEADER or not file.data.startswith(b"b0"):
         return "", None
-    host = found.data[_VIM_HOST].partition(b"\0")[0].decode(errors="replace")
-    return host, files.pid(int.from_bytes(found.data[_VIM_PID], "little"))
+    host = file.data[_VIM_HOST].partition(b"\0")[0].decode(errors="replace")
+    return host, files.parse_pid(int.from_bytes(file.data[_VIM_PID], "little"))

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echod.files import open_plain
+from echod.files import open_regular
 from echod.workflows import files
-from echod.workflows.model import Claim, Kind, Marker
+from echod.workflows.model import Marker, MarkerKind, MarkerState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,73 +30,75 @@ _GITDIR = b"gitdir:"
 _GITDIR_LIMIT = 4_096
 _INDEX_LIMIT = 256 << 20
 _CHUNK = 1 << 20
-_STEPS_SHOWN = 64
+_MAX_REBASE_FILES = 64
 
 
-def read(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
+def read_markers(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
     """The git operations in progress that concern any of the stores."""
     markers: dict[Path, Marker] = {}
     for store in stores:
-        repository = _repository_of(store)
+        repository = _find_repository(store)
         if repository is None:
             continue
         worktree, git = repository
-        running = [name for name in OPERATIONS if files.look(git / name) is not None]
-        if running and _tracks(git, store.relative_to(worktree)):
+        running = [name for name in OPERATIONS if files.lstat_or_none(git / name) is not None]
+        if running and _may_track_path(git, store.relative_to(worktree)):
             markers |= {git / name: _marker(git / name, project) for name in running}
     return tuple(markers.values())
 
 
 def may_track(store: Path) -> bool:
     """Whether git tracks files of a store, as far as its index tells: where that cannot be read, it may."""
-    repository = _repository_of(store)
-    return repository is not None and _tracks(repository[1], store.relative_to(repository[0]))
+    repository = _find_repository(store)
+    return repository is not None and _may_track_path(repository[1], store.relative_to(repository[0]))
 
 
 def _marker(path: Path, project: Path) -> Marker:
-    at = _last_sign(path)
-    shown = files.relative(path, project)
-    return Marker(Kind.GIT, shown, path.name, OPERATIONS[path.name], Claim.RUNNING, at, at)
+    last_active = _last_activity(path)
+    shown = files.relative_path(path, project)
+    return Marker(
+        MarkerKind.GIT, shown, path.name, OPERATIONS[path.name], MarkerState.RUNNING, last_active, last_active
+    )
 
 
-def _last_sign(path: Path) -> float | None:
+def _last_activity(path: Path) -> float | None:
     """A rebase keeps its steps in files of its directory, rewritten in place."""
-    steps = files.names_in(path, lambda _name: True).names[:_STEPS_SHOWN]
-    statuses = (files.look(at) for at in (path, *(path / step for step in steps)))
-    return files.latest(*(files.time_of(status) for status in statuses if status))
+    names = files.list_names(path, lambda _name: True).names[:_MAX_REBASE_FILES]
+    statuses = (files.lstat_or_none(at) for at in (path, *(path / step for step in names)))
+    return files.latest_time(*(files.modified_time(status) for status in statuses if status))
 
 
-def _repository_of(store: Path) -> tuple[Path, Path] | None:
+def _find_repository(store: Path) -> tuple[Path, Path] | None:
     """The worktree that a store lies in, and its git directory, which a worktree or submodule keeps elsewhere."""
     for directory in (store, *store.parents):
         link = directory / ".git"
-        if files.look(link) is None:
+        if files.lstat_or_none(link) is None:
             continue
         target = Path(os.path.realpath(link))
-        git = target if files.is_directory(target) else _elsewhere(target)
+        git = target if files.is_directory(target) else _read_gitdir_link(target)
         if git is not None:
             return directory, git
     return None
 
 
-def _elsewhere(link: Path) -> Path | None:
-    found = files.read(link, _GITDIR_LIMIT)
-    if found is None or found.data is None or not found.data.startswith(_GITDIR):
+def _read_gitdir_link(link: Path) -> Path | None:
+    file = files.read_file(link, _GITDIR_LIMIT)
+    if file is None or file.data is None or not file.data.startswith(_GITDIR):
         return None
-    target = os.fsdecode(found.data.removeprefix(_GITDIR).strip())
+    target = os.fsdecode(file.data.removeprefix(_GITDIR).strip())
     return None if not target or "\0" in target else Path(os.path.normpath(link.parent / target))
 
 
-def _tracks(git: Path, below: Path) -> bool:
-    if files.names_in(git, lambda name: name.startswith("sharedindex.")).names:
+def _may_track_path(git: Path, relative_path: Path) -> bool:
+    if files.list_names(git, lambda name: name.startswith("sharedindex.")).names:
         return True
     try:
-        with open_plain(git / "index") as index:
+        with open_regular(git / "index") as index:
             header = index.read(8)
             version = int.from_bytes(header[4:8], "big")
             if header[:4] != b"DIRC" or version not in {2, 3} or os.fstat(index.fileno()).st_size > _INDEX_LIMIT:
                 return True
-            return _contains(iter(lambda: index.read(_CHUNK), b""), os.fsencode(below.as_posix()) + b"/")
+            return _contains(iter(lambda: index.read(_CHUNK), b""), os.fsencode(relative_path.as_posix()) + b"/")
     except FileNotFoundError:
         return False
     except OSError:

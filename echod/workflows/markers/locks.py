@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import NOBODY, Claim, Kind, Marker
+from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState
 
 if TYPE_CHECKING:
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
 
-def unlistable(project: Path, directory: Path, written: float | None) -> Marker:
-    """The sign that `directory`, last changed at `written` (Unix seconds), cannot be listed."""
-    path = files.relative(directory, project)
+def unlistable_marker(project: Path, directory: Path, modified_at: float | None) -> Marker:
+    """The sign that `directory`, last changed at `modified_at` (Unix seconds), cannot be listed."""
+    path = files.relative_path(directory, project)
     return Marker(
-        kind=Kind.UNSEEN,
+        kind=MarkerKind.INACCESSIBLE,
         path=path,
         name=directory.name,
-        says=f"the directory {path} cannot be read; make it readable for echod",
-        claim=Claim.UNREADABLE,
-        written=written,
-        touched=written,
+        description=f"the directory {path} cannot be read; make it readable for echod",
+        state=MarkerState.UNREADABLE,
+        modified_at=modified_at,
+        last_active=modified_at,
     )
 
 
@@ -39,70 +39,80 @@ _SIZE_LIMIT = 1 << 16
 _COUNT_LIMIT = 256
 
 
-def read(project: Path, processes: Processes) -> tuple[Marker, ...]:
+def read_markers(project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
     """The locks that concern a project; in a worktree, upstream takes them in the main repository."""
     roots = dict.fromkeys((project, *_main_repository(project)))
-    held = (marker for root in roots for marker in _locks(root / "tmp" / ".rune-locks", project, processes))
-    return (*held, *_migration(project))
+    markers = (marker for root in roots for marker in _lock_markers(root / "tmp" / ".rune-locks", project, processes))
+    return (*markers, *_migration_markers(project))
 
 
-def _locks(base: Path, project: Path, processes: Processes) -> tuple[Marker, ...]:
+def _lock_markers(base: Path, project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
     if not files.is_directory(base.parent) or not files.is_directory(base):
         return ()
-    listing = files.names_in(base, lambda name: _NAME.fullmatch(name) is not None)
+    listing = files.list_names(base, lambda name: _NAME.fullmatch(name) is not None)
     if not listing.readable:
-        return (unlistable(project, base, listing.written),)
+        return (unlistable_marker(project, base, listing.modified_at),)
     # A lock that was given back leaves no file; the directory's own time tells of it.
-    traces = Marker(
-        kind=Kind.LOCK,
-        path=files.relative(base, project),
+    released = Marker(
+        kind=MarkerKind.LOCK,
+        path=files.relative_path(base, project),
         name="",
-        says="a workflow lock was taken or given back",
-        claim=Claim.ENDED,
-        written=listing.written,
-        touched=listing.written,
+        description="a workflow lock was taken or given back",
+        state=MarkerState.ENDED,
+        modified_at=listing.modified_at,
+        last_active=listing.modified_at,
     )
     paths = files.newest((base / name for name in listing.names), _COUNT_LIMIT)
-    locks = (_read_one(path, project, processes) for path in paths if files.is_directory(path))
-    return (*locks, traces)
+    locks = (_read_lock(path, project, processes) for path in paths if files.is_directory(path))
+    return (*locks, released)
 
 
-def _read_one(path: Path, project: Path, processes: Processes) -> Marker:
-    found = files.read(path / "meta.json", _SIZE_LIMIT)
-    meta = None if found is None else files.json_object(found)
-    status = files.look(path)
-    born = files.time_of(status) if status else None
+def _read_lock(path: Path, project: Path, processes: ProcessTable) -> Marker:
+    file = files.read_file(path / "meta.json", _SIZE_LIMIT)
+    meta = None if file is None else files.parse_json_object(file)
+    status = files.lstat_or_none(path)
+    directory_modified_at = files.modified_time(status) if status else None
     return Marker(
-        kind=Kind.LOCK,
-        path=files.relative(path, project),
+        kind=MarkerKind.LOCK,
+        path=files.relative_path(path, project),
         name=path.name,
-        says=f"the lock of {path.name} is {'held' if meta else 'being taken'}",
-        claim=Claim.RUNNING if meta else Claim.UNREADABLE,
-        written=found.written if found else born,
-        touched=found.written if found else born,
-        owner=files.owner(meta, processes, "pid", "owner_pid") if meta else NOBODY,
-        started=files.first_moment(meta, "started") if meta else None,
+        description=f"the lock of {path.name} is {'held' if meta else 'being taken'}",
+        state=MarkerState.RUNNING if meta else MarkerState.UNREADABLE,
+        modified_at=file.modified_at if file else directory_modified_at,
+        last_active=file.modified_at if file else directory_modified_at,
+        owner=files.find_owner(meta, processes, "pid", "owner_pid") if meta else NO_OWNER,
+        started=files.first_time(meta, "started") if meta else None,
     )
 
 
-def _migration(project: Path) -> tuple[Marker, ...]:
+def _migration_markers(project: Path) -> tuple[Marker, ...]:
     path = project / ".rune" / ".migration-lock"
-    status = files.look(path) if files.is_directory(path.parent) and files.is_directory(path) else None
+    status = files.lstat_or_none(path) if files.is_directory(path.parent) and files.is_directory(path) else None
     if status is None:
         return ()
-    at = files.time_of(status)
-    says = "the plugin is moving its files from .claude to .rune"
-    return (Marker(Kind.MIGRATION, files.relative(path, project), "migration", says, Claim.RUNNING, at, at),)
+    modified_at = files.modified_time(status)
+    description = "the plugin is moving its files from .claude to .rune"
+    return (
+        Marker(
+            MarkerKind.MIGRATION,
+            files.relative_path(path, project),
+            "migration",
+            description,
+            MarkerState.RUNNING,
+            modified_at,
+            modified_at,
+        ),
+    )
 
 
 def _main_repository(project: Path) -> tuple[Path, ...]:
     """The root that upstream wrote into a worktree it made; nothing for an ordinary project."""
-    git = files.look(project / ".git")
+    git = files.lstat_or_none(project / ".git")
     if git is None or files.is_directory(project / ".git"):
         return ()
     for root in (".rune", ".claude"):
-        found = files.read(project / root / ".rune-worktree-source", _SIZE_LIMIT)
-        first = (found.data or b"").partition(b"\n")[0].decode(errors="replace").strip() if found else ""
+        file = files.read_file(project / root / ".rune-worktree-source", _SIZE_LIMIT)
+        first = (file.data or b"").partition(b"\n")[0].decode(errors="replace").strip() if file else ""
         if _SOURCE.fullmatch(first) and ".." not in first and files.is_directory(Path(first)):
             return (Path(first),)
     return ()

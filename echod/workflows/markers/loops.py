@@ -10,61 +10,61 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.markers.checkpoints import Arc, is_arc
-from echod.workflows.model import Claim, Kind, Marker
+from echod.workflows.markers.checkpoints import Arc, is_arc_id
+from echod.workflows.model import Marker, MarkerKind, MarkerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
-ROOTS = (".rune", ".claude")
-KINDS = ("phase", "batch", "hierarchy", "issues")
-_KINDS = {f"arc-{kind}-loop.local.md": kind for kind in KINDS}
+LOOP_DIRECTORIES = (".rune", ".claude")
+LOOP_KINDS = ("phase", "batch", "hierarchy", "issues")
+_KIND_BY_NAME = {f"arc-{kind}-loop.local.md": kind for kind in LOOP_KINDS}
 _SIZE_LIMIT = 1 << 16
 _FENCE = "---"
 
 
-def read(project: Path, arcs: Mapping[str, Arc], processes: Processes) -> tuple[Marker, ...]:
+def read_markers(project: Path, arcs: Mapping[str, Arc], processes: ProcessTable) -> tuple[Marker, ...]:
     """The loop files of a project, judged together with the checkpoints (`arcs`, by id) they name."""
     markers: list[Marker] = []
-    for root in ROOTS:
+    for root in LOOP_DIRECTORIES:
         directory = project / root
-        listing = files.names_in(directory, _KINDS.__contains__)
+        listing = files.list_names(directory, _KIND_BY_NAME.__contains__)
         # Where names cannot be listed, files may be there all the same.
-        for name in listing.names if listing.readable else _KINDS:
-            marker = _read_one(directory / name, _KINDS[name], project, arcs, processes)
+        for name in listing.names if listing.readable else _KIND_BY_NAME:
+            marker = _read_loop(directory / name, _KIND_BY_NAME[name], project, arcs, processes)
             if marker is not None:
                 markers.append(marker)
     return tuple(markers)
 
 
-def _read_one(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], processes: Processes) -> Marker | None:
-    found = files.read(path, _SIZE_LIMIT)
-    if found is None:
+def _read_loop(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], processes: ProcessTable) -> Marker | None:
+    file = files.read_file(path, _SIZE_LIMIT)
+    if file is None:
         return None
-    lines = None if found.data is None else frontmatter(found.data)
-    said = lines or {}
-    arc_id = _arc_id(said.get("checkpoint_path", ""))
+    front_matter = None if file.data is None else parse_front_matter(file.data)
+    fields = front_matter or {}
+    arc_id = _arc_id(fields.get("checkpoint_path", ""))
     arc = arcs.get(arc_id)
-    claim = Claim.UNREADABLE if lines is None else _claim(lines, arc)
+    state = MarkerState.UNREADABLE if front_matter is None else _loop_state(front_matter, arc)
     return Marker(
-        kind=Kind.LOOP,
-        path=files.relative(path, project),
+        kind=MarkerKind.LOOP,
+        path=files.relative_path(path, project),
         name=arc_id or f"arc-{kind}",
-        says=_says(kind, arc_id, claim),
-        claim=claim,
-        written=found.written,
-        touched=files.latest(found.written, arc.marker.touched if arc else None),
-        owner=files.owner(said, processes),
-        started=files.first_moment(said, "started_at") or (arc.marker.started if arc else None),
+        description=_describe(kind, arc_id, state),
+        state=state,
+        modified_at=file.modified_at,
+        last_active=files.latest_time(file.modified_at, arc.marker.last_active if arc else None),
+        owner=files.find_owner(fields, processes),
+        started=files.first_time(fields, "started_at") or (arc.marker.started if arc else None),
         workflow="arc" if kind == "phase" else f"arc-{kind}",
-        key=_key(kind, arc_id, said),
+        key=_workflow_key(kind, arc_id, fields),
     )
 
 
-def frontmatter(data: bytes) -> dict[str, str] | None:
+def parse_front_matter(data: bytes) -> dict[str, str] | None:
     """The `key: value` lines at the top. Empty for an empty file (that is a deleted one), None for anything else."""
     text = data.decode("utf-8-sig", errors="replace")
     if not text.strip():
@@ -72,12 +72,12 @@ def frontmatter(data: bytes) -> dict[str, str] | None:
     lines = [line.rstrip() for line in text.split("\n")]
     if lines[0] != _FENCE or _FENCE not in lines[1:]:
         return None
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in lines[1 : lines.index(_FENCE, 1)]:
         key, colon, value = line.partition(":")
         if colon and key.strip() == key and key:
-            said[key] = _unquoted(value.strip())
-    return said
+            fields[key] = _unquoted(value.strip())
+    return fields
 
 
 def _unquoted(value: str) -> str:
@@ -87,32 +87,32 @@ def _unquoted(value: str) -> str:
     return "" if value in {"null", "~"} else value
 
 
-def _claim(said: Mapping[str, str], arc: Arc | None) -> Claim:
-    halted = any(files.flag(said.get(name)) for name in ("user_cancelled", "stop_reason", "group_paused"))
-    if halted or (arc is not None and arc.over):
-        return Claim.ENDED
-    active, status = said.get("active", ""), files.word(said.get("status", ""))
+def _loop_state(fields: Mapping[str, str], arc: Arc | None) -> MarkerState:
+    stopped = any(files.parse_flag(fields.get(name)) for name in ("user_cancelled", "stop_reason", "group_paused"))
+    if stopped or (arc is not None and arc.finished):
+        return MarkerState.ENDED
+    active, status = fields.get("active", ""), files.normalize_status(fields.get("status", ""))
     if active:
-        return Claim.RUNNING if files.flag(active) else Claim.ENDED
-    return Claim.RUNNING if status and status not in files.ENDED_WORDS | {"inactive"} else Claim.ENDED
+        return MarkerState.RUNNING if files.parse_flag(active) else MarkerState.ENDED
+    return MarkerState.RUNNING if status and status not in files.ENDED_STATUSES | {"inactive"} else MarkerState.ENDED
 
 
 def _arc_id(checkpoint_path: str) -> str:
     """The pipeline that a checkpoint's path, relative or absolute, names; "" if it names none."""
     name = posixpath.basename(posixpath.dirname(checkpoint_path))
-    return name if is_arc(name) else ""
+    return name if is_arc_id(name) else ""
 
 
-def _key(kind: str, arc_id: str, said: Mapping[str, str]) -> str:
+def _workflow_key(kind: str, arc_id: str, fields: Mapping[str, str]) -> str:
     if arc_id:
         return f"arc:{arc_id}"
     # Nothing else tells one batch from the next.
-    own = said.get("started_at", "")
-    return f"loop:{kind}:{files.shown(own)}" if own and kind != "phase" else ""
+    start = fields.get("started_at", "")
+    return f"loop:{kind}:{files.printable(start)}" if start and kind != "phase" else ""
 
 
-def _says(kind: str, arc_id: str, claim: Claim) -> str:
+def _describe(kind: str, arc_id: str, state: MarkerState) -> str:
     of = f" of {arc_id}" if arc_id else ""
-    if claim is Claim.UNREADABLE:
+    if state is MarkerState.UNREADABLE:
         return f"the {kind} loop file cannot be understood"
-    return f"the {kind} loop{of} says it is {'active' if claim is Claim.RUNNING else 'over'}"
+    return f"the {kind} loop{of} says it is {'active' if state is MarkerState.RUNNING else 'over'}"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import Claim, Kind, Marker, Owner
+from echod.workflows.model import Marker, MarkerKind, MarkerOwner, MarkerState
 
 if TYPE_CHECKING:
-    from echod.workflows.model import Processes
+    from echod.workflows.model import ProcessTable
 
 _NAME = re.compile(r"[0-9]{1,7}\.json")
 _SIZE_LIMIT = 1 << 16
@@ -23,35 +23,35 @@ _COUNT_LIMIT = 256
 _WORKTREES = Path(".claude/worktrees")
 
 
-def read(claude_home: Path, project: Path, processes: Processes) -> tuple[Marker, ...]:
+def read_markers(claude_home: Path, project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
     """The busy sessions whose working directory is in the project (and not in a worktree copy of it)."""
     directory = claude_home / "sessions"
-    names = files.names_in(directory, lambda name: _NAME.fullmatch(name) is not None).names
+    names = files.list_names(directory, lambda name: _NAME.fullmatch(name) is not None).names
     paths = files.newest((directory / name for name in names), _COUNT_LIMIT)
-    found = (_read_one(path, project, processes) for path in paths)
+    found = (_read_session(path, project, processes) for path in paths)
     return tuple(marker for marker in found if marker is not None)
 
 
-def _read_one(path: Path, project: Path, processes: Processes) -> Marker | None:
-    found = files.read(path, _SIZE_LIMIT)
-    session = None if found is None else files.json_object(found)
-    if found is None or session is None or files.word(files.text(session, "status")) != "busy":
+def _read_session(path: Path, project: Path, processes: ProcessTable) -> Marker | None:
+    file = files.read_file(path, _SIZE_LIMIT)
+    session = None if file is None else files.parse_json_object(file)
+    if file is None or session is None or files.normalize_status(files.text_field(session, "status")) != "busy":
         return None
-    if not _works_in(files.text(session, "cwd"), project):
+    if not _works_in(files.text_field(session, "cwd"), project):
         return None
-    number = files.pid(session.get("pid")) or files.pid(path.stem)
+    number = files.parse_pid(session.get("pid")) or files.parse_pid(path.stem)
     if number is None:
         return None
     return Marker(
-        kind=Kind.SESSION,
+        kind=MarkerKind.SESSION,
         path=str(path),
-        name=files.shown(files.text(session, "sessionId")),
-        says="a Claude Code session is busy in this project",
-        claim=Claim.RUNNING,
-        written=found.written,
-        touched=found.written,
-        owner=Owner(number, processes.look(number)),
-        started=files.first_moment(session, "startedAt", "started_at"),
+        name=files.printable(files.text_field(session, "sessionId")),
+        description="a Claude Code session is busy in this project",
+        state=MarkerState.RUNNING,
+        modified_at=file.modified_at,
+        last_active=file.modified_at,
+        owner=MarkerOwner(number, processes.lookup(number)),
+        started=files.first_time(session, "startedAt", "started_at"),
     )
 
 

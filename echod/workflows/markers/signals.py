@@ -11,8 +11,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.markers.locks import unlistable
-from echod.workflows.model import Claim, Kind, Marker
+from echod.workflows.markers.locks import unlistable_marker
+from echod.workflows.model import Marker, MarkerKind, MarkerState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,64 +25,66 @@ _TEAM_LIMIT = 64
 _FILE_LIMIT = 2_000
 
 
-def read(project: Path) -> tuple[tuple[Marker, ...], dict[str, float]]:
+def read_markers(project: Path) -> tuple[tuple[Marker, ...], dict[str, float]]:
     """The teams that wait for tasks or are done with them, and the last sign of life (Unix seconds) of every team."""
     base = project / "tmp" / ".rune-signals"
     if not files.is_directory(base.parent):
         return (), {}
-    listing = files.names_in(base, lambda name: _TEAM.fullmatch(name) is not None)
-    markers = [] if listing.readable else [unlistable(project, base, listing.written)]
+    listing = files.list_names(base, lambda name: _TEAM.fullmatch(name) is not None)
+    markers = [] if listing.readable else [unlistable_marker(project, base, listing.modified_at)]
     teams: dict[str, float] = {}
     for team in files.newest((base / name for name in listing.names), _TEAM_LIMIT):
         if not files.is_directory(team):
             continue
-        contents = files.names_in(team, lambda _name: True)
-        touched = _last_sign(team, contents)
-        if touched is not None:
-            teams[team.name] = touched
-        markers.extend(_marker(team, project, contents, touched))
+        contents = files.list_names(team, lambda _name: True)
+        last_active = _last_activity(team, contents)
+        if last_active is not None:
+            teams[team.name] = last_active
+        markers.extend(_team_markers(team, project, contents, last_active))
     return tuple(markers), teams
 
 
-def _marker(team: Path, project: Path, contents: files.Listing, touched: float | None) -> tuple[Marker, ...]:
+def _team_markers(
+    team: Path, project: Path, contents: files.DirectoryListing, last_active: float | None
+) -> tuple[Marker, ...]:
     if not contents.readable:
-        return (unlistable(project, team, contents.written),)
-    expected = files.read(team / ".expected", _EXPECTED_LIMIT)
+        return (unlistable_marker(project, team, contents.modified_at),)
+    expected = files.read_file(team / ".expected", _EXPECTED_LIMIT)
     if expected is None:
         return ()
     done = sum(1 for name in contents.names if name.endswith(".done") and not name.startswith("."))
-    total = _number(expected)
-    if any(_is_plain_file(team / name) for name in _ALL_DONE if name in contents.names) or total == 0:
-        claim, says = Claim.ENDED, f"team {team.name} has done its tasks"
+    total = _parse_count(expected)
+    if any(_is_regular_file(team / name) for name in _ALL_DONE if name in contents.names) or total == 0:
+        state, description = MarkerState.ENDED, f"team {team.name} has done its tasks"
     elif total is None:
-        claim, says = Claim.UNREADABLE, f"team {team.name} does not say how many tasks it has"
+        state, description = MarkerState.UNREADABLE, f"team {team.name} does not say how many tasks it has"
     else:
-        claim = Claim.RUNNING if total > done else Claim.ENDED
-        says = f"team {team.name} has done {done} of {total} tasks"
+        state = MarkerState.RUNNING if total > done else MarkerState.ENDED
+        description = f"team {team.name} has done {done} of {total} tasks"
     return (
         Marker(
-            kind=Kind.SIGNALS,
-            path=files.relative(team, project),
+            kind=MarkerKind.SIGNALS,
+            path=files.relative_path(team, project),
             name=team.name,
-            says=says,
-            claim=claim,
-            written=expected.written,
-            touched=touched,
+            description=description,
+            state=state,
+            modified_at=expected.modified_at,
+            last_active=last_active,
         ),
     )
 
 
-def _number(found: files.Found) -> int | None:
-    match = _NUMBER.fullmatch(found.data) if found.data is not None and found.whole else None
+def _parse_count(file: files.MarkerFile) -> int | None:
+    match = _NUMBER.fullmatch(file.data) if file.data is not None and file.complete else None
     return int(match[1]) if match else None
 
 
-def _last_sign(team: Path, contents: files.Listing) -> float | None:
+def _last_activity(team: Path, contents: files.DirectoryListing) -> float | None:
     """Agents rewrite their activity files in place, which does not touch the directory."""
-    statuses = (files.look(team / name) for name in contents.names[:_FILE_LIMIT])
-    return files.latest(contents.written, *(files.time_of(status) for status in statuses if status))
+    statuses = (files.lstat_or_none(team / name) for name in contents.names[:_FILE_LIMIT])
+    return files.latest_time(contents.modified_at, *(files.modified_time(status) for status in statuses if status))
 
 
-def _is_plain_file(path: Path) -> bool:
-    status = files.look(path)
+def _is_regular_file(path: Path) -> bool:
+    status = files.lstat_or_none(path)
     return status is not None and stat.S_ISREG(status.st_mode)

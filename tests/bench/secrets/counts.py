@@ -28,7 +28,7 @@ class Counts:
         return self.found / (self.found + self.wrong) if self.found + self.wrong else 1.0
 
 
-def in_all(kinds: Mapping[str, Counts]) -> Counts:
+def total_counts(kinds: Mapping[str, Counts]) -> Counts:
     """All kinds together."""
     every = kinds.values()
     return Counts(sum(one.found for one in every), sum(one.missed for one in every), sum(one.wrong for one in every))

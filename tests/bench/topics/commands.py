@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.figures import Bar, Figures, Row, below, row
-from tests.bench.household import Household, at_rest, give_a_past, household
+from tests.bench.figures import Figures, Row, Threshold, below, row
+from tests.bench.household import BenchHome, add_job_history, idle_daemon, make_bench_home
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
-from tests.hooks.events import teammate
+from tests.hooks.events import teammate_event
 
 _PROJECTS = 100
 _ROUNDS, _SECONDS = 41, 10.0
@@ -27,10 +27,10 @@ _STATUS = (_ECHOD, "status")
 
 def measure(space: Workspace) -> Figures:
     """The hook, the status with and without a daemon, and, to inform, what else is typed often."""
-    home = household(space, _PROJECTS)
-    give_a_past(home)
+    home = make_bench_home(space, _PROJECTS)
+    add_job_history(home)
     project = space.disk / "projects/p0"
-    event = json.dumps(teammate(project)).encode()
+    event = json.dumps(teammate_event(project)).encode()
     rows = list(_compare(home, event, {"echod hook task-completed": (_HOOK, below(2))}))
     spool = home.state / "spool"
     for number in range(_WAITING):
@@ -38,7 +38,7 @@ def measure(space: Workspace) -> Figures:
     rows += _compare(home, event, {f"echod hook task-completed, {_WAITING:,} events waiting": (_HOOK, below(2))})
     for file in spool.iterdir():
         file.unlink()
-    with at_rest(home):
+    with idle_daemon(home):
         rows += _compare(
             home,
             b"",
@@ -52,12 +52,14 @@ def measure(space: Workspace) -> Figures:
     return Figures(tuple(rows))
 
 
-def _compare(home: Household, told: bytes, commands: Mapping[str, tuple[Sequence[str], Bar | None]]) -> list[Row]:
+def _compare(
+    home: BenchHome, payload: bytes, commands: Mapping[str, tuple[Sequence[str], Threshold | None]]
+) -> list[Row]:
     bare: list[float] = []
     took: dict[str, list[float]] = {name: [] for name in commands}
     for number in rounds(_ROUNDS + 1, _SECONDS):
-        reference = _seconds(_BARE, told, home)
-        each = {name: _seconds(command, told, home) for name, (command, _) in commands.items()}
+        reference = _seconds(_BARE, payload, home)
+        each = {name: _seconds(command, payload, home) for name, (command, _) in commands.items()}
         if number == 0:
             continue  # what was not compiled yet is now
         bare.append(reference)
@@ -69,21 +71,21 @@ def _compare(home: Household, told: bytes, commands: Mapping[str, tuple[Sequence
             [seconds / reference for seconds, reference in zip(took[name], bare, strict=True)],
             "x",
             bar=bar,
-            note=f"{_middle(took[name]):.0f} ms against {_middle(bare):.1f} ms of python -c pass",
+            note=f"{_median_ms(took[name]):.0f} ms against {_median_ms(bare):.1f} ms of python -c pass",
         )
         for name, (_, bar) in commands.items()
     ]
 
 
-def _middle(seconds: list[float]) -> float:
+def _median_ms(seconds: list[float]) -> float:
     return sorted(seconds)[len(seconds) // 2] * 1000
 
 
-def _seconds(command: Sequence[str], told: bytes, home: Household) -> float:
+def _seconds(command: Sequence[str], payload: bytes, home: BenchHome) -> float:
     environ = {name: value for name, value in home.environ.items() if not name.startswith("PYTHON")}
     environ |= {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
     begin = time.perf_counter()
-    done = subprocess.run(command, input=told, env=environ, cwd=home.root, capture_output=True, check=False)
+    done = subprocess.run(command, input=payload, env=environ, cwd=home.root, capture_output=True, check=False)
     took = time.perf_counter() - begin
     if done.returncode not in (0, 3):  # 3: status, and no daemon runs
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()}")

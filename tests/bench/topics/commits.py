@@ -10,7 +10,7 @@ from tests.bench.figures import Figures, Table, quartiles
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
 from tests.torture.entries import entry
-from tests.torture.service import Arena, plan
+from tests.torture.service import StressProject, plan_changes
 
 _ENTRIES = 150
 _ROUNDS, _SECONDS = 100, 20.0
@@ -29,8 +29,8 @@ def measure(space: Workspace) -> Figures:
 
 def _steps(base: Path) -> dict[str, list[float]]:
     """Milliseconds of reading, of the commit, and of the following settling of debts."""
-    arena = Arena(base)
-    arena.found(*(entry(f"w{number}") for number in range(_ENTRIES)))
+    arena = StressProject(base)
+    arena.create(*(entry(f"w{number}") for number in range(_ENTRIES)))
     engine = arena.engine(EngineLimits(displaced_hours=0.0))
     took: dict[str, list[float]] = {"open and read": [], "commit": [], "merge late bytes and close": []}
     for number in rounds(_ROUNDS, _SECONDS):
@@ -39,12 +39,12 @@ def _steps(base: Path) -> dict[str, list[float]]:
         with engine.open_role(arena.role) as session:
             view = session.read()
             read = time.perf_counter()
-            changes = plan(view, keep=10_000, batch=1)
+            changes = plan_changes(view, keep=10_000, batch=1)
             planned = time.perf_counter()
             session.commit(number, changes)
             committed = time.perf_counter()
         again = time.perf_counter()
-        engine.settle_debts(arena.store)
+        engine.merge_late_writes(arena.store)
         settled = time.perf_counter()
         for name, seconds in zip(took, (read - start, committed - planned, settled - again), strict=True):
             took[name].append(seconds * 1000)

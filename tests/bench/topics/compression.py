@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from echod.memory.document import parse
-from echod.memory.knowledge import knowledge_blocks, material_of, references_of
+from echod.memory.knowledge import extract_material, extract_references, knowledge_blocks
 from echod.memory.model import Block, Document, Layer
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, none
@@ -49,14 +49,14 @@ def _compressed(name: str, document: Document) -> Iterator[Cells]:
 
 def _counted(name: str, chosen: Sequence[Block]) -> Cells:
     blocks = knowledge_blocks(
-        [material_of(b, b.entry, b.entry.verified or b.entry.heading_date or _TODAY) for b in chosen if b.entry]
+        [extract_material(b, b.entry, b.entry.verified or b.entry.heading_date or _TODAY) for b in chosen if b.entry]
     )
     told = "\n".join(blocks)
     references = {
         reference
         for block in chosen
         if block.entry
-        for reference in references_of(block.entry, block.text[block.entry.body.start : block.entry.body.end])
+        for reference in extract_references(block.entry, block.text[block.entry.body.start : block.entry.body.end])
     }
     kept = sum(reference in told for reference in references)
     before, after = sum(len(block.text) for block in chosen), len(told)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
-from echod.memory.consolidation.plan import Consolidation, consolidate
-from echod.memory.similarity import Learning, compare_sketches, sketch
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
+from echod.memory.similarity import Learning, compare_learnings, features_of
 from tests.bench.figures import Figures, Row, below, row
-from tests.bench.made import DAY, findings, words
-from tests.bench.reference import Timed, in_turn, rounds, timed
-from tests.bench.workshop import only_store, workshop
+from tests.bench.made import DAY, findings, random_words
+from tests.bench.reference import Timings, measure_alternating, rounds, timed
+from tests.bench.workshop import open_job_runner, single_store
 from tests.bench.workspace import Workspace
-from tests.support import project
+from tests.support import make_project
 
 _ROLES = 10
 _PER_FILE = 10
@@ -31,11 +31,11 @@ def _planned(learnings: int) -> Row:
 
     def fold() -> None:
         for number, files in enumerate(roles):
-            plan = consolidate(f"role{number}", b"# Memory\n", files, DAY)
-            assert isinstance(plan, Consolidation)
+            plan = plan_consolidation(f"role{number}", b"# Memory\n", files, DAY)
+            assert isinstance(plan, ConsolidationPlan)
             assert len(plan.added) == learnings // _ROLES
 
-    took = in_turn(fold, _RUNS if learnings <= 1_000 else 1)
+    took = measure_alternating(fold, _RUNS if learnings <= 1_000 else 1)
     bar = below(_BAR_SECONDS * learnings / 1_000)
     return row(f"plan: {learnings:,} findings into {_ROLES} roles", took.seconds, "s", bar=bar, loops=took.loops)
 
@@ -45,13 +45,13 @@ def _on_disk(space: Workspace, learnings: int) -> Row:
     for number in rounds(_RUNS, _SECONDS):
         base = space.directory(f"run{number}")
         names = [f"role{role}" for role in range(_ROLES)]
-        store = only_store(project(base / "project", *names))
+        store = single_store(make_project(base / "project", *names))
         for role, name in enumerate(names):
             for file in findings(role, learnings // _ROLES, _PER_FILE):
                 (store.root / name / file.name).write_bytes(file.data)
-        with workshop(base / "state") as house:
-            house.look(store)  # what is loaded once is not the work
-            seconds.append(timed(partial(house.work_off, store)))
+        with open_job_runner(base / "state") as services:
+            services.reconcile_store(store)  # what is loaded once is not the work
+            seconds.append(timed(partial(services.run_until_idle, store)))
     files = learnings // _PER_FILE
     return row(
         f"jobs: {learnings:,} findings in {files} files into {_ROLES} roles",
@@ -64,22 +64,22 @@ def _on_disk(space: Workspace, learnings: int) -> Row:
 
 def _compared() -> tuple[Row, Row]:
     random = Random(3)
-    learnings = [Learning(words(random, 6), words(random, 40), None, None) for _ in range(60)]
-    sketches = [sketch(learning) for learning in learnings]
+    learnings = [Learning(random_words(random, 6), random_words(random, 40), None, None) for _ in range(60)]
+    sketches = [features_of(learning) for learning in learnings]
 
     def read() -> None:
         for learning in learnings:
-            compare_sketches(sketch(learning), sketch(learning))
+            compare_learnings(features_of(learning), features_of(learning))
 
     def compare() -> None:
         for one in sketches:
             for other in sketches:
-                compare_sketches(one, other)
+                compare_learnings(one, other)
 
-    return _each("read a learning twice and compare", in_turn(read, _RUNS), len(learnings)), _each(
-        "compare two that were read", in_turn(compare, _RUNS), len(learnings) ** 2
+    return _each("read a learning twice and compare", measure_alternating(read, _RUNS), len(learnings)), _each(
+        "compare two that were read", measure_alternating(compare, _RUNS), len(learnings) ** 2
     )
 
 
-def _each(what: str, took: Timed, count: int) -> Row:
+def _each(what: str, took: Timings, count: int) -> Row:
     return row(what, [seconds / count * 1e6 for seconds in took.seconds], "us")

@@ -7,16 +7,16 @@ from datetime import date
 from functools import partial
 from statistics import median
 
-from echod.memory.consolidation.plan import Consolidation, consolidate
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Facts, Policy, plan_compress, plan_prune
+from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
 from tests.bench.figures import Curve, Figures
 from tests.bench.made import DAY, findings, knowledge_file, large_file, memory_file
 from tests.bench.reference import timed
-from tests.bench.workshop import only_store, workshop
+from tests.bench.workshop import open_job_runner, single_store
 from tests.bench.workspace import Workspace
-from tests.support import finding, project
+from tests.support import finding_text, make_project
 
 _ENTRIES = (1_250, 5_000, 20_000)
 _JOBS = (1_250, 5_000, 20_000)
@@ -59,19 +59,19 @@ def _consolidation(size: int) -> float:
     memory, files = memory_file(size), list(findings(1, _LEARNINGS, _LEARNINGS))
 
     def fold() -> None:
-        assert isinstance(consolidate("r", memory, files, DAY), Consolidation)
+        assert isinstance(plan_consolidation("r", memory, files, DAY), ConsolidationPlan)
 
     return _repeated(fold, size)
 
 
 def _prune(size: int) -> float:
     document = _read(large_file(observations=size))
-    return _repeated(lambda: plan_prune("r", document, Facts(), Policy(), _LATER), size)
+    return _repeated(lambda: plan_prune("r", document, Facts(), PolicySettings(), _LATER), size)
 
 
 def _compress(size: int) -> float:
     document = _read(knowledge_file(size))
-    return _repeated(lambda: plan_compress("r", document, Facts(), Policy(), _LATER), size)
+    return _repeated(lambda: plan_compress("r", document, Facts(), PolicySettings(), _LATER), size)
 
 
 def _consolidate_job(space: Workspace, size: int) -> float:
@@ -86,21 +86,21 @@ def _prune_job(space: Workspace, size: int) -> float:
 def _job(space: Workspace, kind: str, size: int, files: dict[str, bytes], limit: int) -> float:
     """From the look that finds the work to the job's last row, in a house of its own."""
     base = space.directory(f"{kind}{size}")
-    store = only_store(project(base / "project", "reviewer"))
+    store = single_store(make_project(base / "project", "reviewer"))
     for name, data in files.items():
         (store.root / "reviewer" / name).write_bytes(data)
-    with workshop(base / "state", memory_line_limit=limit) as house:
-        house.look(store)
-        house.house.entries.let_go(store.key, ["reviewer"])  # a first prune would wait for a person
-        return timed(lambda: house.do(store, kind))
+    with open_job_runner(base / "state", memory_line_limit=limit) as services:
+        services.reconcile_store(store)
+        services.services.entries.release_first_prune(store.key, ["reviewer"])  # a first prune would wait for a person
+        return timed(lambda: services.run_until_job(store, kind))
 
 
 def _reconcile(space: Workspace, size: int) -> float:
     base = space.directory(f"reconcile{size}")
-    store = only_store(project(base / "project", "reviewer", "workers"))
+    store = single_store(make_project(base / "project", "reviewer", "workers"))
     for number in range(size):
         role = ("reviewer", "workers")[number % 2]
-        (store.root / role / f"agent{number}-findings.md").write_text(finding(f"Learnt {number}"))
-    with workshop(base / "state") as house:
-        house.look(store)
-        return _repeated(lambda: house.look(store), size)
+        (store.root / role / f"agent{number}-findings.md").write_text(finding_text(f"Learnt {number}"))
+    with open_job_runner(base / "state") as services:
+        services.reconcile_store(store)
+        return _repeated(lambda: services.reconcile_store(store), size)

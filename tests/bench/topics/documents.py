@@ -9,7 +9,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from tests.bench.figures import Figures, below, row
 from tests.bench.made import large_file
-from tests.bench.reference import in_turn
+from tests.bench.reference import measure_alternating
 from tests.bench.workspace import Workspace
 
 _RUNS = 31
@@ -33,8 +33,8 @@ def measure(space: Workspace) -> Figures:
         assert isinstance(again, Document)
         return again
 
-    both, read = in_turn(lambda: another().render(), _RUNS), in_turn(another, _RUNS)
-    ids = in_turn(lambda: entry_ids("reviewer", document), _RUNS)
+    both, read = measure_alternating(lambda: another().render(), _RUNS), measure_alternating(another, _RUNS)
+    ids = measure_alternating(lambda: entry_ids("reviewer", document), _RUNS)
     return Figures(
         (
             row("parse and render", both.milliseconds, "ms", bar=below(30), loops=both.loops, note=size),

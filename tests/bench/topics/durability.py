@@ -13,13 +13,13 @@ from tests.bench.figures import Cells, Figures, Row, Table, none
 from tests.bench.workspace import Workspace
 from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, kill_at_every_step
 from tests.torture.explorer import Tally
-from tests.torture.storm import Outcome, Service, Storm, engine_service, naive_service, rage
+from tests.torture.storm import Service, Storm, StormResult, engine_service, naive_service, run_storm
 from tests.torture.writers import KINDS
 
 _SAMPLE = 30
 _KILLED_SCHEDULES = 60
 _STORM_SECONDS = 4.0
-_EVERYBODY = "all of them"
+_ALL_WRITERS = "all of them"
 
 
 def measure(space: Workspace) -> Figures:
@@ -31,9 +31,9 @@ def measure(space: Workspace) -> Figures:
         for target in TARGETS
         for kind in KINDS
     }
-    storms = list(_storms(space.disk / "arena"))
+    storms = list(_run_storms(space.disk / "arena"))
     with_echod = [storm.outcome for storm in storms if storm.service is engine_service]
-    total = sum(with_echod, start=Outcome())
+    total = sum(with_echod, start=StormResult())
     kills = killed.kills + random.kills + total.kills
     schedules |= {"killed at every step of two turns": killed, "one or two writers, killed at random": random}
     wrong = sum(sum(tally.wrong.values()) for tally in schedules.values())
@@ -42,39 +42,39 @@ def measure(space: Workspace) -> Figures:
             Row("kill -9 and foreign writers at steps of a commit: what was wrong", wrong, "", bar=none()),
             Row("storms with kills: entries lost", total.lost + total.lost_findings, "", bar=none()),
             Row("storms with kills: entries duplicated", total.twice, "", bar=none()),
-            Row("storms with kills: entries torn, edits lost, crashes", _broken(total), "", bar=none()),
+            Row("storms with kills: entries torn, edits lost, crashes", _count_broken(total), "", bar=none()),
             Row("entries acknowledged in storms with echod", total.acknowledged, ""),
             Row("kills", kills, ""),
         ),
-        tables=(_of_schedules(schedules), _of_storms(storms)),
+        tables=(_schedules_table(schedules), _storms_table(storms)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Raged:
+class _StormResult:
     name: str
     service: Service | None
-    outcome: Outcome
+    outcome: StormResult
 
 
-def _storms(base: Path) -> list[_Raged]:
-    everybody = Storm(MIXES[_EVERYBODY], _STORM_SECONDS, seed=1)
-    raged = [
-        _Raged("nobody", None, rage(base, everybody, None)),
-        _Raged("plain rename", naive_service, rage(base, everybody, naive_service)),
-        _Raged("echod", engine_service, rage(base, everybody, engine_service)),
+def _run_storms(base: Path) -> list[_StormResult]:
+    everybody = Storm(MIXES[_ALL_WRITERS], _STORM_SECONDS, seed=1)
+    results = [
+        _StormResult("nobody", None, run_storm(base, everybody, None)),
+        _StormResult("plain rename", naive_service, run_storm(base, everybody, naive_service)),
+        _StormResult("echod", engine_service, run_storm(base, everybody, engine_service)),
     ]
     for name, mix in MIXES.items():
         storm = Storm(mix, _STORM_SECONDS, seed=2, kills=True)
-        raged.append(_Raged(f"echod, killed: {name}", engine_service, rage(base, storm, engine_service)))
-    return raged
+        results.append(_StormResult(f"echod, killed: {name}", engine_service, run_storm(base, storm, engine_service)))
+    return results
 
 
-def _broken(outcome: Outcome) -> int:
+def _count_broken(outcome: StormResult) -> int:
     return outcome.torn + outcome.edits_lost + outcome.crashes
 
 
-def _of_schedules(tallies: dict[str, Tally]) -> Table:
+def _schedules_table(tallies: dict[str, Tally]) -> Table:
     rows = tuple((name, one.schedules, one.kills, sum(one.wrong.values())) for name, one in tallies.items())
     examples = tuple(f"{what}: {name}" for one in tallies.values() for what, name in one.examples.items())
     return Table("Schedules: a writer, a kill, or both, at a step of a commit", _SCHEDULES, rows, examples)
@@ -83,9 +83,9 @@ def _of_schedules(tallies: dict[str, Tally]) -> Table:
 _SCHEDULES = ("writer", "schedules", "kills", "wrong")
 
 
-def _of_storms(storms: list[_Raged]) -> Table:
-    columns = [name for name in Outcome.__dataclass_fields__ if name != "names"]
+def _storms_table(storms: list[_StormResult]) -> Table:
+    columns = [name for name in StormResult.__dataclass_fields__ if name != "names"]
     header = ("storm", *(name.replace("_", " ") for name in columns))
     rows: list[Cells] = [(one.name, *(int(getattr(one.outcome, name)) for name in columns)) for one in storms]
-    title = f"Storms of {_STORM_SECONDS:g} s: {_EVERYBODY} but where named"
+    title = f"Storms of {_STORM_SECONDS:g} s: {_ALL_WRITERS} but where named"
     return Table(title, header, tuple(rows))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from echod.runtime.wake import wake
-from tests.bench.figures import Bar, Figures, Row, Sign, below, row
-from tests.bench.household import ROLES, Use, at_rest, give_a_past, household, settled
+from echod.runtime.wake import write_wake_file
+from tests.bench.figures import Comparison, Figures, Row, Threshold, below, row
+from tests.bench.household import ROLES, ResourceUsage, add_job_history, idle_daemon, make_bench_home, wait_until_idle
 from tests.bench.workspace import Workspace
 
 _PROJECTS = 100
@@ -15,20 +15,20 @@ _SPANS, _SPAN_SECONDS = 3, 10.0
 
 def measure(space: Workspace) -> Figures:
     """Spans without an event; then what one look at everything costs, as it comes every ten minutes."""
-    home = household(space, _PROJECTS)
-    give_a_past(home)
-    with at_rest(home) as running:
+    home = make_bench_home(space, _PROJECTS)
+    add_job_history(home)
+    with idle_daemon(home) as running:
         pid = running.process.pid
-        first = Use.of(pid)
+        first = ResourceUsage.measure(pid)
         shares, before, began = [], first, time.monotonic()
         for _ in range(_SPANS):
             time.sleep(_SPAN_SECONDS)
-            now, at = Use.of(pid), time.monotonic()
+            now, at = ResourceUsage.measure(pid), time.monotonic()
             shares.append(100 * (now.cpu_seconds - before.cpu_seconds) / (at - began))
             before, began = now, at
-        wake(home.runtime / "canary/wake", "look")
-        settled(running)
-        look = Use.of(pid).cpu_seconds - before.cpu_seconds
+        write_wake_file(home.runtime / "canary/wake", "look")
+        wait_until_idle(running)
+        look = ResourceUsage.measure(pid).cpu_seconds - before.cpu_seconds
     what = f"idle, {_PROJECTS} projects x {len(ROLES)} roles"
     written = before.written_bytes - first.written_bytes
     return Figures(
@@ -37,7 +37,7 @@ def measure(space: Workspace) -> Figures:
             Row(
                 f"{what}: resident memory", before.memory_mib, "MiB", bar=below(64), note=f"peak {before.peak_mib:.1f}"
             ),
-            Row(f"{what}: written to the disk", written, "bytes", bar=Bar(Sign.AT_MOST, 0)),
+            Row(f"{what}: written to the disk", written, "bytes", bar=Threshold(Comparison.AT_MOST, 0)),
             Row(f"{what}: a look at everything", look, "s", note="of CPU, every ten minutes"),
             Row("until idle", first.cpu_seconds, "s", note="of CPU, from the start"),
             Row("threads", before.threads, ""),

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.figures import Figures, Row, below, quartiles, row
-from tests.bench.household import at_rest, household, seconds_until, settle_in
+from tests.bench.household import add_bench_project, idle_daemon, make_bench_home, seconds_until
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
-from tests.support import finding
+from tests.support import finding_text
 
 _ROUNDS, _SECONDS = 60, 40.0
 _LEARNINGS = 150
@@ -26,12 +26,12 @@ _BAR_MS = 150
 
 def measure(space: Workspace) -> Figures:
     """The time from a file's last byte until the memory file holds its learning, less the debounce."""
-    home = household(space, 0, _SETTINGS)
-    root = settle_in(home, space.disk / "project")
+    home = make_bench_home(space, 0, _SETTINGS)
+    root = add_bench_project(home, space.disk / "project")
     role = root / ".rune/echoes/reviewer"
     memory = role / "MEMORY.md"
-    memory.write_text("# Reviewer Memory\n\n" + "\n".join(finding(f"Known {n}") for n in range(_LEARNINGS)))
-    with at_rest(home):
+    memory.write_text("# Reviewer Memory\n\n" + "\n".join(finding_text(f"Known {n}") for n in range(_LEARNINGS)))
+    with idle_daemon(home):
         took = [_one(role, memory, number) for number in rounds(_ROUNDS, _SECONDS)]
     milliseconds = sorted((seconds - _DEBOUNCE) * 1000 for seconds in took)
     low, _, high = quartiles(milliseconds)
@@ -57,7 +57,7 @@ def measure(space: Workspace) -> Figures:
 def _one(role: Path, memory: Path, number: int) -> float:
     time.sleep(0.25)  # the service has its afterthoughts; they are not part of this
     before = memory.stat().st_ino
-    (role / f"agent{number}-findings.md").write_text(finding(f"Fresh {number}"))
+    (role / f"agent{number}-findings.md").write_text(finding_text(f"Fresh {number}"))
     return seconds_until(partial(_replaced, memory, before), "the memory to be committed", 30)
 
 

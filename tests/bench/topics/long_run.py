@@ -18,11 +18,11 @@ from random import Random
 
 from echod.store.layout import Store
 from tests.bench.figures import Figures, Row, Table, below
-from tests.bench.household import Use
-from tests.bench.made import words
-from tests.bench.workshop import Workshop, only_store, workshop
+from tests.bench.household import ResourceUsage
+from tests.bench.made import random_words
+from tests.bench.workshop import JobRunner, open_job_runner, single_store
 from tests.bench.workspace import Workspace
-from tests.support import finding, project
+from tests.support import finding_text, make_project
 
 _DAYS = 100
 _JOBS_A_DAY = 100
@@ -38,7 +38,7 @@ _GROWTH_BAR = 1.1
 
 
 @dataclass
-class _Calendar:
+class _ShiftedClock:
     """Unix seconds, some days ahead."""
 
     ahead_days: float = 0.0
@@ -48,7 +48,7 @@ class _Calendar:
 
 
 @dataclass
-class _Diary:
+class _DailyFigures:
     """What was measured at the end of each day."""
 
     jobs: list[int] = field(default_factory=list)
@@ -60,36 +60,36 @@ class _Diary:
 
 def measure(space: Workspace) -> Figures:
     """In memory, because nothing here is about the disk."""
-    store = only_store(project(space.memory / "project", *_ROLES))
-    calendar, diary = _Calendar(), _Diary()
+    store = single_store(make_project(space.memory / "project", *_ROLES))
+    calendar, diary = _ShiftedClock(), _DailyFigures()
     state = space.memory / "state"
-    with workshop(state, clock=calendar, memory_line_limit=150) as shop:
+    with open_job_runner(state, clock=calendar, memory_line_limit=150) as job_runner:
         done = 0
         for day in range(_DAYS):
             calendar.ahead_days = day
             began = time.perf_counter()
-            today = _a_day(shop, store)
-            shop.house.worker.settle(store)
-            shop.house.worker.tidy()
+            today = _run_day(job_runner, store)
+            job_runner.services.worker.merge_late_writes(store)
+            job_runner.services.worker.apply_retention()
             done += today
             diary.jobs.append(done)
             diary.milliseconds.append((time.perf_counter() - began) / today * 1000)
-            diary.memory_mib.append(Use.of(os.getpid()).memory_mib)
+            diary.memory_mib.append(ResourceUsage.measure(os.getpid()).memory_mib)
             if day + 1 in (_WARM_DAY, _DAYS):
                 diary.in_use_mib.append(_in_use_mib())
             diary.state_bytes.append(_size(state))
-    return _told(diary)
+    return _report_figures(diary)
 
 
-def _a_day(shop: Workshop, store: Store) -> int:
+def _run_day(job_runner: JobRunner, store: Store) -> int:
     """An agent of each role reports, again and again."""
     done = 0
     for number in range(_JOBS_A_DAY // len(_ROLES)):
         lesson = number % _LESSONS
         for role in _ROLES:
-            text = finding(f"Lesson {lesson} of {role}", words(Random(lesson), 30))
+            text = finding_text(f"Lesson {lesson} of {role}", random_words(Random(lesson), 30))
             (store.root / role / f"agent{number}-findings.md").write_text(text)
-        done += shop.work_off(store)
+        done += job_runner.run_until_idle(store)
     return done
 
 
@@ -105,10 +105,10 @@ def _in_use_mib() -> float:
     gc.collect()
     with suppress(AttributeError):  # not every C library can give it back
         ctypes.CDLL(None).malloc_trim(0)
-    return Use.of(os.getpid()).memory_mib
+    return ResourceUsage.measure(os.getpid()).memory_mib
 
 
-def _told(diary: _Diary) -> Figures:
+def _report_figures(diary: _DailyFigures) -> Figures:
     warm, last = _WARM_DAY - 1, _DAYS - 1
     leaked = diary.in_use_mib[-1] - diary.in_use_mib[0]
     grown = _mean(diary.state_bytes[-10:]) / _mean(diary.state_bytes[warm : warm + 10])

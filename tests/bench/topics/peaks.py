@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.figures import Figures, Row
-from tests.bench.household import Use
+from tests.bench.household import ResourceUsage
 from tests.bench.made import findings, knowledge_file, large_file, memory_file
-from tests.bench.workshop import only_store, workshop
+from tests.bench.workshop import open_job_runner, single_store
 from tests.bench.workspace import Workspace
-from tests.support import in_child, project
+from tests.support import make_project, run_in_child
 
 _ENTRIES = 20_000
 _LEARNINGS = 1_000
@@ -37,18 +37,20 @@ def _to_consolidate() -> dict[str, bytes]:
 
 
 def _nothing(base: Path) -> None:
-    with workshop(base / "state"):
+    with open_job_runner(base / "state"):
         pass
 
 
 def _job(kind: str, files: Callable[[], dict[str, bytes]], limit: int, base: Path) -> None:
-    store = only_store(project(base / "project", "reviewer"))
-    if in_child(partial(_write, store.root / "reviewer", files)) != 0:  # making them must not count as the job's peak
+    store = single_store(make_project(base / "project", "reviewer"))
+    if (
+        run_in_child(partial(_write, store.root / "reviewer", files)) != 0
+    ):  # making them must not count as the job's peak
         raise AssertionError("the files could not be written")
-    with workshop(base / "state", memory_line_limit=limit) as shop:
-        shop.look(store)
-        shop.house.entries.let_go(store.key, ["reviewer"])
-        shop.do(store, kind)
+    with open_job_runner(base / "state", memory_line_limit=limit) as job_runner:
+        job_runner.reconcile_store(store)
+        job_runner.services.entries.release_first_prune(store.key, ["reviewer"])
+        job_runner.run_until_job(store, kind)
 
 
 def _write(role: Path, files: Callable[[], dict[str, bytes]]) -> None:
@@ -63,8 +65,8 @@ def _peak(space: Workspace, name: str, work: Callable[[Path], None]) -> float:
     def measured() -> None:
         Path("/proc/self/clear_refs").write_text("5")  # proc_pid_clear_refs(5): the peak is counted from here
         work(base)
-        told.write_text(str(Use.of(os.getpid()).peak_mib))
+        told.write_text(str(ResourceUsage.measure(os.getpid()).peak_mib))
 
-    if in_child(measured) != 0:
+    if run_in_child(measured) != 0:
         raise AssertionError(f"{name} failed")
     return float(told.read_text())

@@ -39,9 +39,9 @@ def _with_history(path: Path, jobs: int) -> tuple[float, float]:
         queue, view = JobQueue(database, worker=ProcessIdentity(1, 1.0), rng=random.Random(1)), QueueView(database)
         numbers = itertools.count()
         _one(queue, next(numbers))
-        _remember(path, jobs)
+        _copy_finished_jobs(path, jobs)
         through = median(timed(lambda: _one(queue, next(numbers))) for _ in range(_RUNS))
-        return through, median(timed(lambda: _ask(view)) for _ in range(_RUNS))
+        return through, median(timed(lambda: _query_status(view)) for _ in range(_RUNS))
 
 
 def _one(queue: JobQueue, number: int) -> None:
@@ -52,15 +52,15 @@ def _one(queue: JobQueue, number: int) -> None:
     queue.finish(job, "done", now)
 
 
-def _ask(view: QueueView) -> None:
-    view.counts()
+def _query_status(view: QueueView) -> None:
+    view.count_by_state()
     view.oldest_due(time.time())
     view.next_due()
-    view.jobs(_SHOWN, 200)
-    view.records()
+    view.list_jobs(_SHOWN, 200)
+    view.kind_records()
 
 
-def _remember(path: Path, jobs: int) -> None:
+def _copy_finished_jobs(path: Path, jobs: int) -> None:
     """Many more finished jobs, alike but for their numbers."""
     with sqlite3.connect(path) as link:
         columns = [name for _, name, *_ in link.execute("PRAGMA table_info(job)") if name != "id"]

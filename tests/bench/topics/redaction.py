@@ -9,8 +9,8 @@ from random import Random
 from echod.memory.redact import find_secrets
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, below, none, row
-from tests.bench.reference import in_turn
-from tests.bench.secrets.counts import Counts, in_all, table
+from tests.bench.reference import measure_alternating
+from tests.bench.secrets.counts import Counts, table, total_counts
 from tests.bench.secrets.labelled import count_labelled
 from tests.bench.secrets.lines import count_made, identifier, number, password, path, slug
 from tests.bench.workspace import Workspace
@@ -36,12 +36,12 @@ def measure(space: Workspace) -> Figures:
     """Precision and recall on made lines and, where the corpus is, on labelled texts and real memory files."""
     del space
     made, wrong, innocent = count_made()
-    rows = [*_quality("made lines", in_all(made)), *_connections("made lines", made)]
+    rows = [*_quality("made lines", total_counts(made)), *_connections("made lines", made)]
     rows.append(Row("made lines: innocent lines redacted", wrong, "", note=f"of {innocent:,}"))
     tables = [table("Secrets: made lines", made)]
     if (root := corpus()) is not None:
         labelled, notes = count_labelled(root)
-        rows += [*_quality("labelled texts", in_all(labelled)), *_connections("labelled texts", labelled)]
+        rows += [*_quality("labelled texts", total_counts(labelled)), *_connections("labelled texts", labelled)]
         tables.append(table("Secrets: labelled texts, each different one once", labelled, notes))
         found = sum(len(find_secrets(file.read_text())) for file in sorted((root / "real-echoes").rglob("*.md")))
         rows.append(Row("real memory files: places redacted", found, "", bar=none()))
@@ -80,7 +80,7 @@ def _speed() -> list[Row]:
     rows = []
     for name, lines in (("without a secret", quiet), ("with a secret in three of ten", secret)):
         text = "\n".join(lines)
-        took = in_turn(lambda text=text: find_secrets(text), _RUNS)  # type: ignore[misc]
+        took = measure_alternating(lambda text=text: find_secrets(text), _RUNS)  # type: ignore[misc]
         rows.append(row(f"1,000 lines {name}", took.milliseconds, "ms", bar=below(30), loops=took.loops))
     return rows
 

@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.bench.figures import Bar, Figures, Row, Sign, none
-from tests.bench.household import ROLES, Use, household
+from tests.bench.figures import Comparison, Figures, Row, Threshold, none
+from tests.bench.household import ROLES, ResourceUsage, make_bench_home
 from tests.bench.workspace import Workspace
-from tests.support import daemon, finding, project, until
+from tests.support import finding_text, make_project, running_daemon, until
 
 _WRITES = 10_000
 _PATIENCE_SECONDS = 240
@@ -25,22 +25,22 @@ _SETTINGS = {
 
 def measure(space: Workspace) -> Figures:
     """Every file is merged, once; at most one job waits for each role, whenever one looks."""
-    home = household(space, 0, _SETTINGS)
-    root = project(space.disk / "project", *ROLES)
-    home.done("add", root)
-    with daemon(home) as running:
-        before = Use.of(running.process.pid)
-        pending = _Pending(home.state / "echod.db")
+    home = make_bench_home(space, 0, _SETTINGS)
+    root = make_project(space.disk / "project", *ROLES)
+    home.run("add", root)
+    with running_daemon(home) as running:
+        before = ResourceUsage.measure(running.process.pid)
+        pending = _PendingJobsSampler(home.state / "echod.db")
         pending.start()
         began = time.monotonic()
         for number in range(_WRITES):
             role = root / ".rune/echoes" / ROLES[number % len(ROLES)]
-            (role / f"agent{number}-findings.md").write_text(finding(f"Storm {number}"))
+            (role / f"agent{number}-findings.md").write_text(finding_text(f"Storm {number}"))
         written = time.monotonic() - began
-        until(lambda: not _left(root), "all findings to be merged", seconds=_PATIENCE_SECONDS)
+        until(lambda: not _has_findings(root), "all findings to be merged", seconds=_PATIENCE_SECONDS)
         merged = time.monotonic() - began
         pending.stop()
-        after = Use.of(running.process.pid)
+        after = ResourceUsage.measure(running.process.pid)
     merged_once = Counter(_titles(root))
     missing = _WRITES - len(merged_once)
     twice = sum(count > 1 for count in merged_once.values())
@@ -51,7 +51,7 @@ def measure(space: Workspace) -> Figures:
                 f"{what}: pending jobs a role, at most",
                 pending.most,
                 "",
-                bar=Bar(Sign.AT_MOST, 1, proof=True),
+                bar=Threshold(Comparison.AT_MOST, 1, proof=True),
                 note=f"looked at {pending.looks:,} times",
             ),
             Row(f"{what}: findings that are missing", missing, "", bar=none()),
@@ -64,7 +64,7 @@ def measure(space: Workspace) -> Figures:
     )
 
 
-def _left(root: Path) -> bool:
+def _has_findings(root: Path) -> bool:
     return any(
         file.name.endswith("-findings.md") for role in ROLES for file in (root / ".rune/echoes" / role).iterdir()
     )
@@ -79,7 +79,7 @@ def _titles(root: Path) -> list[str]:
     ]
 
 
-class _Pending(threading.Thread):
+class _PendingJobsSampler(threading.Thread):
     """Counts, again and again, the pending jobs that one role has at most."""
 
     def __init__(self, database: Path) -> None:

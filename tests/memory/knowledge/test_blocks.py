@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.knowledge import (
-    Material,
+    BlockMaterial,
     compose_block,
-    is_knowledge,
+    extract_material,
+    extract_references,
+    is_knowledge_block,
     knowledge_blocks,
-    material_of,
-    references_of,
     with_blocks,
 )
-from echod.memory.knowledge.blocks import packed, topics
+from echod.memory.knowledge.blocks import group_by_topic, pack_lines
 from echod.memory.model import Block, Document
 from echod.memory.redact import redact_entry
 from tests.memory import strategies
@@ -32,9 +32,11 @@ def blocks_of(text: str) -> list[Block]:
     return [block for block in document.blocks if block.entry] if isinstance(document, Document) else []
 
 
-def materials(text: str) -> list[Material]:
+def materials(text: str) -> list[BlockMaterial]:
     return [
-        material_of(b, b.entry, b.entry.verified or b.entry.heading_date or DAY) for b in blocks_of(text) if b.entry
+        extract_material(b, b.entry, b.entry.verified or b.entry.heading_date or DAY)
+        for b in blocks_of(text)
+        if b.entry
     ]
 
 
@@ -54,14 +56,14 @@ SOME_FILES = st.lists(strategies.entries(), min_size=1, max_size=8).map("\n".joi
 
 
 def test_entries_that_share_a_file_are_one_topic() -> None:
-    assert topics(materials(POOL + CACHE + POOL_TWO)) == ((0, 2), (1,))
+    assert group_by_topic(materials(POOL + CACHE + POOL_TWO)) == ((0, 2), (1,))
 
 
 def test_entries_whose_titles_agree_are_one_topic() -> None:
     one = learning("Retry of payment calls", "`src/a.py`", "Never.")
     two = learning("Payment calls retry", "`src/b.py`", "Twice.")
 
-    [group] = topics(materials(one + two))
+    [group] = group_by_topic(materials(one + two))
     assert set(group) == {0, 1}
 
 
@@ -72,7 +74,7 @@ def test_a_file_that_everything_touches_tells_no_topics_apart() -> None:
         if one != two
     )  # fmt: skip
 
-    groups = topics(materials(text))
+    groups = group_by_topic(materials(text))
 
     assert all(len(group) < 10 for group in groups)
 
@@ -95,9 +97,9 @@ def test_every_block_has_three_to_five_lines_and_reads_back_as_itself(text: str)
         assert 3 <= block.count("\n") <= 5
         [read] = blocks_of(block)
         assert read.text == block
-        assert is_knowledge(read)
+        assert is_knowledge_block(read)
         assert read.entry is not None
-        assert compose_block([material_of(read, read.entry, read.entry.heading_date or DAY)]) == block
+        assert compose_block([extract_material(read, read.entry, read.entry.heading_date or DAY)]) == block
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,7 +109,7 @@ def test_every_reference_is_kept(text: str) -> None:
 
     for block in blocks_of(text):
         assert block.entry is not None
-        for reference in references_of(block.entry, block.text[block.entry.body.start : block.entry.body.end]):
+        for reference in extract_references(block.entry, block.text[block.entry.body.start : block.entry.body.end]):
             assert redact_entry(reference).text in told or reference in told
 
 
@@ -137,13 +139,13 @@ def test_secrets_do_not_reach_a_block() -> None:
 )
 def test_no_title_breaks_a_block(title: str) -> None:
     for block in knowledge_blocks(materials(learning(title, "`a.py`", title or "x"))):
-        assert [is_knowledge(read) for read in blocks_of(block)] == [True]
+        assert [is_knowledge_block(read) for read in blocks_of(block)] == [True]
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.text("ab ", min_size=1, max_size=30), max_size=9), st.integers(1, 3))
 def test_points_are_packed_in_their_order_on_few_lines(points: Sequence[str], lines: int) -> None:
-    result = packed(points, lines)
+    result = pack_lines(points, lines)
 
     assert " ".join(result) == " ".join(points)
     assert len(result) == min(lines, len(points))
@@ -169,7 +171,7 @@ def test_blocks_take_the_line_ending_of_the_file_and_leave_its_bytes() -> None:
     assert isinstance(after, bytes)
     assert after.startswith(before)
     assert after.count(b"\n") == after.count(b"\r\n")
-    assert any(is_knowledge(block) for block in blocks_of(after.decode().replace("\r\n", "\n")))
+    assert any(is_knowledge_block(block) for block in blocks_of(after.decode().replace("\r\n", "\n")))
 
 
 def test_an_unreadable_file_is_not_written_over() -> None:

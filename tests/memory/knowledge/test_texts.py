@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.knowledge.text import first_sentence, in_body, in_evidence, learnings, plain, shortened, statement
+from echod.memory.knowledge.text import (
+    body_references,
+    evidence_references,
+    extract_learnings,
+    extract_statement,
+    first_sentence,
+    strip_emphasis,
+    truncate_text,
+)
 from tests.memory import strategies
 
 
@@ -45,7 +53,7 @@ def test_the_first_sentence(text: str, first: str) -> None:
     ids=["bold statement", "bold word", "emphasis goes, code stays"],
 )
 def test_a_statement_is_the_bold_lead_or_the_first_sentence(text: str, says: str) -> None:
-    assert statement(text) == says
+    assert extract_statement(text) == says
 
 
 @settings(max_examples=100, deadline=None)
@@ -54,20 +62,20 @@ def test_sentences_are_taken_word_for_word(text: str) -> None:
     line = " ".join(text.split())
 
     assert line.startswith(first_sentence(line))
-    assert set(plain(line).split()) <= set(line.replace("*", "").split()) | set(line.split())
+    assert set(strip_emphasis(line).split()) <= set(line.replace("*", "").split()) | set(line.split())
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60), st.integers(2, 40))
 def test_a_shortened_text_is_no_longer_than_asked(text: str, limit: int) -> None:
-    assert len(shortened(text, limit)) <= limit
-    assert shortened(text, 60) == text
+    assert len(truncate_text(text, limit)) <= limit
+    assert truncate_text(text, 60) == text
 
 
 def test_each_item_and_paragraph_is_a_learning() -> None:
     body = "First thing\non two lines.\n\n1. **A**: one.\n2. **B**: two\n   lines.\n\n   More on B.\n   - detail\n\n- Third.\n"
 
-    assert learnings(body) == ("First thing on two lines.", "**A**: one.", "**B**: two lines.", "Third.")
+    assert extract_learnings(body) == ("First thing on two lines.", "**A**: one.", "**B**: two lines.", "Third.")
 
 
 def test_figures_code_tables_and_comments_are_no_learnings() -> None:
@@ -76,20 +84,20 @@ def test_figures_code_tables_and_comments_are_no_learnings() -> None:
         "```sh\n- not this\n```\n\n| a | b |\n|---|---|\n\n<!-- - nor this -->\n\n---\n\n**Category**: pattern\n"
     )
 
-    assert learnings(body) == ("Lock first.",)
+    assert extract_learnings(body) == ("Lock first.",)
 
 
 def test_where_there_are_only_figures_they_are_what_was_learnt() -> None:
-    assert learnings("### Metrics\n\n- Files: 12\n") == ("Files: 12",)
+    assert extract_learnings("### Metrics\n\n- Files: 12\n") == ("Files: 12",)
 
 
 def test_a_paragraph_that_introduces_a_list_says_nothing() -> None:
-    assert learnings("Three causes:\n1. Races.\n2. Clocks.\n") == ("Races.", "Clocks.")
-    assert learnings("Three causes:\n") == ("Three causes:",)
+    assert extract_learnings("Three causes:\n1. Races.\n2. Clocks.\n") == ("Races.", "Clocks.")
+    assert extract_learnings("Three causes:\n") == ("Three causes:",)
 
 
 def test_what_is_nested_in_the_one_bullet_of_the_bullet_form_is_a_learning() -> None:
-    assert learnings("- The pool leaks\n  in forks.\n\n  - Close it.\n  - Reopen it.\n") == (
+    assert extract_learnings("- The pool leaks\n  in forks.\n\n  - Close it.\n  - Reopen it.\n") == (
         "The pool leaks in forks.",
         "Close it.",
         "Reopen it.",
@@ -99,13 +107,13 @@ def test_what_is_nested_in_the_one_bullet_of_the_bullet_form_is_a_learning() -> 
 def test_lists_in_lists_end_somewhere() -> None:
     deep = "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(3000))
 
-    assert learnings(deep)[:2] == ("level 0", "level 1")
+    assert extract_learnings(deep)[:2] == ("level 0", "level 1")
 
 
 @settings(max_examples=60, deadline=None)
-@given(strategies.BODIES | strategies.soups())
+@given(strategies.BODIES | strategies.random_markdown())
 def test_a_learning_is_one_line_and_not_empty(body: str) -> None:
-    assert all(found.strip() and "\n" not in found for found in learnings(body))
+    assert all(found.strip() and "\n" not in found for found in extract_learnings(body))
 
 
 @pytest.mark.parametrize(
@@ -128,10 +136,10 @@ def test_a_learning_is_one_line_and_not_empty(body: str) -> None:
     ids=["code", "files", "numbers", "commit and address", "folders", "prose", "two lines", "none", "n/a", "empty"],
 )
 def test_references_in_evidence(evidence: str, kept: list[str]) -> None:
-    assert list(in_evidence(evidence)) == kept
+    assert list(evidence_references(evidence)) == kept
 
 
 def test_references_in_a_body_surely_are_some() -> None:
     body = "Set `message.content` in src/app.py, see plans/x.md and SKILL.md; READ/WRITE/NONE, 5/10/15, v1.2.x. FIX-3!"
 
-    assert in_body(body) == ("src/app.py", "plans/x.md", "SKILL.md", "FIX-3")
+    assert body_references(body) == ("src/app.py", "plans/x.md", "SKILL.md", "FIX-3")

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import Facts, History, Policy, PrunePlan, plan_prune
+from echod.memory.policy import Facts, History, PolicySettings, PrunePlan, plan_prune
 
 TODAY = date(2026, 11, 20)
 ROLE = "reviewer"
@@ -57,25 +57,25 @@ def observation(task: str, *, age: int = 0) -> str:
     )
 
 
-def memory(*blocks: str) -> Document:
+def memory_document(*blocks: str) -> Document:
     """A memory file of these blocks, a blank line before each."""
     document = parse("\n".join([HEADER, *blocks]).encode())
     assert isinstance(document, Document)
     return document
 
 
-def ids(document: Document) -> dict[str, str]:
+def entry_ids_by_title(document: Document) -> dict[str, str]:
     """Title -> id."""
     pairs = zip(document.blocks, entry_ids(ROLE, document), strict=True)
     return {block.entry.title: identity for block, identity in pairs if block.entry and identity}
 
 
-def alive(days: int = 400) -> frozenset[date]:
+def every_day(days: int = 400) -> frozenset[date]:
     """A project that is alive every day."""
     return frozenset(days_ago(number) for number in range(days))
 
 
-def known(
+def make_facts(
     document: Document,
     *,
     first_seen: int = 300,
@@ -85,28 +85,30 @@ def known(
     archived_today: int = 0,
 ) -> Facts:
     """Facts about a project that has been watched for long. Titles name entries."""
-    named = ids(document)
+    ids_by_title = entry_ids_by_title(document)
     return Facts(
         histories={
             identity: History(first_seen=days_ago(first_seen), references=(references or {}).get(title, 0))
-            for title, identity in named.items()
+            for title, identity in ids_by_title.items()
         },
-        alive_days=alive() if alive_days is None else alive_days,
-        pinned={named[title]: TODAY + timedelta(days=10) for title in pinned},
+        alive_days=every_day() if alive_days is None else alive_days,
+        pinned={ids_by_title[title]: TODAY + timedelta(days=10) for title in pinned},
         inscribed_archived_today=archived_today,
     )
 
 
-def prune(document: Document, facts: Facts | None = None, *, limit: int = 150, today: date = TODAY) -> PrunePlan:
-    return plan_prune(ROLE, document, facts or known(document), Policy(memory_line_limit=limit), today, archive=ARCHIVE)
+def prune_plan(document: Document, facts: Facts | None = None, *, limit: int = 150, today: date = TODAY) -> PrunePlan:
+    return plan_prune(
+        ROLE, document, facts or make_facts(document), PolicySettings(memory_line_limit=limit), today, archive=ARCHIVE
+    )
 
 
-def moved(plan: PrunePlan) -> dict[str, tuple[str, str]]:
+def changed_entries(plan: PrunePlan) -> dict[str, tuple[str, str]]:
     """Title -> rule and action of the entries that do not stay as they are."""
     return {a.title: (a.rule.value, a.action.value) for a in plan.actions if a.rule is not None}
 
 
-def after(plan: PrunePlan) -> Document:
+def pruned_document(plan: PrunePlan) -> Document:
     assert plan.memory is not None
     document = parse(plan.memory)
     assert isinstance(document, Document)

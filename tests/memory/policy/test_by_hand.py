@@ -7,14 +7,22 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.alignment import content
+from echod.memory.alignment import block_content
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Rule, archive_text, read_archive
-from echod.memory.policy.archive import archived_entry
-from echod.memory.policy.candidates import condensed
-from echod.memory.policy.manual import BroughtBack, Impossible, TakenOut, brought_back, plan_reset, raised, taken_out
+from echod.memory.policy import Rule, read_archive, render_archived_entries
+from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy.candidates import condense_block
+from echod.memory.policy.manual import (
+    EditRefusal,
+    Removal,
+    Restoration,
+    change_layer,
+    plan_reset,
+    remove_entries,
+    restore_entry,
+)
 from echod.memory.redact import redact_entry
 
 DAY = date(2026, 11, 20)
@@ -65,9 +73,9 @@ def test_raise_changes_the_layer_of_one_entry_and_nothing_else(
         return
     chosen = data.draw(st.sampled_from(ids))
 
-    after = raised(ROLE, document, chosen, layer)
+    after = change_layer(ROLE, document, chosen, layer)
 
-    if isinstance(after, Impossible):
+    if isinstance(after, EditRefusal):
         return
     assert parse(after.render()) == after
     assert entry_ids(ROLE, after) == entry_ids(ROLE, document)
@@ -97,7 +105,7 @@ def _body(text: str, start: int, end: int) -> str:
 def test_to_raise_an_entry_to_its_own_layer_is_to_do_nothing(document: Document, layer: Layer) -> None:
     for identity, block in zip(entry_ids(ROLE, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None and block.entry.layer is layer:
-            assert raised(ROLE, document, identity, layer) is document
+            assert change_layer(ROLE, document, identity, layer) is document
 
 
 @given(_documents(), st.data())
@@ -107,14 +115,14 @@ def test_what_is_taken_out_stands_in_the_archive_and_the_rest_keeps_its_bytes(
     ids = ids_of(document)
     chosen = data.draw(st.sets(st.sampled_from(ids))) if ids else set()
 
-    out = taken_out(ROLE, document, chosen, Rule.FORGOTTEN, DAY)
+    out = remove_entries(ROLE, document, chosen, Rule.FORGOTTEN, DAY)
 
-    if isinstance(out, Impossible):
+    if isinstance(out, EditRefusal):
         return
     pairs = list(zip(entry_ids(ROLE, document), document.blocks, strict=True))
     assert out.document.blocks == tuple(block for identity, block in pairs if identity not in chosen)
     assert out.document.preamble == document.preamble
-    back = read_archive(archive_text(out.archived, 7))
+    back = read_archive(render_archived_entries(out.archived, 7))
     assert not back.damaged
     assert [(e.id, e.text, e.rule) for e in back.entries] == [
         (identity, redact_entry(block.text).text, "forgotten") for identity, block in pairs if identity in chosen
@@ -125,18 +133,20 @@ def test_what_is_taken_out_stands_in_the_archive_and_the_rest_keeps_its_bytes(
 def test_what_was_taken_out_comes_back_with_its_bytes(document: Document, data: st.DataObject) -> None:
     if not (ids := ids_of(document)):
         return
-    out = taken_out(ROLE, document, [data.draw(st.sampled_from(ids))], Rule.FORGOTTEN, DAY)
-    if not isinstance(out, TakenOut):
+    out = remove_entries(ROLE, document, [data.draw(st.sampled_from(ids))], Rule.FORGOTTEN, DAY)
+    if not isinstance(out, Removal):
         return
-    (kept,) = read_archive(archive_text(out.archived, 7)).entries
+    (kept,) = read_archive(render_archived_entries(out.archived, 7)).entries
 
-    back = brought_back(ROLE, out.document, kept)
+    back = restore_entry(ROLE, out.document, kept)
 
-    if isinstance(back, BroughtBack):
+    if isinstance(back, Restoration):
         assert back.document.render().endswith(kept.text.encode())
-        assert [content(block) for block in back.document.blocks[:-1]] == [content(b) for b in out.document.blocks]
+        assert [block_content(block) for block in back.document.blocks[:-1]] == [
+            block_content(b) for b in out.document.blocks
+        ]
         assert entry_ids(ROLE, back.document)[-1] == back.id
-        assert isinstance(brought_back(ROLE, back.document, kept), Impossible)
+        assert isinstance(restore_entry(ROLE, back.document, kept), EditRefusal)
 
 
 def test_a_full_text_comes_back_where_its_short_form_stood() -> None:
@@ -144,15 +154,15 @@ def test_a_full_text_comes_back_where_its_short_form_stood() -> None:
     document = parse(f"# M\n\n{long}\n## Mine\n\nWords.\n".encode())
     assert isinstance(document, Document)
     (identity,) = ids_of(document)
-    kept = archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
-    short = condensed(document.blocks[0], identity, "archive/pruned-2026.md")
+    kept = to_archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
+    short = condense_block(document.blocks[0], identity, "archive/pruned-2026.md")
     assert short is not None
     condensed_file = parse(document.render().replace(document.blocks[0].text.encode(), short.text.encode()))
     assert isinstance(condensed_file, Document)
 
-    back = brought_back(ROLE, condensed_file, kept)
+    back = restore_entry(ROLE, condensed_file, kept)
 
-    assert back == BroughtBack(document, identity, short.text)
+    assert back == Restoration(document, identity, short.text)
 
 
 def test_an_entry_that_is_not_there_is_named() -> None:
@@ -160,10 +170,10 @@ def test_an_entry_that_is_not_there_is_named() -> None:
     assert isinstance(document, Document)
 
     for said in (
-        raised(ROLE, document, "0123456789ab", Layer.ETCHED),
-        taken_out(ROLE, document, ["0123456789ab"], Rule.FORGOTTEN, DAY),
+        change_layer(ROLE, document, "0123456789ab", Layer.ETCHED),
+        remove_entries(ROLE, document, ["0123456789ab"], Rule.FORGOTTEN, DAY),
     ):
-        assert isinstance(said, Impossible)
+        assert isinstance(said, EditRefusal)
         assert "0123456789ab" in said.reason
 
 
@@ -178,9 +188,9 @@ def test_a_reset_keeps_every_byte_in_the_archive(document: Document) -> None:
         return
     assert plan is not None
     assert plan.data == new
-    assert plan.entries == len(ids_of(document))
+    assert plan.entry_count == len(ids_of(document))
     head = document.preamble if document.preamble.strip() not in ("", new.decode().strip()) else ""
     texts = [*([head] if head else []), *(block.text for block in document.blocks)]
-    assert [e.text for e in read_archive(archive_text(plan.archived, 7)).entries] == [
+    assert [e.text for e in read_archive(render_archived_entries(plan.archived, 7)).entries] == [
         redact_entry(text).text for text in texts
     ]

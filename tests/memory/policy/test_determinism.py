@@ -6,33 +6,35 @@ import os
 import subprocess
 import sys
 
-from tests.life.files import HEAD, TODAY, grown, learning
+from tests.life.files import MEMORY_HEADER, TODAY, grown_memory, learning_text
 
 _PLANS = """
 import hashlib, sys
 from datetime import date
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
-from echod.memory.policy import Facts, Policy, archive_text, plan_compress, plan_prune
+from echod.memory.policy import Facts, PolicySettings, render_archived_entries, plan_compress, plan_prune
 
 today, files = date.fromisoformat(sys.argv[1]), sys.stdin.buffer.read().split(b"\\0")
-pruned = plan_prune("reviewer", parse(files[0]), Facts(), Policy(), today)
-compressed = plan_compress("reviewer", parse(files[1]), Facts(), Policy(), today)
+pruned = plan_prune("reviewer", parse(files[0]), Facts(), PolicySettings(), today)
+compressed = plan_compress("reviewer", parse(files[1]), Facts(), PolicySettings(), today)
 assert pruned.memory and pruned.knowledge and compressed.knowledge
 said = [repr(pruned), repr(compressed), repr(with_blocks("reviewer", None, pruned.knowledge))]
-said.append(archive_text(pruned.archived, 1).decode())
+said.append(render_archived_entries(pruned.archived, 1).decode())
 print(hashlib.sha256("".join(said).encode()).hexdigest())
 """
 
 
 def test_plans_do_not_depend_on_the_hash_seed_of_the_process() -> None:
-    knowledge = HEAD + "".join(learning(f"learning {n % 9} of the {n % 7}", age=n, lines=9) for n in range(60))
+    knowledge = MEMORY_HEADER + "".join(
+        learning_text(f"learning {n % 9} of the {n % 7}", age=n, lines=9) for n in range(60)
+    )
 
     said = {
         subprocess.run(
             [sys.executable, "-c", _PLANS, str(TODAY)],
             env={**os.environ, "PYTHONHASHSEED": seed},
-            input=f"{grown()}\0{knowledge}".encode(),
+            input=f"{grown_memory()}\0{knowledge}".encode(),
             capture_output=True,
             check=True,
         ).stdout

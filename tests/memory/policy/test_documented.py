@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from echod.inspection.review_items import HOLD_SECONDS
+from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge.blocks import ALIKE
+from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
 from echod.memory.model import Document
-from echod.memory.policy import ARCHIVE_LIMIT, Action, Facts, History, Policy, Rule, plan_prune
+from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, PruneAction, Rule, plan_prune
 from echod.memory.policy.candidates import noise_budget
-from echod.memory.policy.scoring import DEFAULT_CONFIDENCE, EARLIEST
+from echod.memory.policy.scoring import DEFAULT_CONFIDENCE, EARLIEST_DATE
 from echod.settings.values import Settings
-from tests.memory.policy.samples import alive
+from tests.memory.policy.samples import every_day
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
 SHARES = {0.2: "a fifth", 0.25: "a quarter", 0.5: "half"}
@@ -54,9 +54,9 @@ def test_the_worked_example_is_what_prune_does(example: Document) -> None:
         identity = next(identity for name, identity in named.items() if name.startswith(title))
         day = None if last == "never" else date.fromisoformat(last)
         histories[identity] = replace(histories[identity], last_reference=day, workflows=int(workflows))
-    facts = Facts(histories, workflows_seen=10, alive_days=alive())
+    facts = Facts(histories, workflows_seen=10, alive_days=every_day())
 
-    plan = plan_prune("reviewer", example, facts, Policy(memory_line_limit=LIMIT), TODAY)
+    plan = plan_prune("reviewer", example, facts, PolicySettings(memory_line_limit=LIMIT), TODAY)
 
     told = list(rows("entry | importance"))
     assert len(told) == len(plan.actions)
@@ -74,19 +74,19 @@ def test_the_worked_example_is_what_prune_does(example: Document) -> None:
 
 def test_every_number_stands_in_the_table_with_the_default_of_its_setting() -> None:
     told = {name: float(default) for name, default, _ in rows("name")}
-    policy = Settings().policy_numbers(Settings().memory_line_limit)
+    policy = Settings().policy_settings(Settings().memory_line_limit)
 
-    assert told == {field.name: float(getattr(policy, field.name)) for field in fields(Policy)}
+    assert told == {field.name: float(getattr(policy, field.name)) for field in fields(PolicySettings)}
 
 
 def test_the_text_says_the_numbers_of_the_settings() -> None:
     """A user goes by the sentences; a number that was changed in one place only would mislead."""
-    p = Settings().policy_numbers(Settings().memory_line_limit)
+    p = Settings().policy_settings(Settings().memory_line_limit)
     text = " ".join(PAGE.split())
     sentences = (
         f"score = {p.importance_weight:g} importance + {p.relevance_weight:g} relevance + {p.recency_weight:g} recency",
         f"the workflows of the last {p.relevance_days} days",
-        f"the year {EARLIEST.year}, counts as missing",
+        f"the year {EARLIEST_DATE.year}, counts as missing",
         f"an observation goes after {p.observations_days} days without a reference",
         f"longer than its limit** ({p.memory_line_limit} lines)",
         f"an inscribed entry with a score below {p.inscribed_score:g} and {p.inscribed_days} days without a reference",
@@ -99,18 +99,18 @@ def test_the_text_says_the_numbers_of_the_settings() -> None:
         f"is left alone for {p.pin_days} days",
         f"was referenced {p.promote_references} times becomes inscribed",
         f"A `knowledge.md` of more than {p.knowledge_line_limit} lines is compressed",
-        f"(`pruned-YEAR-2.md`) at {ARCHIVE_LIMIT // 1024**2} MiB",
+        f"(`pruned-YEAR-2.md`) at {MAX_ARCHIVE_BYTES // 1024**2} MiB",
     )
 
     assert [sentence for sentence in sentences if sentence not in text] == []
-    assert timedelta(days=1).total_seconds() == HOLD_SECONDS
+    assert timedelta(days=1).total_seconds() == FIRST_PRUNE_HOLD_SECONDS
     assert "it waits for a day" in text
-    assert ALIKE == 0.5
+    assert MIN_TOPIC_SIMILARITY == 0.5
     assert "titles share at least half of their words" in text
 
 
 def test_the_table_of_layers_is_right() -> None:
-    policy = Policy()
+    policy = PolicySettings()
     for layer, _, importance, age, _ in rows("layer"):
         assert float(importance) == getattr(policy, f"importance_{layer}")
         assert age == str(getattr(policy, f"{layer}_days", "none"))
@@ -121,4 +121,4 @@ def test_every_rule_of_prune_is_explained() -> None:
 
     assert [rule.value for rule in Rule if rule not in elsewhere and f"(`{rule.value}`" not in PAGE] == []
     assert f"counts as {DEFAULT_CONFIDENCE}" in PAGE
-    assert {what for *_, what in rows("entry | importance")} == {action.value for action in Action}
+    assert {what for *_, what in rows("entry | importance")} == {action.value for action in PruneAction}

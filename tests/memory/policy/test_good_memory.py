@@ -8,42 +8,42 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.conservation import Change, violations
+from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
 from echod.memory.model import Document, Layer
 from echod.memory.policy import (
-    Action,
     Facts,
     History,
-    Policy,
-    archive_text,
+    PolicySettings,
+    PruneAction,
     plan_prune,
     read_archive,
+    render_archived_entries,
 )
-from echod.memory.policy.scoring import document_lines, entry_lines
+from echod.memory.policy.scoring import count_document_lines, count_entry_lines
 from echod.memory.redact import redact, redact_entry
 from tests.bench.made import large_file
-from tests.memory.policy.samples import ROLE, TODAY, entry, ids, memory, observation
+from tests.memory.policy.samples import ROLE, TODAY, entry, entry_ids_by_title, memory_document, observation
 
 DAYS = 30
 OBSERVATIONS_A_DAY = 55
 NOISE = (Layer.OBSERVATIONS, Layer.TRACED)
 
 
-def read(data: bytes) -> Document:
+def parse_document(data: bytes) -> Document:
     document = parse(data)
     assert isinstance(document, Document)
     return document
 
 
 def noise_lines(document: Document) -> int:
-    return sum(entry_lines(b.text) for b in document.blocks if b.entry and b.entry.layer in NOISE)
+    return sum(count_entry_lines(b.text) for b in document.blocks if b.entry and b.entry.layer in NOISE)
 
 
 def test_in_a_month_of_a_real_inflow_learnings_outlive_the_noise() -> None:
     """Fifty-five observations and one inscribed learning a day, pruned daily."""
-    document = memory()
+    document = memory_document()
     seen: dict[str, date] = {}
     alive: set[date] = set()
     archived = b""
@@ -53,25 +53,25 @@ def test_in_a_month_of_a_real_inflow_learnings_outlive_the_noise() -> None:
         age = -number
         new = [observation(f"Task {number}-{n}", age=age) for n in range(OBSERVATIONS_A_DAY)]
         new.append(entry(f"learning {number:02}", age=age, lines=24 if number % 3 == 0 else 8))
-        document = read(document.render() + b"\n" + "\n".join(new).encode())
+        document = parse_document(document.render() + b"\n" + "\n".join(new).encode())
         for block in document.blocks:
             assert block.entry is not None
             written.setdefault(block.entry.title, block.text.rstrip())
         alive.add(today)
-        seen |= {identity: seen.get(identity, today) for identity in ids(document).values()}
+        seen |= {identity: seen.get(identity, today) for identity in entry_ids_by_title(document).values()}
         facts = Facts({i: History(first_seen=day) for i, day in seen.items()}, alive_days=frozenset(alive))
 
-        plan = plan_prune(ROLE, document, facts, Policy(), today)
+        plan = plan_prune(ROLE, document, facts, PolicySettings(), today)
 
         assert plan.memory is not None
         assert plan.over_limit is None
-        document = read(plan.memory)
-        archived += archive_text(plan.archived, number)
+        document = parse_document(plan.memory)
+        archived += render_archived_entries(plan.archived, number)
         assert noise_lines(document) <= 30
 
     learnings = [b.entry.title for b in document.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
     days_of_noise = {b.entry.heading_date for b in document.blocks if b.entry and b.entry.layer in NOISE}
-    assert document_lines(document) <= 150
+    assert count_document_lines(document) <= 150
     assert len(learnings) >= 12
     assert learnings == [f"learning {number:02}" for number in range(DAYS - len(learnings), DAYS)]
     assert days_of_noise <= {TODAY + timedelta(days=DAYS - 1)}
@@ -81,37 +81,37 @@ def test_in_a_month_of_a_real_inflow_learnings_outlive_the_noise() -> None:
 
 
 def test_a_file_of_thousands_of_lines_comes_within_its_limit_in_one_run_with_every_entry_accounted_for() -> None:
-    document = read(large_file())
+    document = parse_document(large_file())
     assert len(document.blocks) == 490
-    assert document_lines(document) > 3400
+    assert count_document_lines(document) > 3400
 
-    plan = plan_prune(ROLE, document, Facts(), Policy(), date(2026, 12, 31))
+    plan = plan_prune(ROLE, document, Facts(), PolicySettings(), date(2026, 12, 31))
 
     assert plan.memory is not None
-    after = read(plan.memory)
-    assert document_lines(after) == plan.lines_after <= 150
+    after = parse_document(plan.memory)
+    assert count_document_lines(after) == plan.lines_after <= 150
     assert plan.over_limit is None
     assert noise_lines(after) <= 30
     assert sum(b.entry is not None and b.entry.layer is Layer.INSCRIBED for b in after.blocks) == 5
     assert len(plan.actions) == 490
-    archived = read_archive(archive_text(plan.archived, 1)).entries
-    changed = [action for action in plan.actions if action.action is not Action.KEEP]
+    archived = read_archive(render_archived_entries(plan.archived, 1)).entries
+    changed = [action for action in plan.actions if action.action is not PruneAction.KEEP]
     assert [found.id for found in archived] == [action.id for action in changed]
     by_id = dict(zip((a.id for a in plan.actions), document.blocks, strict=True))
     assert all(found.text == by_id[found.id].text for found in archived)
-    assert len(after.blocks) + sum(a.action is not Action.CONDENSE for a in changed) == 490
+    assert len(after.blocks) + sum(a.action is not PruneAction.CONDENSE for a in changed) == 490
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("role", ["orchestrator", "planner"])
 def test_real_files_keep_their_learnings_and_a_fifth_of_noise_at_most(corpus: Path, role: str) -> None:
-    document = read((corpus / "real-echoes" / role / "MEMORY.md").read_bytes())
+    document = parse_document((corpus / "real-echoes" / role / "MEMORY.md").read_bytes())
     had = [b.entry.title for b in document.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
 
-    plan = plan_prune(role, document, Facts(), Policy(), date(2026, 3, 20))
+    plan = plan_prune(role, document, Facts(), PolicySettings(), date(2026, 3, 20))
 
     assert plan.memory is not None
-    after = read(plan.memory)
+    after = parse_document(plan.memory)
     kept = [b.entry.title for b in after.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
     assert len(kept) >= len(had) - 1  # one of seven may go for want of room; its points are in the knowledge file
     assert noise_lines(after) <= 30
@@ -126,14 +126,17 @@ def test_real_files_keep_their_learnings_and_a_fifth_of_noise_at_most(corpus: Pa
 @pytest.mark.corpus
 def test_real_files_are_conserved_at_any_limit(corpus: Path) -> None:
     for path in sorted(corpus.glob("*-echoes/**/MEMORY.md")):
-        document = read(path.read_bytes())
+        document = parse_document(path.read_bytes())
         for limit in (0, 20, 60, 100):
-            plan = plan_prune("x", document, Facts(), replace(Policy(), memory_line_limit=limit), TODAY)
+            plan = plan_prune("x", document, Facts(), replace(PolicySettings(), memory_line_limit=limit), TODAY)
             if plan.memory is None:
                 continue
-            texts = [archive_text(plan.archived, 1).decode()]
-            change = Change(document, read(plan.memory))
-            found = violations(
-                [change], texts, redacted=lambda text: (redact(text).text, redact_entry(text).text), asked=True
+            texts = [render_archived_entries(plan.archived, 1).decode()]
+            change = FileChange(document, parse_document(plan.memory))
+            found = find_violations(
+                [change],
+                texts,
+                redacted_forms=lambda text: (redact(text).text, redact_entry(text).text),
+                user_requested=True,
             )
             assert found == (), path

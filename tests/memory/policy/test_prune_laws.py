@@ -10,15 +10,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from echod.memory.conservation import Change, violations
+from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Action, Facts, History, Policy, PrunePlan, Rule, archive_text, plan_prune
-from echod.memory.policy.scoring import document_lines
+from echod.memory.policy import (
+    Facts,
+    History,
+    PolicySettings,
+    PruneAction,
+    PrunePlan,
+    Rule,
+    plan_prune,
+    render_archived_entries,
+)
+from echod.memory.policy.scoring import count_document_lines
 from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies
-from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, observation
+from tests.memory.policy.samples import ROLE, TODAY, days_ago, entry, every_day, observation
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -43,7 +52,7 @@ ENTRIES = st.one_of(
 class Case:
     document: Document
     facts: Facts
-    policy: Policy
+    policy: PolicySettings
 
 
 @st.composite
@@ -52,8 +61,8 @@ def cases(draw: DrawFn) -> Case:
     texts = draw(
         st.one_of(
             st.lists(ENTRIES, max_size=25).map(lambda blocks: "\n".join(["# Memory\n", *blocks])),
-            strategies.tidy_files(),
-            strategies.broken_files(),
+            strategies.well_formed_files(),
+            strategies.damaged_files(),
         )
     )
     document = parse(texts.encode())
@@ -67,11 +76,11 @@ def cases(draw: DrawFn) -> Case:
     facts = Facts(
         histories={identity: draw(histories) for identity in ids if draw(st.booleans())},
         workflows_seen=draw(st.integers(0, 5)),
-        alive_days=draw(st.sampled_from([frozenset(), alive(200), alive(20)])),
+        alive_days=draw(st.sampled_from([frozenset(), every_day(200), every_day(20)])),
         pinned={identity: TODAY for identity in ids if draw(st.integers(0, 7)) == 0},
         inscribed_archived_today=draw(st.sampled_from([0, 0, 1])),
     )
-    return Case(document, facts, Policy(memory_line_limit=draw(st.integers(0, 150))))
+    return Case(document, facts, PolicySettings(memory_line_limit=draw(st.integers(0, 150))))
 
 
 def plan_of(case: Case) -> PrunePlan:
@@ -91,9 +100,9 @@ def redacted(text: str) -> Iterable[str]:
     yield redact_entry(text).text
 
 
-def gone(plan: PrunePlan, *layers: Layer) -> set[str]:
+def removed_titles(plan: PrunePlan, *layers: Layer) -> set[str]:
     """The entries of these layers that are no longer in the file."""
-    left = {Action.ARCHIVE, Action.COMPRESS}
+    left = {PruneAction.ARCHIVE, PruneAction.COMPRESS}
     return {action.id for action in plan.actions if action.action in left and action.layer in layers}
 
 
@@ -104,12 +113,15 @@ def test_every_block_stands_in_the_new_file_or_verbatim_in_the_archive(case: Cas
 
     after = result_of(case, plan)
 
-    archived = archive_text(plan.archived, 1).decode()
-    assert violations([Change(case.document, after)], [archived], redacted=redacted, asked=True) == ()
+    archived = render_archived_entries(plan.archived, 1).decode()
+    assert (
+        find_violations([FileChange(case.document, after)], [archived], redacted_forms=redacted, user_requested=True)
+        == ()
+    )
     moved = [action for action in plan.actions if action.rule is not None]
     assert [entry.id for entry in plan.archived] == [action.id for action in moved]
     assert plan.memory is None or plan.memory.strip()
-    removed = sum(action.action is not Action.CONDENSE for action in moved)
+    removed = sum(action.action is not PruneAction.CONDENSE for action in moved)
     assert len(after.blocks) == len(case.document.blocks) - removed
 
 
@@ -141,7 +153,9 @@ def test_protected_and_pinned_bytes_never_change(case: Case) -> None:
 def test_pruning_again_the_same_day_changes_nothing(case: Case) -> None:
     plan = plan_of(case)
     after = result_of(case, plan)
-    names = {a.id: plan.renumbered.get(a.id, a.id) for a in plan.actions if a.id not in gone(plan, *LAYERS_THAT_GO)}
+    names = {
+        a.id: plan.id_changes.get(a.id, a.id) for a in plan.actions if a.id not in removed_titles(plan, *LAYERS_THAT_GO)
+    }
     facts = replace(
         case.facts,
         histories={names[old]: history for old, history in case.facts.histories.items() if old in names},
@@ -171,7 +185,7 @@ def test_the_same_bytes_references_and_date_give_the_same_plan(case: Case) -> No
 @QUICK
 @given(cases())
 def test_a_file_within_its_limit_with_nothing_expired_is_untouched(case: Case) -> None:
-    roomy = Case(case.document, case.facts, Policy(memory_line_limit=document_lines(case.document)))
+    roomy = Case(case.document, case.facts, PolicySettings(memory_line_limit=count_document_lines(case.document)))
 
     plan = plan_of(roomy)
 
@@ -186,11 +200,11 @@ def test_a_file_within_its_limit_with_nothing_expired_is_untouched(case: Case) -
 def test_a_lower_limit_removes_a_superset_within_each_layer(case: Case, limit: int) -> None:
     lower, higher = sorted((limit, case.policy.memory_line_limit))
 
-    less = plan_of(Case(case.document, case.facts, Policy(memory_line_limit=higher)))
-    more = plan_of(Case(case.document, case.facts, Policy(memory_line_limit=lower)))
+    less = plan_of(Case(case.document, case.facts, PolicySettings(memory_line_limit=higher)))
+    more = plan_of(Case(case.document, case.facts, PolicySettings(memory_line_limit=lower)))
 
     for layer in LAYERS_THAT_GO:
-        assert gone(less, layer) <= gone(more, layer)
+        assert removed_titles(less, layer) <= removed_titles(more, layer)
 
 
 @QUICK
@@ -200,13 +214,13 @@ def test_the_plan_counts_right(case: Case) -> None:
 
     after = result_of(case, plan)
 
-    assert plan.lines_before == document_lines(case.document)
-    assert plan.lines_after == document_lines(after)
+    assert plan.lines_before == count_document_lines(case.document)
+    assert plan.lines_after == count_document_lines(after)
     assert (plan.over_limit is None) == (plan.lines_after <= case.policy.memory_line_limit)
     if plan.over_limit:
         over = plan.over_limit
-        assert over.protected + over.pinned + over.waiting + over.stuck == over.lines == plan.lines_after
-        assert min(over.protected, over.pinned, over.waiting, over.stuck) >= 0
+        assert over.protected + over.pinned + over.deferred + over.not_removable == over.lines == plan.lines_after
+        assert min(over.protected, over.pinned, over.deferred, over.not_removable) >= 0
 
 
 @QUICK
@@ -215,5 +229,7 @@ def test_no_clock_however_wrong_makes_prune_fail_or_lose_a_block(case: Case, yea
     for today in (TODAY + timedelta(days=365 * years), date(1970, 1, 1), date.max - timedelta(days=2)):
         plan = plan_prune(ROLE, case.document, case.facts, case.policy, today)
         after = result_of(case, plan)
-        archived = archive_text(plan.archived, None).decode()
-        assert not violations([Change(case.document, after)], [archived], redacted=redacted, asked=True)
+        archived = render_archived_entries(plan.archived, None).decode()
+        assert not find_violations(
+            [FileChange(case.document, after)], [archived], redacted_forms=redacted, user_requested=True
+        )

@@ -9,11 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.model import Layer
-from echod.memory.policy import Facts, History, Policy, Terms
-from echod.memory.policy.scoring import EARLIEST, idle_days, idle_since, score_of, standings, terms_of, verified_on
-from tests.memory.policy.samples import ROLE, TODAY, alive, days_ago, entry, ids, memory
+from echod.memory.policy import Facts, History, PolicySettings, ScoreTerms
+from echod.memory.policy.scoring import (
+    EARLIEST_DATE,
+    compute_score,
+    entry_statuses,
+    idle_days,
+    idle_since,
+    last_verified_on,
+    score_terms,
+)
+from tests.memory.policy.samples import ROLE, TODAY, days_ago, entry, entry_ids_by_title, every_day, memory_document
 
-POLICY = Policy()
+POLICY = PolicySettings()
 UNIT = st.floats(0, 1)
 
 
@@ -31,26 +39,26 @@ UNIT = st.floats(0, 1)
 def test_score_is_the_weighted_sum_of_its_terms(
     layer: Layer, age: int, workflows: int, seen: int, score: float
 ) -> None:
-    terms = terms_of(layer, days_ago(age), History(workflows=workflows), seen, POLICY, TODAY)
+    terms = score_terms(layer, days_ago(age), History(workflows=workflows), seen, POLICY, TODAY)
 
-    assert score_of(terms, POLICY) == pytest.approx(score, abs=1e-9)
+    assert compute_score(terms, POLICY) == pytest.approx(score, abs=1e-9)
 
 
 def test_what_is_three_tenths_by_hand_is_not_below_three_tenths() -> None:
-    terms = terms_of(Layer.INSCRIBED, days_ago(84), History(), 0, POLICY, TODAY)
+    terms = score_terms(Layer.INSCRIBED, days_ago(84), History(), 0, POLICY, TODAY)
 
-    assert score_of(terms, POLICY) == 0.3
+    assert compute_score(terms, POLICY) == 0.3
 
 
 @settings(max_examples=100, deadline=None)
 @given(UNIT, UNIT, UNIT, UNIT)
 def test_score_is_within_bounds_and_monotone_in_each_term(one: float, two: float, three: float, more: float) -> None:
-    score = score_of(Terms(one, two, three), POLICY)
+    score = compute_score(ScoreTerms(one, two, three), POLICY)
 
     assert 0 <= score <= 1
-    assert score_of(Terms(max(one, more), two, three), POLICY) >= score
-    assert score_of(Terms(one, max(two, more), three), POLICY) >= score
-    assert score_of(Terms(one, two, max(three, more)), POLICY) >= score
+    assert compute_score(ScoreTerms(max(one, more), two, three), POLICY) >= score
+    assert compute_score(ScoreTerms(one, max(two, more), three), POLICY) >= score
+    assert compute_score(ScoreTerms(one, two, max(three, more)), POLICY) >= score
 
 
 @settings(max_examples=100, deadline=None)
@@ -60,13 +68,13 @@ def test_score_is_within_bounds_and_monotone_in_each_term(one: float, two: float
 def test_every_term_is_within_bounds_whatever_the_dates_and_counts(
     layer: Layer, verified: date, today: date, workflows: int, seen: int
 ) -> None:
-    terms = terms_of(layer, verified, History(workflows=workflows), seen, POLICY, today)
+    terms = score_terms(layer, verified, History(workflows=workflows), seen, POLICY, today)
 
     assert all(0 <= term <= 1 for term in (terms.importance, terms.relevance, terms.recency))
 
 
 def test_relevance_is_nothing_where_no_workflow_was_seen() -> None:
-    assert terms_of(Layer.TRACED, TODAY, History(workflows=3), 0, POLICY, TODAY).relevance == 0
+    assert score_terms(Layer.TRACED, TODAY, History(workflows=3), 0, POLICY, TODAY).relevance == 0
 
 
 @pytest.mark.parametrize(
@@ -85,10 +93,10 @@ def test_verified_falls_back_to_the_next_plausible_day(
     verified: str, heading: str, first_seen: date | None, counts: date
 ) -> None:
     text = f"### [{heading}] Pattern: x\n- **layer**: traced\n- **verified**: {verified}\n- y\n"
-    [block] = memory(text).blocks
+    [block] = memory_document(text).blocks
     assert block.entry is not None
 
-    assert verified_on(block.entry, History(first_seen=first_seen), TODAY) == counts
+    assert last_verified_on(block.entry, History(first_seen=first_seen), TODAY) == counts
 
 
 def test_an_entry_is_idle_since_the_latest_of_verified_referenced_and_first_seen() -> None:
@@ -101,7 +109,7 @@ def test_what_echod_has_not_seen_before_is_idle_since_today() -> None:
     assert idle_since(days_ago(400), History(), TODAY) == TODAY
 
 
-@pytest.mark.parametrize("impossible", [date(2036, 1, 1), EARLIEST.replace(year=1999)], ids=["future", "absurd"])
+@pytest.mark.parametrize("impossible", [date(2036, 1, 1), EARLIEST_DATE.replace(year=1999)], ids=["future", "absurd"])
 def test_impossible_days_of_reference_and_first_sight_count_as_unknown(impossible: date) -> None:
     assert idle_since(days_ago(90), History(days_ago(50), impossible), TODAY) == days_ago(50)
     assert idle_since(days_ago(90), History(impossible, None), TODAY) == TODAY
@@ -114,24 +122,24 @@ def test_only_days_on_which_the_project_was_alive_count_as_idle() -> None:
 
 
 def test_a_clock_that_went_back_makes_no_negative_days() -> None:
-    assert idle_days(days_ago(-3), sorted(alive()), TODAY) == 0
-    assert terms_of(Layer.TRACED, days_ago(-1), History(), 0, POLICY, TODAY).recency == 1
+    assert idle_days(days_ago(-3), sorted(every_day()), TODAY) == 0
+    assert score_terms(Layer.TRACED, days_ago(-1), History(), 0, POLICY, TODAY).recency == 1
 
 
 def test_an_entry_of_an_unknown_layer_has_no_score_and_is_protected() -> None:
-    document = memory(entry("odd", layer="golden"))
+    document = memory_document(entry("odd", layer="golden"))
 
-    [standing] = standings(ROLE, document, Facts(), POLICY, TODAY)
+    [standing] = entry_statuses(ROLE, document, Facts(), POLICY, TODAY)
 
-    assert (standing.score, standing.protected, standing.free) == (None, True, False)
+    assert (standing.score, standing.is_protected, standing.is_removable) == (None, True, False)
 
 
 def test_a_pin_holds_through_its_last_day() -> None:
-    document = memory(entry("a"))
-    pinned = Facts(pinned={ids(document)["a"]: TODAY})
+    document = memory_document(entry("a"))
+    pinned = Facts(pinned={entry_ids_by_title(document)["a"]: TODAY})
 
-    [today] = standings(ROLE, document, pinned, POLICY, TODAY)
-    [tomorrow] = standings(ROLE, document, pinned, POLICY, days_ago(-1))
+    [today] = entry_statuses(ROLE, document, pinned, POLICY, TODAY)
+    [tomorrow] = entry_statuses(ROLE, document, pinned, POLICY, days_ago(-1))
 
     assert today.pinned_until == TODAY
     assert tomorrow.pinned_until is None
