@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +52,26 @@ def make_bench_home(space: Workspace, projects: int, settings: Mapping[str, str]
     return home
 
 
+def make_globbed_home(space: Workspace, projects: int) -> BenchHome:
+    """Make the same home with a settings file whose only line names all projects by one glob; none is registered."""
+    home = make_bench_home(space, 0)
+    for number in range(projects):
+        write_bench_project(space.disk / "projects" / f"p{number}")
+    config = home.root / ".config/echod/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'projects = ["{space.disk}/projects/*"]\n')
+    return home
+
+
 def add_bench_project(home: BenchHome, root: Path) -> Path:
-    """One registered project with six roles and their memories."""
+    """Make a project and register it."""
+    root_directory = write_bench_project(root)
+    ProjectRegistry(home.state / "projects").add(root_directory)
+    return root_directory
+
+
+def write_bench_project(root: Path) -> Path:
+    """Make a project with six roles and their memories."""
     root_directory = make_project(root, *ROLES)
     (root_directory / "tmp").mkdir()
     for role in ROLES:
@@ -61,13 +79,12 @@ def add_bench_project(home: BenchHome, root: Path) -> Path:
         memory = root_directory / f".rune/echoes/{role}/MEMORY.md"
         memory.write_text(f"# {role.title()} Memory\n\n" + "\n".join(entries))
         os.utime(memory, (_LONG_AGO, _LONG_AGO))  # a memory of just now would keep its gate from being idle
-    ProjectRegistry(home.state / "projects").add(root_directory)
     return root_directory
 
 
-def add_job_history(home: BenchHome) -> None:
-    """Have findings folded in in each project, as on a machine that has been in use: journals, archives, jobs done."""
-    projects = ProjectRegistry(home.state / "projects").roots()
+def add_job_history(home: BenchHome, projects: Sequence[Path] | None = None) -> None:
+    """Consolidate findings in each project, as on a machine in use: journals, archives, finished jobs."""
+    projects = ProjectRegistry(home.state / "projects").roots() if projects is None else projects
     for root in projects:
         findings = root / f".rune/echoes/{ROLES[0]}/agent-findings.md"
         findings.write_text(finding_text(f"Found in {root.name}"))

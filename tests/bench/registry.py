@@ -31,6 +31,7 @@ TOPICS = (
     Topic("storm", "A storm of writes", 300),
     Topic("commits", "A commit, step by step", 90),
     Topic("curves", "Cost against size", 400, timed=False),
+    Topic("walk", "Modules that a reader passes", 90, timed=False),
     Topic("startup", "Start-up against projects", 400, timed=False),
     Topic("queue", "The queue against its history", 90),
     Topic("redaction", "Secrets", 120),

@@ -26,6 +26,12 @@ class Workspace:
         path.mkdir(parents=True)
         return path
 
+    def below(self, name: str) -> Workspace:
+        """A workspace of its own inside this one."""
+        memory = self.memory / name
+        memory.mkdir()
+        return Workspace(self.directory(name), memory)
+
 
 @contextmanager
 def workspace() -> Iterator[Workspace]:

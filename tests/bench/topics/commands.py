@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.figures import Figures, Row, Threshold, below, row
-from tests.bench.household import BenchHome, add_job_history, idle_daemon, make_bench_home
+from tests.bench.household import BenchHome, add_job_history, idle_daemon, make_bench_home, make_globbed_home
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
 from tests.hooks.events import teammate_event
@@ -49,6 +49,12 @@ def measure(space: Workspace) -> Figures:
             },
         )
     rows += _compare(home, b"", {f"echod status, daemon down, {_PROJECTS} projects": (_STATUS, below(25))})
+    globbed_space = space.below("globbed")
+    globbed = make_globbed_home(globbed_space, _PROJECTS)
+    add_job_history(globbed, sorted((globbed_space.disk / "projects").iterdir()))
+    rows += _compare(
+        globbed, b"", {f"echod status, daemon down, {_PROJECTS} projects named by one glob": (_STATUS, below(25))}
+    )
     return Figures(tuple(rows))
 
 
