@@ -1,17 +1,20 @@
-# Needs nothing but Python 3.11 or newer, make and git. Everything else lands in .venv.
+# Needs only Python 3.11 or newer, make and git. Everything else is installed into .venv.
+# Tests start hundreds of short commands, which take twice as long without compiled bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench fuzz torture clean
+.PHONY: help setup demo test test-all lint format bench fuzz torture clean
 
-help:  ## show what can be made
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "echod needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
@@ -22,7 +25,10 @@ demo: $(READY)  ## watch the real service do its main job on a realistic project
 	@$(BIN)/python -m tests.demo
 
 test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz"
+	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz and not slow"
+
+test-all: test  ## run the tests, then those that take long
+	$(BIN)/python -m pytest -n auto -m "slow and not torture and not fuzz"
 
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -34,14 +40,14 @@ format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## measure every promise, print one table; JSON=FILE keeps it, TOPICS="idle storm" chooses
+bench: $(READY)  ## measure every promise and print one table; JSON=FILE saves it, TOPICS="idle storm" selects
 	$(BIN)/python -m tests.bench $(TOPICS) $(if $(JSON),--json $(JSON))
 
-fuzz: $(READY)  ## let hypothesis search for minutes
+fuzz: $(READY)  ## search for failing input for minutes
 	$(BIN)/python -m pytest -m fuzz
 
-torture: $(READY)  ## the durability proofs at full length
+torture: $(READY)  ## run the durability proofs at full length
 	$(BIN)/python -m pytest -m torture -s
 
-clean:  ## remove what make created
+clean:  ## remove everything that make created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
