@@ -1,4 +1,4 @@
-"""`make demo`: the real service does its main job on a realistic project, and a person watches.
+"""`make demo`: the real service does its main job on a realistic project while the user watches.
 
 Everything happens in one temporary directory, which is kept for a look around; nothing is left running.
 """

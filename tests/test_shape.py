@@ -29,7 +29,7 @@ MAX_LOCAL_IMPORTS = 40
 
 BANNED = re.compile(
     r"\b(?:whoever|somebody|nobody|anew|mend|mends|mended|tells|told|says|stands|stood|likewise|of which|a person"
-    r"|a person's|is none)\b|(?-i:(?:^|[.:] )What )(?![^.]*\?)",
+    r"|a person's|(?-i:is none))\b|(?-i:(?:^|[.:] )What )(?![^.]*\?)",
     re.IGNORECASE | re.MULTILINE,
 )
 """Habits of another language's syntax, each with a plain English cure in docs/glossary.md."""

@@ -19,7 +19,7 @@ from tests.bench.wire import BenchRun, TopicResult, load, save
 
 
 def main() -> int:
-    """Read the command line and do what it says; the exit code."""
+    """Run the benchmarks that the command line names and return the exit code."""
     asked = _parser().parse_args()
     if asked.compare:
         print(compare(*map(load, asked.compare)))
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 class _Progress:
-    """Tells on standard error what is over."""
+    """Reports finished topics on standard error."""
 
     def __init__(self, topics: int) -> None:
         self._topics = topics

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def corpus() -> Path | None:
-    """The corpus; None where there is none, and what needs it is not measured then."""
+    """Return the corpus, or None without one; topics that need it are then not measured."""
     root = os.environ.get("MEMORY_CORPUS")
     return Path(root) if root and Path(root).is_dir() else None

@@ -22,7 +22,7 @@ _IDLE_SECONDS, _MAX_IDLE_CPU_SECONDS = 2.0, 0.02
 
 @dataclass(frozen=True)
 class BenchHome(Home):
-    """As on a user's machine: the runtime directory is in memory, and no variable says where anything is."""
+    """As on a user's machine: the runtime directory is in memory, and no variable names any directory."""
 
     @property
     def environ(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ _RUNS = 15
 
 
 def describe_machine() -> Mapping[str, str]:
-    """What the head of the table says."""
+    """The lines above the table."""
     return {
         "date": f"{dt.datetime.now().astimezone():%Y-%m-%d %H:%M}",
         "revision": _revision(),

@@ -1,6 +1,6 @@
 """What a time is compared with: a loop that always does the same, run in turn with the work.
 
-A busy or slower machine slows both, so their ratio says more than the time.
+A busy or slower machine slows both, so their ratio is more reliable than the time.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def load(file: Path) -> BenchRun:
 
 
 def figures_to_dict(figures: Figures) -> dict[str, Any]:
-    """A topic's figures; what follows from them (holds, exponent) is told too, for other programs."""
+    """Return a topic's figures as a dictionary, with derived values (holds, exponent) for other programs."""
     return {
         "rows": [dataclasses.asdict(row) | {"holds": row.is_met} for row in figures.rows],
         "curves": [dataclasses.asdict(c) | {"exponent": c.exponent, "holds": c.is_met} for c in figures.curves],

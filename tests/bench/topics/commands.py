@@ -1,4 +1,4 @@
-"""What commands cost whoever waits for them, as multiples of a Python that does nothing, run in turn."""
+"""Measure the wall-clock time of commands as multiples of a Python that does nothing, run in turn."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ def measure(space: Workspace) -> Figures:
     if (root := corpus()) is not None:
         for path in sorted(root.glob("*-echoes/**/MEMORY.md")):
             files[f"{path.parent.parent.name}/{path.parent.name}"] = _read(path.read_bytes())
-    told = [line for name, document in files.items() for line in _compressed(name, document)]
-    least = min(int(line[5]) for line in told)
-    lost = sum(int(line[6]) - int(line[7]) for line in told)
+    lines = [line for name, document in files.items() for line in _compressed(name, document)]
+    least = min(int(line[5]) for line in lines)
+    lost = sum(int(line[6]) - int(line[7]) for line in lines)
     header = ("file", "entries", "blocks", "tokens", "then", "less %", "references", "kept")
     return Figures(
         (
             Row("fewer tokens after compression, the least of all files", least, "%", bar=at_least(_BAR_PERCENT)),
             Row("references that compression lost", lost, "", bar=none()),
         ),
-        tables=(Table("Compression", header, tuple(told)),),
+        tables=(Table("Compression", header, tuple(lines)),),
     )
 
 
@@ -51,15 +51,15 @@ def _counted(name: str, chosen: Sequence[Block]) -> Cells:
     blocks = knowledge_blocks(
         [extract_material(b, b.entry, b.entry.verified or b.entry.heading_date or _TODAY) for b in chosen if b.entry]
     )
-    told = "\n".join(blocks)
+    text = "\n".join(blocks)
     references = {
         reference
         for block in chosen
         if block.entry
         for reference in extract_references(block.entry, block.text[block.entry.body.start : block.entry.body.end])
     }
-    kept = sum(reference in told for reference in references)
-    before, after = sum(len(block.text) for block in chosen), len(told)
+    kept = sum(reference in text for reference in references)
+    before, after = sum(len(block.text) for block in chosen), len(text)
     less = int(100 * (1 - after / before))
     return name, len(chosen), len(blocks), before // _TOKEN, after // _TOKEN, less, len(references), kept
 

@@ -91,7 +91,7 @@ def _job(space: Workspace, kind: str, size: int, files: dict[str, bytes], limit:
         (store.root / "reviewer" / name).write_bytes(data)
     with open_job_runner(base / "state", memory_line_limit=limit) as services:
         services.reconcile_store(store)
-        services.services.entries.release_first_prune(store.key, ["reviewer"])  # a first prune would wait for a person
+        services.services.entries.release_first_prune(store.key, ["reviewer"])  # a first prune would wait for the user
         return timed(lambda: services.run_until_job(store, kind))
 
 

@@ -1,7 +1,7 @@
 """Kills, writers without locks, failing system calls: a sample of `make torture`, with the same harness.
 
-Entries lost, duplicated or torn are counted; none is the bar for echod. Beside it stands what the same storm loses
-with nobody at work, and with plain write-and-rename.
+Entries lost, duplicated or torn are counted; none is the bar for echod. For comparison, the same storm runs
+without any service, and with plain write-and-rename.
 """
 
 from __future__ import annotations

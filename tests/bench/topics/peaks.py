@@ -60,13 +60,13 @@ def _write(role: Path, files: Callable[[], dict[str, bytes]]) -> None:
 
 def _peak(space: Workspace, name: str, work: Callable[[Path], None]) -> float:
     """The peak in MiB of a process that does this work."""
-    base, told = space.directory(name), space.disk / f"{name}.peak"
+    base, output = space.directory(name), space.disk / f"{name}.peak"
 
     def measured() -> None:
         Path("/proc/self/clear_refs").write_text("5")  # proc_pid_clear_refs(5): the peak is counted from here
         work(base)
-        told.write_text(str(ResourceUsage.measure(os.getpid()).peak_mib))
+        output.write_text(str(ResourceUsage.measure(os.getpid()).peak_mib))
 
     if run_in_child(measured) != 0:
         raise AssertionError(f"{name} failed")
-    return float(told.read_text())
+    return float(output.read_text())
