@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.memory.document import parse
@@ -25,17 +25,15 @@ from echod.packs.registries import (
     MANIFEST_SUFFIX,
     REGISTRY_FILE,
     SHIPPED_REGISTRY,
+    RegistrySet,
     find_registry_directory,
+    read_registries,
     resolve_registry_path,
 )
 from echod.store.errors import as_store_error
 from echod.store.fs import Dir, open_dir
 from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
 from echod.store.snapshot import MAX_FILE_BYTES
-
-if TYPE_CHECKING:
-    from echod.packs.registries import RegistrySet
-
 
 _SYMLINK_REASON = "it is a symbolic link, and none is followed here"
 
@@ -208,8 +206,6 @@ class PackLocations(NamedTuple):
 
     def read_registries(self) -> RegistrySet:
         """The registries as they are now."""
-        from echod.packs.registries import read_registries  # noqa: PLC0415  slow to load, and few have packs
-
         return read_registries(self.registry_paths)
 
     def read_installed(self) -> InstalledPacks:

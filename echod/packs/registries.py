@@ -38,6 +38,9 @@ MANIFEST_SUFFIX = ".json"
 _PLUGIN_DIRECTORY = Path("data/doc-packs")
 _NUMBERS = re.compile(r"([0-9]+)")
 
+PACK_SIZE_LIMIT = 1024 * 1024
+"""Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
+
 
 def registry_name(directory: Path) -> str:
     """How a registry is named in manifests and for people."""
@@ -61,10 +64,6 @@ def find_registry_directory(directory: Path) -> Path:
 def _natural_sort_key(path: str) -> list[tuple[int, str]]:
     """Sorts 1.10 behind 1.9."""
     return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
-
-
-PACK_SIZE_LIMIT = 1024 * 1024
-"""Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
 
 
 class AvailablePack(NamedTuple):

@@ -8,8 +8,8 @@ Where a change may mean that a workflow began or ended: directories worth watchi
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
 from echod.workflows.markers import checkpoints, edits, git, locks, loops, sessions, signals, state_files
@@ -24,12 +24,22 @@ from echod.workflows.model import (
     MarkerState,
     ProcessState,
     ProcessStatus,
+    ProcessTable,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from echod.workflows.model import ProcessTable
+# The places where markers appear; each is watched by itself, not with what lies below it.
+_MARKER_DIRECTORIES = (
+    "tmp",
+    "tmp/.rune-signals",
+    "tmp/.rune-locks",
+    "tmp/arc",
+    ".rune",
+    ".rune/arc",
+    ".rune/audit-state",
+    ".claude",
+    ".claude/arc",
+)
+_MAX_WATCHED_CHILDREN = 4
 
 
 def read_declared(declared: Sequence[DeclaredWorkflow], processes: ProcessTable) -> tuple[Marker, ...]:
@@ -114,21 +124,6 @@ def _inaccessible_paths(root: Path) -> tuple[tuple[str, str], ...]:
         "announce them with echod workflow begin"
     )
     return (("tmp", text),)
-
-
-# The places where markers appear; each is watched by itself, not with what lies below it.
-_MARKER_DIRECTORIES = (
-    "tmp",
-    "tmp/.rune-signals",
-    "tmp/.rune-locks",
-    "tmp/arc",
-    ".rune",
-    ".rune/arc",
-    ".rune/audit-state",
-    ".claude",
-    ".claude/arc",
-)
-_MAX_WATCHED_CHILDREN = 4
 
 
 def marker_directories(project: Path) -> tuple[Path, ...]:

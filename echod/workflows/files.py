@@ -12,22 +12,40 @@ import json
 import os
 import re
 import stat
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from echod.workflows.model import NO_OWNER, MarkerOwner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
-
+from echod.workflows.model import NO_OWNER, MarkerOwner, ProcessTable
 
 # O_NONBLOCK: a FIFO with a marker's name must not stop the collector.
 _CHUNK_SIZE = 1 << 16
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_SMALL_DIRECTORY = 16 << 10
+"""Bytes that a directory takes itself. One of a few hundred names is listed sooner than asked for many names."""
+
+JsonObject = dict[str, object]
+
+_PID = re.compile(r"[0-9]{1,7}")
+_MAX_PID = 4_194_303
+_EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+_MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
+_MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
+_MAX_PRINTABLE_LENGTH = 60
+_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
+
+# Words for "it runs". Whatever is in neither set is unknown, and unknown means running, for a bounded time.
+RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
+ENDED_STATUSES = frozenset(
+    {
+        "completed", "completed_with_gaps", "complete", "done", "finished", "success", "succeeded", "partial",
+        "failed", "failure", "error", "crashed", "timeout", "timed_out", "skipped",
+        "cancelled", "canceled", "aborted", "stopped", "interrupted", "abandoned", "closed",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +163,6 @@ def list_names(directory: Path, accept: Callable[[str], bool]) -> DirectoryListi
     return DirectoryListing(found, readable=True, modified_at=modified_time(status))
 
 
-_SMALL_DIRECTORY = 16 << 10
-"""Bytes that a directory takes itself. One of a few hundred names is listed sooner than asked for many names."""
-
-
 def existing_names(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
     """Those of these names that are in a directory, not a link to one. Costs little, whatever else is in it."""
     try:
@@ -200,27 +214,6 @@ def latest_time(*moments: float | None) -> float | None:
 def _modified_time_or_none(path: Path) -> float | None:
     status = lstat_or_none(path)
     return None if status is None else modified_time(status)
-
-
-JsonObject = dict[str, object]
-
-_PID = re.compile(r"[0-9]{1,7}")
-_MAX_PID = 4_194_303
-_EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-_MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
-_MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
-_MAX_PRINTABLE_LENGTH = 60
-_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
-
-# Words for "it runs". Whatever is in neither set is unknown, and unknown means running, for a bounded time.
-RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
-ENDED_STATUSES = frozenset(
-    {
-        "completed", "completed_with_gaps", "complete", "done", "finished", "success", "succeeded", "partial",
-        "failed", "failure", "error", "crashed", "timeout", "timed_out", "skipped",
-        "cancelled", "canceled", "aborted", "stopped", "interrupted", "abandoned", "closed",
-    }
-)  # fmt: skip
 
 
 def parse_json_object(file: MarkerFile) -> JsonObject | None:

@@ -11,11 +11,12 @@ announced workflows. A lock or a team is a part of one of those, and a session i
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from echod.workflows.model import (
     EditorLock,
@@ -31,16 +32,12 @@ from echod.workflows.model import (
     VerdictReason,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from echod.workflows.model import GateObservations, Marker
-
-
 # Kinds that name an owner as a rule, so that its absence is worth a word.
 _OWNED_KINDS = frozenset({MarkerKind.STATE_FILE, MarkerKind.LOOP, MarkerKind.CHECKPOINT, MarkerKind.LOCK})
 # Kinds that workflows write into the project: a change of one is a sign of somebody at work.
 _PROJECT_KINDS = _OWNED_KINDS | {MarkerKind.MIGRATION, MarkerKind.SIGNALS}
+
+_DEFAULTS = GateLimits()
 
 
 def marker_reason(marker: Marker, now: float, limits: GateLimits) -> VerdictReason | None:
@@ -283,9 +280,6 @@ def _expired(reason: VerdictReason) -> VerdictReason:
     return replace(
         reason, blocking=False, until=None, text=f"{reason.text}, but it has been quiet too long for a job to wait more"
     )
-
-
-_DEFAULTS = GateLimits()
 
 
 class WorkflowRunState(StrEnum):

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+# Boot time, from which start times are computed, moves by seconds when the clock is corrected.
+START_TOLERANCE_SECONDS = 60
+
 
 class ProcessState(StrEnum):
     """Three answers: a process that cannot be judged is neither alive nor gone."""
@@ -147,8 +150,6 @@ def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | N
     return now if since is None else since
 
 
-# Boot time, from which start times are computed, moves by seconds when the clock is corrected.
-START_TOLERANCE_SECONDS = 60
 _UNKNOWN_PROCESS = ProcessStatus(ProcessState.UNKNOWN)
 
 

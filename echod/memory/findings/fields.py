@@ -39,6 +39,19 @@ _MAX_SHORT_VALUE = 60  # characters; a longer "Status: ..." in a list is a sente
 
 ClassifiedLine = tuple[str, LineKind]
 
+T = TypeVar("T")
+FieldPairs = Sequence[tuple[str, str]]
+
+_VALUE_READERS: Mapping[str, Callable[[str], ParsedValue[object] | None]] = {
+    "layer": read_layer,
+    "confidence": read_confidence,
+    "verified": read_date,
+    "date": read_date,
+}
+_RESERVED_NAMES = frozenset(
+    {"layer", "source", "confidence", "evidence", "verified", "supersedes", "date", "kind", "title"}
+)
+
 
 class ExtractedFields(NamedTuple):
     """The metadata of a section as names and values in order, and the lines that are none."""
@@ -210,20 +223,6 @@ def _dedented(lines: Sequence[ClassifiedLine]) -> list[str]:
         return [texts[0][offset:], *(text[min(offset, indent_width(text)) :] for text in texts[1:])]
     common = min(indent_width(text) for text in texts if text.strip())
     return [text[common:] for text in texts]
-
-
-T = TypeVar("T")
-FieldPairs = Sequence[tuple[str, str]]
-
-_VALUE_READERS: Mapping[str, Callable[[str], ParsedValue[object] | None]] = {
-    "layer": read_layer,
-    "confidence": read_confidence,
-    "verified": read_date,
-    "date": read_date,
-}
-_RESERVED_NAMES = frozenset(
-    {"layer", "source", "confidence", "evidence", "verified", "supersedes", "date", "kind", "title"}
-)
 
 
 class StatedFields:

@@ -44,6 +44,8 @@ UNTITLED = "Untitled"
 
 _USER_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
 
+_NO_TITLE = ParsedTitle("")
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -99,9 +101,6 @@ def _lines(text: str) -> list[str]:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     # Invisible characters at the start of a line hide its marks from every reader.
     return [line.lstrip("\u200b\u200c\u200d\u2060\ufeff") for line in text.split("\n")]
-
-
-_NO_TITLE = ParsedTitle("")
 
 
 class _GroupHeading(NamedTuple):

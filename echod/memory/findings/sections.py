@@ -97,31 +97,6 @@ _ASSERTION_WORDS = re.compile(
 _TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
 _FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
-
-def is_boilerplate(paragraph: str) -> bool:
-    """Whether a paragraph says nothing but that findings are coming, were given, or that help is at hand."""
-    text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
-    if not text or len(text) > _MAX_BOILERPLATE_LENGTH or _FACT_CHARACTERS.search(text):
-        return False
-    sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
-    return bool(sentences) and all(_is_boilerplate_sentence(sentence) for sentence in sentences)
-
-
-@cache
-def _boilerplate_patterns() -> tuple[re.Pattern[str], ...]:
-    """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
-    return tuple(map(re.compile, _BOILERPLATE))
-
-
-def _is_boilerplate_sentence(sentence: str) -> bool:
-    bare = sentence.strip(" -\u2013\u2014*_,")
-    greeting = _INTERJECTION.match(bare)
-    rest = bare[greeting.end() :] if greeting else bare
-    if not rest or any(pattern.fullmatch(rest) for pattern in _boilerplate_patterns()):
-        return True
-    return _TASK_COMPLETED.fullmatch(rest) is not None and _ASSERTION_WORDS.search(rest) is None
-
-
 _NO_TITLE = ParsedTitle("")
 
 _GENERIC_WORDS = frozenset(
@@ -157,6 +132,38 @@ _OPTIONAL_HEADINGS = frozenset(
     }
 )  # fmt: skip
 """Headings of the places in a report where an agent may have nothing to say."""
+
+_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
+_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
+_FRONT_MATTER_LIMIT = 60  # lines
+
+_ITEM_HEADING = "######"
+_LEADING_LABELS = frozenset({"layer", "learning", "title"})
+_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
+
+
+def is_boilerplate(paragraph: str) -> bool:
+    """Whether a paragraph says nothing but that findings are coming, were given, or that help is at hand."""
+    text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
+    if not text or len(text) > _MAX_BOILERPLATE_LENGTH or _FACT_CHARACTERS.search(text):
+        return False
+    sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
+    return bool(sentences) and all(_is_boilerplate_sentence(sentence) for sentence in sentences)
+
+
+@cache
+def _boilerplate_patterns() -> tuple[re.Pattern[str], ...]:
+    """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
+    return tuple(map(re.compile, _BOILERPLATE))
+
+
+def _is_boilerplate_sentence(sentence: str) -> bool:
+    bare = sentence.strip(" -\u2013\u2014*_,")
+    greeting = _INTERJECTION.match(bare)
+    rest = bare[greeting.end() :] if greeting else bare
+    if not rest or any(pattern.fullmatch(rest) for pattern in _boilerplate_patterns()):
+        return True
+    return _TASK_COMPLETED.fullmatch(rest) is not None and _ASSERTION_WORDS.search(rest) is None
 
 
 class FindingsSection(NamedTuple):
@@ -311,11 +318,6 @@ def _select_starts(candidates: Sequence[_HeadingCandidate]) -> tuple[list[int], 
     return starts, frozenset(containers)
 
 
-_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
-_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
-_FRONT_MATTER_LIMIT = 60  # lines
-
-
 def strip_envelope(lines: list[str]) -> list[str]:
     """The lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings; else all lines."""
     nonblank = [index for index, line in enumerate(lines) if line.strip()]
@@ -364,11 +366,6 @@ def split_front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, st
 def _is_all_boilerplate(lines: Sequence[str]) -> bool:
     paragraphs = "\n".join(lines).split("\n\n")
     return all(not paragraph.strip() or is_boilerplate(paragraph) for paragraph in paragraphs)
-
-
-_ITEM_HEADING = "######"
-_LEADING_LABELS = frozenset({"layer", "learning", "title"})
-_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
 
 
 def with_headings(lines: Sequence[str]) -> list[str]:

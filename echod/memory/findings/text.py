@@ -112,6 +112,36 @@ _BOLD_FIELD = re.compile(
 # `**Layer: inscribed**`: label and value in one pair of marks.
 _ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")
 
+TITLE_LIMIT = 80
+"""Characters of a title that was taken from the first line of a text."""
+
+KIND_WORDS = frozenset(
+    re.findall(
+        r"[^\s,][^\n,]*",
+        """
+        pattern, anti-pattern, antipattern, architecture, observation, decision, convention, review patterns,
+        review pattern, pipeline, fix patterns, fix pattern, audit findings, audit finding, bug, gotcha, pitfall,
+        lesson, learning, insight, note, warning, finding, security, performance, debugging, testing, tooling,
+        workflow, process, rule, tip, discovery, problem, issue, root cause, best practice, constraint, quirk,
+        regression
+        """,
+    )
+)
+"""Words before a title that say what sort of learning it is, in lower case."""
+
+_BRACKET = re.compile(r"[\[(\u3010](?P<inner>[^\[\]()\u3010\u3011]{1,40})[\])\u3011]\s*[-:\u2013\u2014|]*\s*")
+_AFTER_DATE = re.compile(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
+_LAYER_PREFIX = re.compile(
+    rf"(?P<layer>{'|'.join(Layer)})(?P<sep>\s*[\u2014\u2013]+\s*|\s+-+\s+|\s*--+\s*|\s*:\s+)", re.IGNORECASE
+)
+_KIND_WORD = re.compile(r"(?P<kind>[^\W\d_][\w/-]*(?: [\w/-]+){0,2}):\s")
+_ORDINAL = re.compile(
+    r"(?:\d{1,3}[.)]|#\d{1,3}[.):]?|(?:finding|learning|lesson|entry|echo|item) #?\d{1,3} ?[:.)\u2013\u2014-]+)\s+",
+    re.IGNORECASE,
+)
+_EMPHASIZED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
+_MAX_PREFIXES = 6  # what may stand before a title: number, date, layer, type, in any order
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedValue(Generic[T_co]):
@@ -254,37 +284,6 @@ def _calendar_date(match: re.Match[str]) -> date | None:
         return date(*map(int, parts))
     except ValueError:
         return None
-
-
-TITLE_LIMIT = 80
-"""Characters of a title that was taken from the first line of a text."""
-
-KIND_WORDS = frozenset(
-    re.findall(
-        r"[^\s,][^\n,]*",
-        """
-        pattern, anti-pattern, antipattern, architecture, observation, decision, convention, review patterns,
-        review pattern, pipeline, fix patterns, fix pattern, audit findings, audit finding, bug, gotcha, pitfall,
-        lesson, learning, insight, note, warning, finding, security, performance, debugging, testing, tooling,
-        workflow, process, rule, tip, discovery, problem, issue, root cause, best practice, constraint, quirk,
-        regression
-        """,
-    )
-)
-"""Words before a title that say what sort of learning it is, in lower case."""
-
-_BRACKET = re.compile(r"[\[(\u3010](?P<inner>[^\[\]()\u3010\u3011]{1,40})[\])\u3011]\s*[-:\u2013\u2014|]*\s*")
-_AFTER_DATE = re.compile(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
-_LAYER_PREFIX = re.compile(
-    rf"(?P<layer>{'|'.join(Layer)})(?P<sep>\s*[\u2014\u2013]+\s*|\s+-+\s+|\s*--+\s*|\s*:\s+)", re.IGNORECASE
-)
-_KIND_WORD = re.compile(r"(?P<kind>[^\W\d_][\w/-]*(?: [\w/-]+){0,2}):\s")
-_ORDINAL = re.compile(
-    r"(?:\d{1,3}[.)]|#\d{1,3}[.):]?|(?:finding|learning|lesson|entry|echo|item) #?\d{1,3} ?[:.)\u2013\u2014-]+)\s+",
-    re.IGNORECASE,
-)
-_EMPHASIZED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
-_MAX_PREFIXES = 6  # what may stand before a title: number, date, layer, type, in any order
 
 
 @dataclass(frozen=True, slots=True)

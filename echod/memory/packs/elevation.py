@@ -31,6 +31,11 @@ _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
 _DEFAULT_DOMAIN = "general"
 
+GLOBAL_ROLE = ""
+"""The role of the global memory file in ids: it lies in no role's directory."""
+
+_DEFAULT_CONFIDENCE = 0.5
+
 
 class ProjectProvenance(NamedTuple):
     """A person elevated it from the role of a project."""
@@ -85,12 +90,6 @@ def domains_by_frequency(document: Document) -> tuple[str, ...]:
     """The domains of the entries, the most frequent first."""
     counted = Counter(entry_domain(block.entry) for block in document.blocks if block.entry)
     return tuple(domain for domain, _ in counted.most_common())
-
-
-GLOBAL_ROLE = ""
-"""The role of the global memory file in ids: it lies in no role's directory."""
-
-_DEFAULT_CONFIDENCE = 0.5
 
 
 class ElevationRequest(NamedTuple):

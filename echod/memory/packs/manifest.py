@@ -34,12 +34,6 @@ _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
 """Readers of these files take every other word for `general`."""
 
-
-def is_stack_name(name: str) -> bool:
-    """Whether this can be a pack's name: it becomes a part of paths, and stands on command lines."""
-    return _STACK_NAME.fullmatch(name) is not None
-
-
 MANIFEST_SIZE_LIMIT = 64 * 1024
 MANIFEST_SCHEMA = 1
 _SCHEMA_FIELDS = ("schema", "schema_version", "manifest_version")
@@ -47,6 +41,23 @@ _KNOWN_FIELDS = (
     "schema", "name", "version", "installed_at", "last_updated", "source_version", "domains", "sha256", "registry",
     "checked_at",
 )  # fmt: skip
+
+_MAX_DATE_LENGTH = 64
+_DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
+
+_VERSION = re.compile(
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
+    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
+    r"(?:\+\S{1,80})?",
+    re.ASCII,
+)
+
+_PreRelease = tuple[tuple[int, int, str], ...]
+
+
+def is_stack_name(name: str) -> bool:
+    """Whether this can be a pack's name: it becomes a part of paths, and stands on command lines."""
+    return _STACK_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +235,6 @@ def _read_text(text: str, stack: str) -> PackManifest | InvalidManifest:
     return read_manifest(text.encode(), stack)
 
 
-_MAX_DATE_LENGTH = 64
-_DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
-
-
 class PackAges(NamedTuple):
     """Whole days since something happened; None where that is not known."""
 
@@ -261,16 +268,6 @@ def is_stale(ages: PackAges, days: int) -> bool | None:
         return False
     known = [age for age in (ages.updated, ages.installed) if age is not None]
     return any(age > days for age in known) if known else None
-
-
-_VERSION = re.compile(
-    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
-    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
-    r"(?:\+\S{1,80})?",
-    re.ASCII,
-)
-
-_PreRelease = tuple[tuple[int, int, str], ...]
 
 
 class VersionOrder(StrEnum):

@@ -22,6 +22,19 @@ _SECRET_FINDERS = (find_private_keys, find_tokens, find_url_credentials, find_ke
 # linear for a text that was made to uncover one secret a round.
 _MAX_PASSES = 8
 
+_EVIDENCE = re.compile(
+    r"^(?P<indent>[ \t>]{0,8})(?:[-*+][ \t]+)?\*{0,2}evidence\*{0,2}[ \t]*:.*(?:\n[ \t]+\S.*)*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_EMAIL_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}"
+    r"(?!(?:png|jpe?g|gif|svg|webp|ico|css|js|ts)\b)[A-Za-z]{2,24}(?![A-Za-z0-9-])"  # icon@2x.png
+)
+_ABOUT_EMAIL = re.compile(
+    r"\b(?:e-?mails?|mail(?:s|er|ers|box|boxes|ing|to)?|smtp|imap|pop3|inbox|recipients?|dkim|spf|dmarc|mime|newsletters?)\b",
+    re.IGNORECASE,
+)
+
 
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """Every secret in a text in the order of appearance, not overlapping. Time is linear in the text."""
@@ -53,20 +66,6 @@ def redact(text: str) -> Redaction:
 def redact_bytes(data: bytes) -> bytes:
     """The same for a whole file; what is no UTF-8 in it is kept byte for byte."""
     return redact(data.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
-
-
-_EVIDENCE = re.compile(
-    r"^(?P<indent>[ \t>]{0,8})(?:[-*+][ \t]+)?\*{0,2}evidence\*{0,2}[ \t]*:.*(?:\n[ \t]+\S.*)*",
-    re.IGNORECASE | re.MULTILINE,
-)
-_EMAIL_ADDRESS = re.compile(
-    r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}"
-    r"(?!(?:png|jpe?g|gif|svg|webp|ico|css|js|ts)\b)[A-Za-z]{2,24}(?![A-Za-z0-9-])"  # icon@2x.png
-)
-_ABOUT_EMAIL = re.compile(
-    r"\b(?:e-?mails?|mail(?:s|er|ers|box|boxes|ing|to)?|smtp|imap|pop3|inbox|recipients?|dkim|spf|dmarc|mime|newsletters?)\b",
-    re.IGNORECASE,
-)
 
 
 def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:

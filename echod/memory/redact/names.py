@@ -10,6 +10,11 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+_PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
+_KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
+
 
 def word_set(text: str) -> frozenset[str]:
     """The words of a text as a set."""
@@ -77,9 +82,6 @@ class SecretName(NamedTuple):
     strength: NameStrength
 
 
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-_PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
 _PASS_QUALIFIERS = word_set(
     "db database user mysql pg postgres redis mongo smtp mail ftp ssh admin root basic auth http proxy login my"
     " rabbitmq"
@@ -89,7 +91,6 @@ _KEY_QUALIFIERS = word_set(
     "api access secret private auth authentication encryption signing service account master app application client"
     " consumer shared storage deploy license server session hmac jwt aes subscription webhook bot"
 )
-_KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
 _PUBLIC_QUALIFIERS = word_set("public publishable pub foreign primary")
 _IGNORED_SUFFIXES = word_set(
     "value base base64 b64 hex prod production dev development test testing staging live old new current raw"

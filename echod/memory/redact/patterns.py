@@ -32,6 +32,38 @@ from echod.memory.redact.plausibility import (
 )
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
+_JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
+_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
+
+_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
+_MIN_URL_TOKEN_LENGTH = 16
+
+_MIN_TOKEN_LENGTH = 6
+_MIN_WORD_TOKEN_LENGTH = 16
+_TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
+_ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
+_RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
+_ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
+
+_HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
+
+# Between the lines of a key stand line breaks, and what quoting adds: blanks, `>`, string quotes, `+`, backslashes.
+_SPACING = r"[\s\"'\\>+,|]"
+_LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
+_LINE = r"[A-Za-z0-9+/=]{16,}+"
+_PRIVATE_KEY_BLOCK = re.compile(
+    rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
+        (?:{_SPACING}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
+        (?P<body>(?:{_SPACING}{{0,64}}{_LINE})++)
+        (?: (?:{_SPACING}{{1,64}}[A-Za-z0-9+/=]{{1,15}}+)? {_SPACING}{{0,64}}-{{4,5}}[ ]?END[ ]{_LABEL} )?
+    """,
+    re.VERBOSE,
+)
+_KEY_LINE = re.compile(_LINE)
+
+_MIN_KEY_CHARACTERS = 56
+"""Characters of base64: the smallest private key (Ed25519, 48 bytes) has 64; less is a placeholder."""
+
 
 class TokenPattern(NamedTuple):
     """A token form: any of the beginnings, then the pattern, which must not end within a longer word."""
@@ -50,8 +82,6 @@ def _fixed_length_token(kind: str, prefixes: str, rest: str) -> TokenPattern:
     """A form of one length: what has it is taken, whatever it is made of."""
     return TokenPattern(kind, tuple(prefixes.split()), re.compile(rf"(?>{rest})(?![A-Za-z0-9_])"))
 
-
-_JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
 
 TOKEN_PATTERNS = (
     _token("anthropic-key", "sk-ant-", r"[A-Za-z0-9_-]{20,}"),
@@ -99,7 +129,6 @@ TOKEN_PATTERNS = (
 )
 
 _PREFIXES = tuple((beginning, shape) for shape in TOKEN_PATTERNS for beginning in shape.prefixes)
-_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
 
 
 def find_tokens(text: str) -> list[Secret]:
@@ -117,10 +146,6 @@ def _matches(prefix: str, token_pattern: TokenPattern, text: str) -> Iterator[Se
         if match is not None:
             done = match.end()
             yield Secret(token_pattern.kind, at, done)
-
-
-_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
-_MIN_URL_TOKEN_LENGTH = 16
 
 
 def find_url_credentials(text: str) -> list[Secret]:
@@ -156,14 +181,6 @@ class CredentialPattern(NamedTuple):
     accepts: Callable[[str], bool]
 
 
-_MIN_TOKEN_LENGTH = 6
-_MIN_WORD_TOKEN_LENGTH = 16
-_TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
-_ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
-_RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
-_ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
-
-
 def _is_token(value: str) -> bool:
     """Whether what follows "bearer" is a token and not the next word of a sentence."""
     if is_word(value) and not looks_random(value, min_length=_MIN_WORD_TOKEN_LENGTH):
@@ -191,8 +208,6 @@ def _credential_pattern(
 ) -> CredentialPattern:
     return CredentialPattern(kind, keywords, re.compile(pattern, re.IGNORECASE), accepts)
 
-
-_HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
 
 CREDENTIAL_PATTERNS = (
     _credential_pattern(
@@ -235,24 +250,6 @@ def find_keyword_credentials(text: str) -> list[Secret]:
         for at in find_all(lower, word)
         if (match := place.pattern.match(text, at)) and place.accepts(value := match["value"].rstrip(".,:"))
     )
-
-
-# Between the lines of a key stand line breaks, and what quoting adds: blanks, `>`, string quotes, `+`, backslashes.
-_SPACING = r"[\s\"'\\>+,|]"
-_LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
-_LINE = r"[A-Za-z0-9+/=]{16,}+"
-_PRIVATE_KEY_BLOCK = re.compile(
-    rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
-        (?:{_SPACING}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
-        (?P<body>(?:{_SPACING}{{0,64}}{_LINE})++)
-        (?: (?:{_SPACING}{{1,64}}[A-Za-z0-9+/=]{{1,15}}+)? {_SPACING}{{0,64}}-{{4,5}}[ ]?END[ ]{_LABEL} )?
-    """,
-    re.VERBOSE,
-)
-_KEY_LINE = re.compile(_LINE)
-
-_MIN_KEY_CHARACTERS = 56
-"""Characters of base64: the smallest private key (Ed25519, 48 bytes) has 64; less is a placeholder."""
 
 
 def find_private_keys(text: str) -> list[Secret]:

@@ -81,6 +81,20 @@ _MIN_RANDOM_LENGTH = 8
 _MIN_RANDOM_RUN_LENGTH = 10
 """A random run without separators that is shorter may as well be an abbreviation with a number."""
 
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
+_SYMBOLS = frozenset("!@#$%^&*+?~=")
+_MIN_SECRET_LENGTH = 8
+_MIN_LENGTH = {
+    NameStrength.PASSPHRASE: 3,
+    NameStrength.PASSWORD: 3,
+    NameStrength.SECRET: _MIN_SECRET_LENGTH,
+    NameStrength.TOKEN: 16,
+    NameStrength.KEY: 20,
+}
+_MIN_INLINE_LENGTH = 5
+_MIN_PIN_LENGTH = 4
+_MIN_HEX_TOKEN_LENGTH = 20
+
 
 def is_masked(value: str) -> bool:
     """Whether most of a value was written as crosses, stars or dots, as in `ghp_xxxxxxxxxxxx`."""
@@ -199,21 +213,6 @@ class ValueContext(Enum):
     """All there is after the name of a field: `PASSWORD=...`, `--password ...`, `;Pwd=...;`."""
     INLINE = auto()
     """In the middle of a line or in backticks: it may as well be a word of a sentence or an identifier."""
-
-
-_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
-_SYMBOLS = frozenset("!@#$%^&*+?~=")
-_MIN_SECRET_LENGTH = 8
-_MIN_LENGTH = {
-    NameStrength.PASSPHRASE: 3,
-    NameStrength.PASSWORD: 3,
-    NameStrength.SECRET: _MIN_SECRET_LENGTH,
-    NameStrength.TOKEN: 16,
-    NameStrength.KEY: 20,
-}
-_MIN_INLINE_LENGTH = 5
-_MIN_PIN_LENGTH = 4
-_MIN_HEX_TOKEN_LENGTH = 20
 
 
 def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool:

@@ -17,6 +17,17 @@ from typing import NamedTuple
 
 from echod.memory.obfuscation import normalize_characters
 
+_DOTTED_I = "\u0130"
+"""The one character whose lower case is longer than itself."""
+
+MASK = "\uffff"
+"""Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
+
+_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+# What editors and word processors put where a rule expects the plain sign; one character each.
+_TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
+_ESCAPED_BREAK = re.compile(r"\\[nrt]")
+
 
 class Secret(NamedTuple):
     """Where a secret stands in the original text, as character offsets (end exclusive), and what kind it is."""
@@ -56,10 +67,6 @@ def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
     return Redaction("".join(pieces), ordered)
 
 
-_DOTTED_I = "\u0130"
-"""The one character whose lower case is longer than itself."""
-
-
 def lower_same_length(text: str) -> str:
     """The text in lower case, every character at its place."""
     return text.replace(_DOTTED_I, "I").lower()
@@ -82,15 +89,6 @@ def without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
             result.append(secret)
             end = secret.end
     return result
-
-
-MASK = "\uffff"
-"""Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
-
-_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
-# What editors and word processors put where a rule expects the plain sign; one character each.
-_TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
-_ESCAPED_BREAK = re.compile(r"\\[nrt]")
 
 
 @dataclass(frozen=True, slots=True)

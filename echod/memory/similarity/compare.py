@@ -39,6 +39,13 @@ _TITLE_CACHE_SIZE = 2_048
 """Titles that are remembered: for each finding that comes all of a memory are read, and are most of its sketch."""
 _NOT_PATHS = frozenset({"e.g", "i.e", "etc."})
 
+_MAX_CANDIDATES = 128
+"""So many are compared with one learning at most. Where thousands differ in a number alone, more would take for ever;
+a duplicate that is missed then costs lines, and nothing else."""
+
+_NO_WORD = ""
+_Posting = tuple[frozenset[str], str]
+
 
 class Learning(NamedTuple):
     """What of an entry or a finding says what was learned."""
@@ -187,14 +194,6 @@ def _terms(text: str) -> frozenset[str]:
     found = frozenset(stem(word) for word in tokenize(folded))
     # A text without a single word (an emoji, a line of signs) is compared by its characters.
     return found or frozenset(folded.replace(" ", ""))
-
-
-_MAX_CANDIDATES = 128
-"""So many are compared with one learning at most. Where thousands differ in a number alone, more would take for ever;
-a duplicate that is missed then costs lines, and nothing else."""
-
-_NO_WORD = ""
-_Posting = tuple[frozenset[str], str]
 
 
 class DuplicateFinder:

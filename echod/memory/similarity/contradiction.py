@@ -116,7 +116,6 @@ FILLER_WORDS = frozenset(
 )
 """Words that may come and go without changing what is said."""
 
-
 Slot = tuple[str, str]
 Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
 
@@ -127,6 +126,23 @@ _WORD_GROUPS: dict[str, set[int]] = defaultdict(set)
 for _number, _side in enumerate((*SYNONYMS, *(side for group in OPPOSITES for side in group))):
     for _word in _side:
         _WORD_GROUPS[stem(_word)].add(_number)
+
+_OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
+_BLOCK_QUOTE = re.compile(r"^[ \t]*>+", re.MULTILINE)
+_CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
+# A clause that begins with "then" tells the order of what it joins.
+_PUNCTUATION = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
+_CLAUSE_END = re.compile(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
+_CONJUNCTIONS = frozenset({"and", "but", "while", "whereas"})
+_OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
+_DIRECTED_WINDOW = 3  # words on either side of a directed word
+_MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
+_MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can deny
+_DIRECTED_STEMS = frozenset(map(stem, DIRECTED_WORDS))
+_OPPOSITE_STEMS = tuple(tuple(frozenset(map(stem, side)) for side in group) for group in OPPOSITES)
+
+ItemCounts = frozenset[tuple[str, int]]
+DirectedTriple = tuple[str, str, str]
 
 
 def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
@@ -183,24 +199,6 @@ def _are_word_forms(one: str, other: str) -> bool:
     if short[:-1] == long[: len(short) - 1] and short[-1] + long[len(short) - 1 :] in {"yi", "iy", "eing"}:
         return True
     return one == other or long == short + short[-1] or (short[-1] == "e" and long == short + "d")
-
-
-_OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
-_BLOCK_QUOTE = re.compile(r"^[ \t]*>+", re.MULTILINE)
-_CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
-# A clause that begins with "then" tells the order of what it joins.
-_PUNCTUATION = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
-_CLAUSE_END = re.compile(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
-_CONJUNCTIONS = frozenset({"and", "but", "while", "whereas"})
-_OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
-_DIRECTED_WINDOW = 3  # words on either side of a directed word
-_MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
-_MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can deny
-_DIRECTED_STEMS = frozenset(map(stem, DIRECTED_WORDS))
-_OPPOSITE_STEMS = tuple(tuple(frozenset(map(stem, side)) for side in group) for group in OPPOSITES)
-
-ItemCounts = frozenset[tuple[str, int]]
-DirectedTriple = tuple[str, str, str]
 
 
 class Assertions(NamedTuple):

@@ -7,18 +7,14 @@ is in progress means anything.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
-from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
 """After a compaction a checkpoint may lie in `tmp`. Deeper copies and other directories are archives."""

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner, ProcessTable
 
 MEMORY_FILES = frozenset({"MEMORY.md", "knowledge.md"})
 _ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")

@@ -8,15 +8,12 @@ unreadable or huge) the answer is yes: waiting for a merge costs little, changin
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.files import open_regular
 from echod.workflows import files
 from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 OPERATIONS = {
     "index.lock": "git is writing its index",

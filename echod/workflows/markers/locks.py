@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState
+from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState, ProcessTable
 
-if TYPE_CHECKING:
-    from echod.workflows.model import ProcessTable
+# Names with a dot are locks in the act of being made or reclaimed.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_SOURCE = re.compile(r"/[a-zA-Z0-9_./ -]+")
+_SIZE_LIMIT = 1 << 16
+_COUNT_LIMIT = 256
 
 
 def unlistable_marker(project: Path, directory: Path, modified_at: float | None) -> Marker:
@@ -30,13 +32,6 @@ def unlistable_marker(project: Path, directory: Path, modified_at: float | None)
         modified_at=modified_at,
         last_active=modified_at,
     )
-
-
-# Names with a dot are locks in the act of being made or reclaimed.
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_SOURCE = re.compile(r"/[a-zA-Z0-9_./ -]+")
-_SIZE_LIMIT = 1 << 16
-_COUNT_LIMIT = 256
 
 
 def read_markers(project: Path, processes: ProcessTable) -> tuple[Marker, ...]:

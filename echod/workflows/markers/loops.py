@@ -7,17 +7,12 @@ Deleting one may end with an empty file. An abrupt end leaves `active: true`, so
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.checkpoints import Arc, is_arc_id
-from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 LOOP_DIRECTORIES = (".rune", ".claude")
 LOOP_KINDS = ("phase", "batch", "hierarchy", "issues")

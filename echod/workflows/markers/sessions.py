@@ -9,13 +9,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import Marker, MarkerKind, MarkerOwner, MarkerState
-
-if TYPE_CHECKING:
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerOwner, MarkerState, ProcessTable
 
 _NAME = re.compile(r"[0-9]{1,7}\.json")
 _SIZE_LIMIT = 1 << 16

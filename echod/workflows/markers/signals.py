@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
 from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _TEAM = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _NUMBER = re.compile(rb"\s*([0-9]{1,6})\s*")

@@ -7,17 +7,12 @@ past. It is written by a language model's file tool, not atomically: it can be c
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
-from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 _NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
 # Files of the same shape that are no state: requests to stop, compaction notes, cleanup notes, review findings.
