@@ -96,7 +96,7 @@ def test_what_stands_there_already_is_refused_however_it_is_dressed() -> None:
         ),
         ("## Etched \u2014 x (2026-11-01)\n\n**Source**: `doc-pack:kit@1.0.0`\n\n- x\n", "global memory itself"),
         ("## Inscribed \u2014 x (2026-11-01)\n\n**Source**: `elevated:a@b`\n\n- x\n", "global memory itself"),
-        ("## A section\n\ntext\n", "no entry"),
+        ("## A section\n\ntext\n", "not an entry"),
     ],
 )
 def test_what_is_not_fit_to_be_elevated_is_said(text: str, reason: str) -> None:

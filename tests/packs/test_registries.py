@@ -92,8 +92,8 @@ def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: TeamRegistry
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no entry"),
-        (b"# only a heading\n", "no entry"),
+        (b"", "no entries"),
+        (b"# only a heading\n", "no entries"),
         (b"\xff\xfe\x00", "UTF-8"),
         (b"x" * (PACK_SIZE_LIMIT + 1), "larger"),
     ],
