@@ -1,4 +1,4 @@
-"""Doc packs on disk: the registries they come from, the installed packs, their manifests, and checks for updates.
+"""Doc packs on disk: registries, installed packs, their manifests, and checks for updates.
 
 Read in this order: `registries` (which packs exist), `installed` (which of them the global store contains), `check`
 (compares the two) and `manifests` (writes the file beside each pack).

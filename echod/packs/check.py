@@ -1,4 +1,4 @@
-"""Compare the installed packs with the registries: age, edits by the user, and whether there is something newer."""
+"""Compare the installed packs with the registries: age, edits by the user, updates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Write the manifests of packs, whole or not at all, and keep them consistent with the history of each pack.
+"""Write the manifests of packs, and keep them consistent with the history of each pack.
 
-A pack's file is committed first, its manifest written after it. `sync_manifests` repairs what a crash between the two,
-or an undo, left behind. It uses the lines that every commit of a pack leaves in its archive.
+A manifest is written whole or not at all. A pack's file is committed first, its manifest written after it.
+`sync_manifests` repairs what a crash between the two, or an undo, left behind. It uses the lines that every commit of a
+pack leaves in its archive.
 """
 
 from __future__ import annotations

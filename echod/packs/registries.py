@@ -1,8 +1,8 @@
-"""Read the registries on disk: the packs that come with echod, and directories that the settings name. Read-only.
+"""Read the registries on disk: the shipped one, and directories that the settings name.
 
-Of two registries that have a pack of the same name, the later one has precedence. A registry's location is trusted,
-because the settings name it. Its content is not: no symlink in it is followed, sizes are bounded, and every text is
-checked before it can be installed.
+Read-only. Of two registries that have a pack of the same name, the later one has precedence. A registry's location is
+trusted, because the settings name it. Its content is not: no symlink in it is followed, sizes are bounded, and every
+text is checked before it can be installed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -128,12 +129,12 @@ def test_a_file_that_cannot_be_read_is_unknown_and_not_absent(scene: Scene, monk
     path = scene.state(status="completed", age=1)
     open_file = os.open
 
-    def refuse(name: str | Path, flags: int) -> int:
+    def refuse(name: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if Path(name) == path:
             raise PermissionError(13, "Permission denied")
-        return open_file(name, flags)
+        return open_file(name, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr("echod.workflows.files.os.open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
 
     assert scene.verdict().state is GateState.ACTIVE
     assert scene.verdict(later=2).state is GateState.IDLE
@@ -196,17 +197,20 @@ def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: py
 def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.state(status="completed", age=1)
 
-    def fail(descriptor: int, count: int) -> bytes:
-        raise OSError(5, "Input/output error")
+    class FailingFile(io.BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("echod.workflows.files.os.read", fail)
+    def open_failing(path: Path, *, follow_symlinks: bool) -> FailingFile:
+        return FailingFile(io.FileIO(path))
+
+    monkeypatch.setattr(files, "open_regular", open_failing)
 
     assert scene.verdict().state is GateState.ACTIVE
 
 
-def test_a_file_is_read_to_its_end_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_CHUNK_SIZE", 3)
-    scene.state(status="active", owner_pid=LIVE_PID)
+def test_a_file_larger_than_a_buffer_is_read_to_its_end(scene: Scene) -> None:
+    scene.state(status="active", notes="x" * 16 * io.DEFAULT_BUFFER_SIZE, owner_pid=LIVE_PID)
 
     assert scene.verdict().reasons[0].pid == LIVE_PID
 
@@ -341,7 +345,7 @@ def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch)
     def refuse(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("echod.workflows.model.os.kill", refuse)
+    monkeypatch.setattr("echod.workflows.collect.os.kill", refuse)
 
     assert SystemProcessTable().lookup(os.getpid()).state is ProcessState.ALIVE
 

@@ -22,7 +22,7 @@ def test_a_reason_names_the_marker_its_words_its_process_and_its_end(scene: Scen
     last, end = format_time(scene.now - 3600, scene.now), format_time(scene.now + 11 * 3600, scene.now)
     assert reason.marker == "tmp/.rune-review-abc.json"
     assert reason.text == (
-        f'the review workflow says "active"; its process {LIVE_PID} is alive; last sign of life {last}; believed until {end}'
+        f'the review workflow has the status "active"; its process {LIVE_PID} is alive; last sign of life {last}; believed until {end}'
     )
     assert (reason.name, reason.pid) == ("review-abc", LIVE_PID)
     assert reason.until == pytest.approx(scene.now + 11 * 3600, abs=0.01)
@@ -32,8 +32,8 @@ def test_a_reason_names_the_marker_its_words_its_process_and_its_end(scene: Scen
     ("pid", "words"),
     [
         (DEAD_PID, f"its process {DEAD_PID} is gone;"),
-        (REUSED_PID, f"its process {REUSED_PID} is gone, the number belongs to a later one;"),
-        ("$PPID", "its process is not known;"),
+        (REUSED_PID, f"its process {REUSED_PID} is gone, its number belongs to a later one;"),
+        ("$PPID", "its process is unknown;"),
     ],
 )
 def test_a_reason_says_why_an_owner_does_not_count(scene: Scene, pid: object, words: str) -> None:
@@ -58,7 +58,7 @@ def test_after_the_bound_a_warning_stays(scene: Scene) -> None:
 
     assert verdict.state is GateState.IDLE
     assert [(r.blocking, r.until) for r in verdict.reasons] == [(False, None)]
-    assert "too long ago to believe it" in verdict.reasons[0].text
+    assert "stale, so echod ignores it" in verdict.reasons[0].text
 
 
 def test_reasons_that_hold_stand_before_warnings(scene: Scene) -> None:

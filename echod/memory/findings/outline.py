@@ -1,4 +1,4 @@
-"""Classify the lines of a loosely written Markdown text: which are headings, and which are inside something else.
+"""Classify the lines of a loosely written Markdown text: headings, code, comments, list items.
 
 Made for findings, which no program checks. A bold line or an underlined one may be a heading, a fence may be indented
 as far as its writer liked, and a fence or comment that is never closed must not swallow the learnings after it. Memory

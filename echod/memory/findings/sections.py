@@ -1,6 +1,6 @@
-"""Cut a findings file into sections, by structure and names alone: one for each learning or group of learnings.
+"""Cut a findings file into sections, one for each learning or group of learnings.
 
-In reading order:
+Only structure and names decide. In reading order:
 
 - The envelope of a file is removed: a fence or a pair of tags that holds all of it, and front matter. Both are habits
   of writers, not parts of any learning.

@@ -1,4 +1,4 @@
-"""Doc packs and the global memory as values: manifests, registries, upgrades, and the provenance of entries.
+"""Doc packs and the global memory as values: manifests, registries, upgrades, provenance.
 
 Read in this order: `manifest` (an installed pack, its age and version, and which manifest belongs to its file),
 `registry` (the packs on offer), `upgrade` (a new version under the user's edits) and `elevation` (where an entry comes

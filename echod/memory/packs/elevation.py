@@ -1,4 +1,4 @@
-"""Rewrite an entry of a project as an entry for all projects of the user, and read where a global entry comes from.
+"""Rewrite an entry of a project for all projects of the user, and read where one comes from.
 
     ## Inscribed — title (2026-11-20)
 

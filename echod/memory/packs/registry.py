@@ -1,4 +1,7 @@
-"""Read which packs a registry lists (`registry.json`). A problem with one pack does not affect the others."""
+"""Read which packs a registry lists (`registry.json`).
+
+A problem with one pack is reported and does not affect the others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of redaction: secrets as spans of the original text, and the view of a text that the rules search.
+"""The values of redaction: secrets as spans of a text, and the view that the rules search.
 
 A `Secret` has a kind and offsets, never its text. In a `TextView`, disguises are undone and redacted parts are masked.
 Its offsets map back to the original, so that a span always names exact characters of it. `find_all` finds the few

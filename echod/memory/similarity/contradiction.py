@@ -1,4 +1,4 @@
-"""Find a contradiction between two similar texts: another number, a negation, an opposite, another name.
+"""Find a contradiction between two similar texts: a number, a negation, an opposite, a name.
 
 A missed duplicate costs a few lines, a false one costs knowledge. Every doubt here therefore counts as a contradiction.
 

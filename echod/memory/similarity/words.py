@@ -1,4 +1,4 @@
-"""Turn text into words that can be compared: one case, one width, no invisible characters, no Markdown marks.
+"""Turn text into comparable words: one case, one width, no invisible characters, no marks.
 
 Numbers and their units get one spelling: `30 seconds`, `30s` and `thirty seconds` are the same number.
 """
