@@ -13,7 +13,7 @@ from echod.packs.registries import AvailablePack
 
 
 class UpdateStatus(StrEnum):
-    """Whether the registries have an update for an installed pack."""
+    """The result of comparing an installed pack with the registries."""
 
     NO_UPDATE = "nothing"
     NEW_VERSION = "version"
@@ -49,12 +49,12 @@ class PackState(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Whether its file or its manifest exists."""
+        """True where its file or its manifest exists."""
         return self.installed.memory is not None or self.installed.manifest is not None
 
     @property
     def update_available(self) -> bool:
-        """Whether an update would change it."""
+        """True where an update would change it."""
         return self.update_status in (UpdateStatus.NEW_VERSION, UpdateStatus.NEW_TEXT)
 
 

@@ -43,9 +43,9 @@ class InstalledPack:
     """A pack in the global store, or a part of one.
 
     Attributes:
-        manifest: its manifest; None where there is none, or none that can be used.
+        manifest: its manifest; None where it is missing or cannot be used.
         manifest_bytes: the manifest's bytes; None where there is no such file.
-        memory: its file's bytes; None where there is none, or it cannot be read.
+        memory: its file's bytes; None where it is missing or cannot be read.
         problem: what is wrong with it, a sentence; None for nothing.
         blocked: its place is taken by something that echod cannot use, and so must not overwrite.
     """
@@ -106,7 +106,7 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
 
 @contextmanager
 def _open_directory(claude_home: Path, path: Path) -> Iterator[Dir | None]:
-    """Open a directory of the global store; None where there is none."""
+    """Open a directory of the global store; None where it is missing."""
     try:
         directory = open_dir(claude_home, path.relative_to(claude_home).parts)
     except FileNotFoundError:
@@ -185,7 +185,7 @@ class PackLocations(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether the global store's path is taken, by whatever kind of file; true where that is unknown."""
+        """True where any kind of file has the global store's path, or where that is unknown."""
         root = global_store(self.claude_home).root
         try:
             os.lstat(root)

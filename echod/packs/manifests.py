@@ -34,7 +34,7 @@ _FILE_MODE = 0o666
 
 
 def write_manifest(claude_home: Path, stack: str, data: bytes | None) -> None:
-    """Replace a pack's manifest, or delete it where `data` is None.
+    """Replace a pack's manifest, or delete it without `data`.
 
     Raises:
         RefusedError: its path is taken by something that is not a regular file.
@@ -96,7 +96,7 @@ def _is_in_effect(commit: CommitInfo, history: Sequence[CommitInfo]) -> bool:
 
 
 def _read_file(claude_home: Path, directory: Path, name: str) -> bytes | None:
-    """Return the content of a file in the global store; None where there is none."""
+    """Return the content of a file in the global store; None where it is missing."""
     path = directory / name
     with as_store_error("read", path):
         try:

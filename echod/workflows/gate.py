@@ -41,7 +41,7 @@ _DEFAULTS = GateLimits()
 
 
 class WorkflowRunState(StrEnum):
-    """Whether a workflow still runs, as far as the gate believes it."""
+    """The state of a workflow, as far as the gate believes its markers."""
 
     RUNNING = "running"
     ENDED = "ended"

@@ -23,7 +23,7 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """What the system reports about a process number. `started` is Unix seconds, None if unknown."""
+    """The status of a process number, as the system reports it. `started` is Unix seconds, None if unknown."""
 
     state: ProcessState
     started: float | None = None

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from echod.memory import markdown
 from echod.memory.findings.text import normalize_spaces, read_field, read_title
-from echod.memory.markdown import THEMATIC_BREAK
 
 BOLD_LEVEL = 7
 """The level of a bold line that serves as a heading: below every real one."""
@@ -191,7 +191,7 @@ def is_thematic_break(line: str) -> bool:
     """Return whether the line is a thematic break."""
     text = normalize_spaces(line)
     indent = len(text) - len(text.lstrip(" "))
-    return indent <= _MAX_INDENT and THEMATIC_BREAK.match(text, indent) is not None
+    return indent <= _MAX_INDENT and markdown.THEMATIC_BREAK.match(text, indent) is not None
 
 
 def list_content_offset(line: str) -> int | None:

@@ -57,8 +57,8 @@ class Finding:
         kind: the type word (`Pattern`), exactly as a memory file's reader finds it again.
         layer: the layer it is to be stored in.
         claimed_layer: etched or notes where the finding claims one of them, which only the user may give.
-        source: as written; the agent's name if there is none.
-        evidence: as written, on one line; None if there is none.
+        source: as written; the agent's name if it is missing.
+        evidence: as written, on one line; None if it is missing.
         verified: the stated day, else the file's; never later than the day after the file's.
         fields: all other metadata (tags, category, ...) in order, names in lower case without spaces.
         text: the learning, Markdown lines; empty where the title is all of it.

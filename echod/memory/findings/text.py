@@ -1,7 +1,7 @@
 """Read single values and lines as agents write them: dates, layers, labels, titles.
 
 One value or line in, one value out. This module has no notion of files or findings. A value that it cannot understand
-is None. One that it understands only in part is marked as inexact, so that the caller keeps the words it would
+becomes None. One that it understands only in part is marked as inexact, so that the caller keeps the words it would
 otherwise lose.
 """
 

@@ -72,7 +72,7 @@ def entry_domain(entry: Entry) -> str:
 
 
 def metadata_value(entry: Entry, name: str) -> str:
-    """Return the first value of a metadata line of that name; empty where there is none."""
+    """Return the first value of a metadata line of that name; empty without one."""
     return next((field.value.strip() for field in entry.fields if field.name == name), "")
 
 

@@ -280,7 +280,7 @@ def expected_manifest(
     Args:
         stack: the pack's name.
         changes: its known changes, the newest first.
-        present: the manifest's text; None: there is none.
+        present: the manifest's text; None: no manifest.
         has_file: whether the pack's memory file exists.
     """
     if not changes:

@@ -72,8 +72,8 @@ class Similarity(NamedTuple):
         title: shared part of the titles' words, 0..1.
         body: shared part of the bodies' words, 0..1.
         evidence_agrees: both name the same files, or neither names any.
-        contradiction: a difference that makes them two learnings; None if there is none or if the titles or bodies
-            differ anyway.
+        contradiction: a difference that makes them two learnings; None without one, or if the titles or bodies differ
+            anyway.
         duplicate: the conclusion.
     """
 

@@ -71,7 +71,7 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
     for line in _OPPOSITE_LINES.strip().splitlines()
     for group in line.split(";")
 )
-"""Groups of opposites, of which a text has one side; the words of one side mean the same."""
+"""Groups of opposites. A text has one side of each group; the words of one side mean the same."""
 
 _SYNONYMS = """
 in within inside; because since as; or otherwise else; while during; when whenever; you we one they; can could
