@@ -29,13 +29,13 @@ def link(scene: Scene, name: str, target: Path) -> None:
     path.symlink_to(target)
 
 
-def test_a_linked_state_file_is_none(scene: Scene) -> None:
+def test_a_linked_state_file_does_not_count(scene: Scene) -> None:
     link(scene, "tmp/.rune-work-1.json", scene.json("real.json", status="active", owner_pid=LIVE_PID))
 
     assert scene.verdict().state is GateState.IDLE
 
 
-def test_a_linked_loop_file_is_none(scene: Scene) -> None:
+def test_a_linked_loop_file_does_not_count(scene: Scene) -> None:
     link(scene, ".rune/arc-phase-loop.local.md", scene.file("real.md", "---\nactive: true\n---\n"))
 
     assert scene.verdict().state is GateState.IDLE
@@ -52,7 +52,7 @@ def test_nothing_is_found_behind_a_linked_directory(scene: Scene, place: str) ->
 
 
 @pytest.mark.parametrize("place", ["tmp/.rune-locks", "tmp/.rune-locks/strive"])
-def test_a_linked_lock_is_none(scene: Scene, place: str) -> None:
+def test_a_linked_lock_does_not_count(scene: Scene, place: str) -> None:
     scene.json("elsewhere/meta.json", pid=LIVE_PID)
     scene.json("elsewhere/strive/meta.json", pid=LIVE_PID)
     link(scene, place, scene.project / "elsewhere")
@@ -172,7 +172,7 @@ def deny_lstat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
     monkeypatch.setattr(os, "lstat", refuse)
 
 
-def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
+def test_a_file_with_an_unreadable_time_is_as_old_as_its_directory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = scene.state(status="completed", age=3)
@@ -183,7 +183,7 @@ def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
     assert scene.verdict(later=2).state is GateState.IDLE
 
 
-def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_time_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.state(status="active", age=3)
     deny_lstat(monkeypatch, scene.project / "tmp", scene.project)
 
@@ -229,7 +229,7 @@ def test_permissions_of_the_system_give_the_same_answer(scene: Scene, ordinary_u
     assert scene.verdict().state is GateState.ACTIVE
 
 
-def test_a_project_that_is_gone_is_idle(scene: Scene) -> None:
+def test_a_deleted_project_is_idle(scene: Scene) -> None:
     scene.project.rmdir()
 
     assert scene.verdict().state is GateState.IDLE
@@ -330,7 +330,7 @@ def test_our_own_process_lives_and_started_before_now() -> None:
     assert process.started <= time.time()
 
 
-def test_a_process_that_ended_is_gone_before_and_after_it_is_reaped() -> None:
+def test_a_process_that_ended_is_dead_before_and_after_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
@@ -366,7 +366,7 @@ def test_a_process_that_cannot_be_looked_up(
     assert SystemProcessTable().lookup(os.getpid()) == ProcessStatus(life, None)
 
 
-def test_a_number_no_system_has_is_unknown_or_gone() -> None:
+def test_a_number_no_system_has_is_unknown_or_dead() -> None:
     assert SystemProcessTable().lookup(1 << 70).state is ProcessState.UNKNOWN
 
 

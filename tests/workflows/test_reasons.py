@@ -1,4 +1,4 @@
-"""A reason is a sentence for a person: which marker, what it says, whose process, until when."""
+"""A reason is a sentence for the user: the marker, its content, its process, and until when it is believed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_a_reason_names_the_marker_its_words_its_process_and_its_end(scene: Scen
         ("$PPID", "its process is unknown;"),
     ],
 )
-def test_a_reason_says_why_an_owner_does_not_count(scene: Scene, pid: object, words: str) -> None:
+def test_a_reason_contains_why_an_owner_does_not_count(scene: Scene, pid: object, words: str) -> None:
     scene.state(status="active", owner_pid=pid, age=0.1)
 
     assert words in scene.verdict().reasons[0].text
 
 
-def test_a_start_that_the_marker_tells_is_told(scene: Scene) -> None:
+def test_a_start_that_the_marker_states_is_in_the_reason(scene: Scene) -> None:
     scene.state(status="active", owner_pid=LIVE_PID, started="2026-03-17T12:00:00Z")
 
     reason = scene.verdict().reasons[0]
@@ -61,7 +61,7 @@ def test_after_the_bound_a_warning_stays(scene: Scene) -> None:
     assert "stale, so echod ignores it" in verdict.reasons[0].text
 
 
-def test_reasons_that_hold_stand_before_warnings(scene: Scene) -> None:
+def test_blocking_reasons_come_before_warnings(scene: Scene) -> None:
     scene.state("audit-1", status="active", age=5)
     scene.state("work-1", status="active", owner_pid=LIVE_PID, age=1)
 
