@@ -9,6 +9,15 @@ docs/security.md lists what is found, what is not, and why.
 from __future__ import annotations
 
 from echod.memory.redact.engine import find_email_in_evidence, find_secrets, redact, redact_bytes, redact_entry
-from echod.memory.redact.spans import Redaction, Secret
+from echod.memory.redact.spans import Redaction, Secret, replace_spans
 
-__all__ = ["Redaction", "Secret", "find_email_in_evidence", "find_secrets", "redact", "redact_bytes", "redact_entry"]
+__all__ = [
+    "Redaction",
+    "Secret",
+    "find_email_in_evidence",
+    "find_secrets",
+    "redact",
+    "redact_bytes",
+    "redact_entry",
+    "replace_spans",
+]

@@ -10,8 +10,8 @@ the host stay, because they carry the knowledge.
 
 Keywords mark the places that programs have for credentials: Authorization headers, `curl -u`, `sshpass -p`, netrc.
 
-Private keys in text armor (PEM, OpenSSH, PGP) are taken whole or cut off before their end. This is the only rule that
-may take several lines. It takes the armor's own lines only, so a Markdown fence around a key stays.
+Private keys in text armor (PEM, OpenSSH, PGP) are found whole, or without their end where the text was cut off. This is
+the only rule that may take several lines. It takes the armor's own lines only, so a Markdown fence around a key stays.
 """
 
 from __future__ import annotations

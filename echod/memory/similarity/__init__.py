@@ -20,6 +20,7 @@ from echod.memory.similarity.compare import (
     files_in,
     learning_of,
 )
+from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 
 __all__ = [
     "DEFAULT_THRESHOLDS",
@@ -32,5 +33,9 @@ __all__ = [
     "compare_learnings",
     "features_of",
     "files_in",
+    "fold",
+    "jaccard",
     "learning_of",
+    "stem",
+    "tokenize",
 ]
