@@ -41,9 +41,7 @@ def test_the_finder_finds_what_comparing_with_each_finds(known: list[Learning], 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(LEARNINGS, min_size=1, max_size=12), LEARNINGS)
-def test_an_excluded_learning_is_found_only_if_it_is_exactly_equal(
-    known: list[Learning], new: Learning
-) -> None:
+def test_an_excluded_learning_is_found_only_if_it_is_exactly_equal(known: list[Learning], new: Learning) -> None:
     found = finder_of(known).find(features_of(new), excluded=range(len(known)))
 
     assert found is None or features_of(known[found]).exact_key == features_of(new).exact_key
