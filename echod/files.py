@@ -25,14 +25,15 @@ from typing import BinaryIO, Generic, TypeVar
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """A plain file, opened for reading; a link is followed.
+def open_regular(path: Path, *, follow_symlinks: bool = True) -> BinaryIO:
+    """A plain file, opened for reading; a link is followed unless `follow_symlinks` is false (ELOOP).
 
     Raises:
         OSError: it is missing, may not be read, or is no plain file.
     """
     # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever; for a plain file it does nothing.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags if follow_symlinks else flags | os.O_NOFOLLOW)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)

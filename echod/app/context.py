@@ -29,7 +29,7 @@ from echod.state.workflow_log import WorkflowLog
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
-from echod.workflows.model import GateLimits, SystemProcessTable
+from echod.workflows import GateLimits, SystemProcessTable
 
 if TYPE_CHECKING:
     from echod.scheduler.needs import NeedSettings

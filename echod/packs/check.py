@@ -1,7 +1,4 @@
-"""How the packs stand: which are installed, how old, changed by hand, and whether a registry has something newer.
-
-One look at all doc packs: what is installed, compared with what the registries have.
-"""
+"""Compare the installed packs with the registries: age, edits by the user, updates."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from typing import NamedTuple
 
 from echod.memory.packs.manifest import PackAges, PackManifest, VersionOrder, age_in_days, compare_versions, is_stale
 from echod.packs.installed import InstalledPack, InstalledPacks, PackLocations
-from echod.packs.registries import AvailablePack, RegistrySet
+from echod.packs.registries import AvailablePack
 
 
 class UpdateStatus(StrEnum):
-    """What the registries have for an installed pack."""
+    """The result of comparing an installed pack with the registries."""
 
     NO_UPDATE = "nothing"
     NEW_VERSION = "version"
@@ -28,18 +25,18 @@ class UpdateStatus(StrEnum):
     NOT_IN_REGISTRY = "absent"
     """No registry has the pack."""
     UNKNOWN = "unknown"
-    """The same version, but it is not known which text was installed, and the file is another one."""
+    """The same version, but the installed text is unknown, and the file is another one."""
 
 
 class PackState(NamedTuple):
-    """A pack as it stands.
+    """The state of one pack.
 
     Attributes:
-        installed: what is in the global store, perhaps nothing.
-        pack: what the registries have; None for nothing.
-        stale: whether it is too old; None where that is not known, or it is not installed.
-        edited: whether the file was changed since it was installed; None where that is not known.
-        update_status: what the registries have for it.
+        installed: its files in the global store, perhaps none.
+        pack: the pack in the registries; None if no registry has it.
+        stale: whether it is too old; None where that is unknown, or it is not installed.
+        edited: whether the file was changed since it was installed; None where that is unknown.
+        update_status: whether the registries have an update for it.
     """
 
     stack: str
@@ -52,39 +49,62 @@ class PackState(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Whether its file is there, or it is said to be."""
+        """True where its file or its manifest exists."""
         return self.installed.memory is not None or self.installed.manifest is not None
 
     @property
     def update_available(self) -> bool:
-        """Whether an update would bring something."""
+        """True where an update would change it."""
         return self.update_status in (UpdateStatus.NEW_VERSION, UpdateStatus.NEW_TEXT)
 
 
-def pack_states(
-    installed_packs: InstalledPacks, registries: RegistrySet, now: datetime, staleness_days: int
-) -> tuple[PackState, ...]:
-    """Every pack that is installed or in a registry: those of the registries in their order, then the others.
+class PackCheckResult(NamedTuple):
+    """The state of every pack, and the problems of registries and of the global store."""
+
+    packs: tuple[PackState, ...]
+    registry_problems: tuple[str, ...]
+    store_problems: tuple[str, ...]
+
+    @property
+    def installed(self) -> tuple[PackState, ...]:
+        """The packs that are in the global store."""
+        return tuple(state for state in self.packs if state.is_installed)
+
+
+def check_packs(
+    locations: PackLocations, installed_packs: InstalledPacks, now: float, staleness_days: int
+) -> PackCheckResult:
+    """Return the state of every pack: those of the registries in their order, then the others that are installed.
 
     Args:
-        installed_packs: what is installed.
-        registries: what could be.
-        now: an aware datetime in the local zone.
+        locations: where the registries are.
+        installed_packs: the packs in the global store.
+        now: Unix seconds.
         staleness_days: a pack that is older is stale.
     """
+    registries = locations.read_registries()
+    local_now = datetime.fromtimestamp(now).astimezone()
     names = dict.fromkeys((*registries.packs, *(pack.stack for pack in installed_packs.packs)))
-    return tuple(
-        pack_state(installed_packs.get(name), registries.packs.get(name), now, staleness_days) for name in names
+    states = tuple(
+        pack_state(installed_packs.get(name), registries.packs.get(name), local_now, staleness_days) for name in names
     )
+    pack_problems = (pack.problem for pack in installed_packs.packs if pack.problem is not None)
+    registry_problems = tuple(problem for registry in registries.registries for problem in registry.problems)
+    return PackCheckResult(states, registry_problems, (*pack_problems, *installed_packs.problems))
 
 
 def pack_state(installed: InstalledPack, pack: AvailablePack | None, now: datetime, staleness_days: int) -> PackState:
-    """How one pack stands; the arguments as for `states`."""
+    """Return the state of one pack.
+
+    Args:
+        installed: its files in the global store.
+        pack: the pack in the registries; None if no registry has it.
+        now: an aware datetime in the local zone.
+        staleness_days: a pack that is older is stale.
+    """
     manifest = installed.manifest
-    ages = PackAges(None, None, None)
-    if manifest is not None:
-        timestamps = (manifest.last_updated, manifest.installed_at, manifest.checked_at)
-        ages = PackAges(*(age_in_days(stamp, now) for stamp in timestamps))
+    timestamps = (manifest.last_updated, manifest.installed_at, manifest.checked_at) if manifest else (None,) * 3
+    ages = PackAges(*(age_in_days(timestamp, now) for timestamp in timestamps))
     return PackState(
         stack=installed.stack,
         installed=installed,
@@ -125,34 +145,3 @@ def _same_version_status(installed: InstalledPack, manifest: PackManifest, pack:
     if manifest.sha256 is not None:
         return UpdateStatus.NO_UPDATE if manifest.sha256 == pack.sha256 else UpdateStatus.NEW_TEXT
     return UpdateStatus.UNKNOWN if _is_edited(installed, pack) is None else UpdateStatus.NO_UPDATE
-
-
-class PackCheckResult(NamedTuple):
-    """One look at everything: how each pack stands, and what is wrong with a registry or a manifest."""
-
-    packs: tuple[PackState, ...]
-    registry_problems: tuple[str, ...]
-    store_problems: tuple[str, ...]
-
-    @property
-    def installed(self) -> tuple[PackState, ...]:
-        """The packs that are in the global store."""
-        return tuple(state for state in self.packs if state.is_installed)
-
-
-def check_packs(
-    locations: PackLocations, installed_packs: InstalledPacks, now: float, staleness_days: int
-) -> PackCheckResult:
-    """Compare what is installed with what the registries have.
-
-    Args:
-        locations: where the registries are.
-        installed_packs: what is installed.
-        now: Unix seconds.
-        staleness_days: a pack that is older is stale.
-    """
-    registries = locations.read_registries()
-    found = pack_states(installed_packs, registries, datetime.fromtimestamp(now).astimezone(), staleness_days)
-    pack_problems = (pack.problem for pack in installed_packs.packs if pack.problem is not None)
-    problems = tuple(problem for registry in registries.registries for problem in registry.problems)
-    return PackCheckResult(found, problems, (*pack_problems, *installed_packs.problems))

@@ -1,10 +1,9 @@
-"""What stands in the global store: each pack's manifest and file, as they are. Looks only, follows no symlink.
+"""Read the doc packs in the global store: the manifest and file of each. Read-only.
 
-One that is damaged, unknown or of a later version is told with its reason, and the others are looked at all the same.
-
-Where packs come from and where they go, for one user: what commands and the service start from.
-
-Whether anything changed since packs and registries were looked at; cheap enough to be asked every few seconds.
+No symlink is followed. A pack that is damaged, unknown or of a later version is reported with its reason, and the
+others are read all the same. `PackLocations` holds the paths of one user, from which commands and the service start.
+The fingerprints show whether anything changed since packs and registries were read, at a cost that allows a check every
+few seconds.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from echod.errors import os_reason
+from echod.files import FileVersion, file_version
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.packs.manifest import MANIFEST_SIZE_LIMIT, InvalidManifest, PackManifest, is_stack_name, read_manifest
@@ -25,7 +25,9 @@ from echod.packs.registries import (
     MANIFEST_SUFFIX,
     REGISTRY_FILE,
     SHIPPED_REGISTRY,
+    RegistrySet,
     find_registry_directory,
+    read_registries,
     resolve_registry_path,
 )
 from echod.store.errors import as_store_error
@@ -33,23 +35,19 @@ from echod.store.fs import Dir, open_dir
 from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
 from echod.store.snapshot import MAX_FILE_BYTES
 
-if TYPE_CHECKING:
-    from echod.packs.registries import RegistrySet
-
-
-_SYMLINK_REASON = "it is a symbolic link, and none is followed here"
+_SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPack:
-    """A pack in the global store, or what is left of one.
+    """A pack in the global store, or a part of one.
 
     Attributes:
-        manifest: what is known of it; None where there is none, or none that can be used.
+        manifest: its manifest; None where it is missing or cannot be used.
         manifest_bytes: the manifest's bytes; None where there is no such file.
-        memory: its file's bytes; None where there is none, or it cannot be read.
+        memory: its file's bytes; None where it is missing or cannot be read.
         problem: what is wrong with it, a sentence; None for nothing.
-        blocked: something stands in its place that echod cannot use, and so must not write over.
+        blocked: its place is taken by something that echod cannot use, and so must not overwrite.
     """
 
     stack: str
@@ -61,29 +59,29 @@ class InstalledPack:
 
 
 class InstalledPacks(NamedTuple):
-    """All packs by name, and sentences about what is no pack."""
+    """All packs by name, and a sentence about each file that is not a pack."""
 
     packs: tuple[InstalledPack, ...]
     problems: tuple[str, ...]
 
     def get(self, stack: str) -> InstalledPack:
-        """What there is of a pack, perhaps nothing."""
+        """Return a pack by name; an empty one if nothing of it is installed."""
         return next((pack for pack in self.packs if pack.stack == stack), InstalledPack(stack))
 
 
 def manifest_path(claude_home: Path, stack: str) -> Path:
-    """Where the manifest of a pack is."""
+    """Return the path of a pack's manifest."""
     return global_store(claude_home).root / MANIFESTS / f"{stack}{MANIFEST_SUFFIX}"
 
 
 def read_installed_packs(claude_home: Path) -> InstalledPacks:
-    """Everything there is in the global store below Claude Code's directory.
+    """Return all packs in the global store below Claude Code's directory.
 
     Raises:
-        StoreError: it cannot be looked into.
+        StoreError: it cannot be read.
     """
     root = global_store(claude_home).root
-    found: dict[str, InstalledPack] = {}
+    packs_by_name: dict[str, InstalledPack] = {}
     problems: list[str] = []
     with as_store_error("look into", root):
         with _open_directory(claude_home, root / MANIFESTS) as manifests:
@@ -92,23 +90,23 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
                 if manifests is not None and name.endswith(MANIFEST_SUFFIX) and not name.startswith("."):
                     stack = name.removesuffix(MANIFEST_SUFFIX)
                     if is_stack_name(stack):
-                        found[stack] = _with_manifest(manifests, name, stack)
+                        packs_by_name[stack] = _with_manifest(manifests, name, stack)
                     else:
-                        problems.append(f"{manifests.path / name!s} is passed over: it is not named after a doc pack.")
+                        problems.append(f"{manifests.path / name!s} is skipped: it is not named after a doc pack.")
         with _open_directory(claude_home, packs_store(claude_home).root) as packs:
-            stacks = set(found) | {
+            stacks = set(packs_by_name) | {
                 name for name in ([] if packs is None else packs.list_names()) if is_stack_name(name)
             }
             for stack in stacks:
-                known_pack = found.get(stack) or InstalledPack(stack)
-                found[stack] = known_pack if packs is None else _with_memory(packs, known_pack)
-    checked = (_with_problem(pack) for pack in found.values() if pack != InstalledPack(pack.stack))
+                pack = packs_by_name.get(stack) or InstalledPack(stack)
+                packs_by_name[stack] = pack if packs is None else _with_memory(packs, pack)
+    checked = (_with_problem(pack) for pack in packs_by_name.values() if pack != InstalledPack(pack.stack))
     return InstalledPacks(tuple(sorted(checked, key=lambda pack: pack.stack)), tuple(problems))
 
 
 @contextmanager
 def _open_directory(claude_home: Path, path: Path) -> Iterator[Dir | None]:
-    """A directory of the global store, open; None where there is none."""
+    """Open a directory of the global store; None where it is missing."""
     try:
         directory = open_dir(claude_home, path.relative_to(claude_home).parts)
     except FileNotFoundError:
@@ -128,7 +126,7 @@ def _with_manifest(directory: Dir, name: str, stack: str) -> InstalledPack:
     manifest = read_manifest(manifest_bytes, stack)
     if isinstance(manifest, InvalidManifest):
         return InstalledPack(
-            stack, manifest_bytes=manifest_bytes, problem=f"{path} is passed over: {manifest.reason}.", blocked=True
+            stack, manifest_bytes=manifest_bytes, problem=f"{path} is skipped: {manifest.reason}.", blocked=True
         )
     return InstalledPack(stack, manifest, manifest_bytes)
 
@@ -150,13 +148,13 @@ def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
 
 
 def _with_problem(pack: InstalledPack) -> InstalledPack:
-    """With what is wrong about manifest and file together."""
+    """Add what is wrong about manifest and file together."""
     problem = pack.problem
     document = None if pack.memory is None else parse(pack.memory)
     if problem is None and pack.manifest is not None and pack.memory is None:
-        problem = f"The doc pack {pack.stack} has a manifest, but its file is gone."
+        problem = f"The doc pack {pack.stack} has a manifest, but its file is missing."
     elif problem is None and pack.manifest is None:
-        problem = f"The doc pack {pack.stack} has no manifest, so that its version and age are not known."
+        problem = f"The doc pack {pack.stack} has no manifest, so its version and age are unknown."
     elif problem is None and document is not None and not isinstance(document, Document):
         problem = f"The doc pack {pack.stack} cannot be read: {document.reason}"
     return replace(pack, problem=problem)
@@ -167,14 +165,14 @@ def _read_failure_reason(directory: Dir, name: str, error: OSError) -> str:
 
 
 def _is_link(directory: Dir, name: str) -> bool:
-    found = directory.stat(name)
-    return found is not None and stat.S_ISLNK(found.st_mode)
+    status = directory.stat(name)
+    return status is not None and stat.S_ISLNK(status.st_mode)
 
 
 class PackLocations(NamedTuple):
-    """`claude_home` is Claude Code's own directory, resolved.
+    """The paths of one user.
 
-    `registry_paths` are the places that the settings name.
+    `claude_home` is Claude Code's own directory, resolved. `registry_paths` are the paths in the settings.
     """
 
     claude_home: Path
@@ -182,19 +180,19 @@ class PackLocations(NamedTuple):
 
     @property
     def stores(self) -> tuple[Store, Store]:
-        """The global store's two: that of elevated entries and that of the packs."""
+        """The two global stores: the one of elevated entries and the one of packs."""
         return global_store(self.claude_home), packs_store(self.claude_home)
 
     @property
     def exists(self) -> bool:
-        """Whether there is something in the global store's place, of whatever kind, or that cannot be told."""
+        """True where any kind of file has the global store's path, or where that is unknown."""
         root = global_store(self.claude_home).root
         try:
             os.lstat(root)
         except FileNotFoundError:
             return root.parent.is_symlink()  # which is not followed
         except OSError:
-            pass  # unknown is not absent
+            pass  # unknown does not mean absent
         return True
 
     @property
@@ -203,26 +201,28 @@ class PackLocations(NamedTuple):
         return global_role(self.claude_home)
 
     def pack_role(self, stack: str) -> Role:
-        """The role of a pack."""
+        """Return the role of a pack."""
         return Role(packs_store(self.claude_home), stack)
 
     def read_registries(self) -> RegistrySet:
-        """The registries as they are now."""
-        from echod.packs.registries import read_registries  # noqa: PLC0415  slow to load, and few have packs
-
+        """Return the registries as they are now."""
         return read_registries(self.registry_paths)
 
     def read_installed(self) -> InstalledPacks:
-        """The global store as it is now.
+        """Return the installed packs as they are now.
 
         Raises:
-            StoreError: it cannot be looked into.
+            StoreError: the global store cannot be read.
         """
         return read_installed_packs(self.claude_home)
 
 
 def installed_fingerprint(claude_home: Path) -> tuple[object, ...]:
-    """Changes when a pack or a manifest may have changed. `claude_home` is Claude Code's own directory."""
+    """Return a value that changes when a pack or a manifest may have changed.
+
+    Args:
+        claude_home: Claude Code's own directory.
+    """
     files: list[Path] = []
     for directory in (global_store(claude_home).root / MANIFESTS, packs_store(claude_home).root):
         try:
@@ -234,16 +234,19 @@ def installed_fingerprint(claude_home: Path) -> tuple[object, ...]:
 
 
 def registries_fingerprint(registry_paths: Iterable[str]) -> tuple[object, ...]:
-    """Changes when the list of a registry may have changed. `registry_paths` are the places that the settings name."""
+    """Return a value that changes when the list of a registry may have changed.
+
+    Args:
+        registry_paths: the paths in the settings.
+    """
     return tuple(
-        _file_fingerprint(find_registry_directory(place) / REGISTRY_FILE)
-        for place in (SHIPPED_REGISTRY, *map(resolve_registry_path, registry_paths))
+        _file_fingerprint(find_registry_directory(directory) / REGISTRY_FILE)
+        for directory in (SHIPPED_REGISTRY, *map(resolve_registry_path, registry_paths))
     )
 
 
-def _file_fingerprint(file: Path) -> tuple[str, int, int, int] | None:
+def _file_fingerprint(file: Path) -> tuple[str, FileVersion] | None:
     try:
-        status = file.stat(follow_symlinks=False)
+        return str(file), file_version(file.lstat())
     except OSError:
         return None
-    return str(file), status.st_ino, status.st_size, status.st_mtime_ns

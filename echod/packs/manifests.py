@@ -1,7 +1,8 @@
-"""Writing manifests, which are no memory: whole or not at all, and in agreement with what was done to the pack.
+"""Write the manifests of packs, and keep them consistent with the history of each pack.
 
-A pack's file is committed first, its manifest written after it. `agree` puts right what a crash between the two, or
-an undo, left behind; it goes by the lines that every commit of a pack leaves in its archive.
+A manifest is written whole or not at all. A pack's file is committed first, its manifest written after it.
+`sync_manifests` repairs what a crash between the two, or an undo, left behind. It uses the lines that every commit of a
+pack leaves in its archive.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from echod.store.reader import CommitInfo
 from echod.store.snapshot import MAX_FILE_BYTES
 
 MANIFEST_CHANGES_FILE = "archive/manifests.jsonl"
-"""In a pack's directory: how its manifest was before and after each change."""
+"""In a pack's directory: its manifest before and after each change."""
 
 log = get_logger(__name__)
 
@@ -33,10 +34,10 @@ _FILE_MODE = 0o666
 
 
 def write_manifest(claude_home: Path, stack: str, data: bytes | None) -> None:
-    """Put this manifest in place of whatever there is; None: there shall be none.
+    """Replace a pack's manifest, or delete it without `data`.
 
     Raises:
-        RefusedError: something that is no plain file stands in its place.
+        RefusedError: its path is taken by something that is not a regular file.
         StoreError: it cannot be written.
     """
     path = manifest_path(claude_home, stack)
@@ -52,12 +53,12 @@ def write_manifest(claude_home: Path, stack: str, data: bytes | None) -> None:
 
 
 def sync_manifests(engine: Engine, claude_home: Path) -> tuple[str, ...]:
-    """Give every pack the manifest that belongs to what was done to it; the packs whose manifest was put right.
+    """Give every pack the manifest that matches its history, and return the packs whose manifest was repaired.
 
-    To be called with the worker lock held. Costs next to nothing where no pack was ever changed by echod.
+    The caller must hold the worker lock. Costs next to nothing where echod never changed a pack.
 
     Raises:
-        StoreError: something cannot be read or written.
+        StoreError: a file cannot be read or written.
     """
     commits_by_pack: defaultdict[str, list[CommitInfo]] = defaultdict(list)
     for commit in engine.history([packs_store(claude_home)]):
@@ -73,9 +74,9 @@ def sync_manifests(engine: Engine, claude_home: Path) -> tuple[str, ...]:
 def _sync_manifest(claude_home: Path, role: Role, history: Sequence[CommitInfo]) -> bool:
     texts = read_manifest_changes(_read_file(claude_home, role.path, MANIFEST_CHANGES_FILE) or b"")
     changes = [
-        ManifestChange(*texts[done.job], in_effect=_is_in_effect(done, history))
-        for done in history
-        if done.kind == JobKind.PACK and done.job is not None and done.job in texts
+        ManifestChange(*texts[commit.job], in_effect=_is_in_effect(commit, history))
+        for commit in history
+        if commit.kind == JobKind.PACK and commit.job is not None and commit.job in texts
     ]
     path = manifest_path(claude_home, role.name)
     present = _read_file(claude_home, path.parent, path.name)
@@ -89,13 +90,13 @@ def _sync_manifest(claude_home: Path, role: Role, history: Sequence[CommitInfo])
 
 
 def _is_in_effect(commit: CommitInfo, history: Sequence[CommitInfo]) -> bool:
-    """Whether a commit counts: it was not undone, or its undo was."""
+    """Return whether a commit is in effect: it was not undone, or its undo was."""
     undo = next((other for other in history if commit.undone_by is not None and other.job == commit.undone_by), None)
     return commit.undone_by is None or (undo is not None and not _is_in_effect(undo, history))
 
 
 def _read_file(claude_home: Path, directory: Path, name: str) -> bytes | None:
-    """A file of the global store; None where there is none."""
+    """Return the content of a file in the global store; None where it is missing."""
     path = directory / name
     with as_store_error("read", path):
         try:
@@ -106,6 +107,6 @@ def _read_file(claude_home: Path, directory: Path, name: str) -> bytes | None:
 
 
 def _require_regular_file(directory: Dir, name: str) -> None:
-    found = directory.stat(name)
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise RefusedError(f"{directory.path / name} is no plain file, so it is left alone; look at that path.")
+    status = directory.stat(name)
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise RefusedError(f"{directory.path / name} is not a regular file. It was left unchanged. Check that path.")

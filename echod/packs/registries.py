@@ -1,10 +1,8 @@
-"""The registries on the disk: the packs that come with echod, and directories that the settings name. Looks only.
+"""Read the registries on disk: the shipped one, and directories that the settings name.
 
-Of two registries that have a pack of the same name the later one counts. A registry is trusted to be where the
-settings say; what lies in it is not: no symlink is followed in it, sizes are bounded, and every text is looked at
-before it can be installed.
-
-Where registries of doc packs are, and what files are called in them and in the global store.
+Read-only. Of two registries that have a pack of the same name, the later one has precedence. A registry's location is
+trusted, because the settings name it. Its content is not: no symlink in it is followed, sizes are bounded, and every
+text is checked before it can be installed.
 """
 
 from __future__ import annotations
@@ -38,33 +36,8 @@ MANIFEST_SUFFIX = ".json"
 _PLUGIN_DIRECTORY = Path("data/doc-packs")
 _NUMBERS = re.compile(r"([0-9]+)")
 
-
-def registry_name(directory: Path) -> str:
-    """How a registry is named in manifests and for people."""
-    return "echod" if directory == SHIPPED_REGISTRY else str(directory)
-
-
-def resolve_registry_path(pattern: str) -> Path:
-    """The directory that the settings mean: `~` and patterns allowed; of several matches the highest number counts."""
-    path = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
-    if not glob.has_magic(path):
-        return Path(path)
-    matches = sorted(glob.glob(path), key=_natural_sort_key)  # noqa: PTH207  Path.glob takes no absolute pattern
-    return Path(matches[-1] if matches else path)
-
-
-def find_registry_directory(directory: Path) -> Path:
-    """The directory that has the list: `directory` itself, or where a plugin keeps it."""
-    return directory / _PLUGIN_DIRECTORY if (directory / _PLUGIN_DIRECTORY / REGISTRY_FILE).is_file() else directory
-
-
-def _natural_sort_key(path: str) -> list[tuple[int, str]]:
-    """Sorts 1.10 behind 1.9."""
-    return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
-
-
 PACK_SIZE_LIMIT = 1024 * 1024
-"""Bytes of a pack's text; it is read whole by agents, so that even a tenth of it would be too long."""
+"""Bytes of a pack's text. Agents read it whole, so even a tenth of it would be too long."""
 
 
 class AvailablePack(NamedTuple):
@@ -81,7 +54,7 @@ class AvailablePack(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """Names its text."""
+        """The digest of its text."""
         return hashlib.sha256(self.text).hexdigest()
 
     @property
@@ -91,7 +64,7 @@ class AvailablePack(NamedTuple):
 
 
 class PackRegistry(NamedTuple):
-    """One registry: the packs that can be used, and a sentence for everything that is wrong or odd."""
+    """One registry: its usable packs, and one sentence for each problem."""
 
     path: Path
     packs: tuple[AvailablePack, ...]
@@ -111,16 +84,16 @@ class RegistrySet:
 
 
 def read_registries(paths: Iterable[str]) -> RegistrySet:
-    """The shipped registry and those at the given places.
+    """Return the shipped registry and those at the given paths.
 
     Args:
         paths: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
-            `data/doc-packs`. Of several that a glob matches, the one with the highest number counts.
+            `data/doc-packs`. Of several that a glob matches, the one with the highest number is taken.
     """
     return RegistrySet(
         (
             _read_registry(SHIPPED_REGISTRY),
-            *(_read_registry(find_registry_directory(resolve_registry_path(place))) for place in paths),
+            *(_read_registry(find_registry_directory(resolve_registry_path(path))) for path in paths),
         )
     )
 
@@ -140,28 +113,28 @@ def _read_registry(root: Path) -> PackRegistry:
 
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
-    """The pack with its text; None where it cannot be used, which is said in `problems`, and so is what is odd."""
+    """Return the pack with its text; None where it cannot be used. Adds every problem to `problems`."""
     path = root / listing.stack / MEMORY
     try:
         with open_dir(root, (listing.stack,)) as directory:
             data = directory.read(MEMORY, PACK_SIZE_LIMIT)
     except OSError as error:
-        problems.append(f"The pack {listing.stack} is passed over: {path} cannot be read: {os_reason(error)}.")
+        problems.append(f"The pack {listing.stack} is skipped: {path} cannot be read: {os_reason(error)}.")
         return None
     if len(data) > PACK_SIZE_LIMIT:
-        problems.append(f"The pack {listing.stack} is passed over: {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
+        problems.append(f"The pack {listing.stack} is skipped: {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
         return None
     document = parse(data)
     if not isinstance(document, Document):
-        problems.append(f"The pack {listing.stack} is passed over: {path}: {document.reason}")
+        problems.append(f"The pack {listing.stack} is skipped: {path}: {document.reason}")
         return None
     entries = [block for block in document.blocks if block.entry]
     if not entries:
-        problems.append(f"The pack {listing.stack} is passed over: {path} holds no entry.")
+        problems.append(f"The pack {listing.stack} is skipped: {path} has no entries.")
         return None
     redaction = redact(data.decode())
     if redaction.spans:
-        problems.append(f"{path} holds secrets, which are taken out when it is installed.")
+        problems.append(f"{path} contains secrets, which are removed when it is installed.")
     if foreign := sum(not is_from_pack(block.entry, listing.stack) for block in entries):
         problems.append(f"{path}: {foreign} of {len(entries)} entries do not name doc-pack:{listing.stack} as source.")
     problems += [
@@ -170,3 +143,30 @@ def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> Availab
         if block.entry and (phrase := find_injection(block.text)) is not None
     ]
     return AvailablePack(listing, redaction.text.encode(), root)
+
+
+def registry_name(directory: Path) -> str:
+    """Return the name of a registry in manifests and messages."""
+    return "echod" if directory == SHIPPED_REGISTRY else str(directory)
+
+
+def resolve_registry_path(pattern: str) -> Path:
+    """Return the directory that a path in the settings means.
+
+    `~` and patterns are allowed; of several matches the one with the highest number is taken.
+    """
+    path = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
+    if not glob.has_magic(path):
+        return Path(path)
+    matches = sorted(glob.glob(path), key=_natural_sort_key)  # noqa: PTH207  Path.glob takes no absolute pattern
+    return Path(matches[-1] if matches else path)
+
+
+def _natural_sort_key(path: str) -> list[tuple[int, str]]:
+    """Return a key that sorts 1.10 after 1.9."""
+    return [(int(part), "") if _NUMBERS.fullmatch(part) else (0, part) for part in _NUMBERS.split(path)]
+
+
+def find_registry_directory(directory: Path) -> Path:
+    """Return the directory that has the list: `directory` itself, or the one in which a plugin keeps it."""
+    return directory / _PLUGIN_DIRECTORY if (directory / _PLUGIN_DIRECTORY / REGISTRY_FILE).is_file() else directory

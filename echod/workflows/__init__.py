@@ -1,10 +1,12 @@
-"""Is a workflow running in this project? Markers on disk -> a verdict with reasons (docs/workflows.md).
+"""Detect whether a workflow is running in a project: markers on disk in, a verdict with reasons out.
 
-`observe` looks, `gate` judges. Nothing here writes anything, and nothing here knows of jobs.
+`collect` reads the disk, `gate` decides (docs/workflows.md). Nothing here writes anything, and nothing here depends on
+jobs. Read `model` first, then `gate`, `collect`, and `markers` for each kind of marker.
 """
 
-from echod.workflows.collect import collect_observations, marker_directories
+from echod.workflows.collect import SystemProcessTable, collect_observations, marker_directories
 from echod.workflows.gate import WorkflowRun, WorkflowRunState, find_workflow_runs, gate
+from echod.workflows.markers.git import may_track
 from echod.workflows.model import (
     DeclaredWorkflow,
     GateLimits,
@@ -14,7 +16,6 @@ from echod.workflows.model import (
     ProcessState,
     ProcessStatus,
     ProcessTable,
-    SystemProcessTable,
     Verdict,
     VerdictReason,
     quiet_streak,
@@ -38,5 +39,6 @@ __all__ = [
     "find_workflow_runs",
     "gate",
     "marker_directories",
+    "may_track",
     "quiet_streak",
 ]

@@ -1,15 +1,15 @@
-"""One look at a project's disk: every family of markers, the memory files, the editors. Reads only; decides nothing.
+"""Collect everything visible of a project: markers, memory files, editors, processes. Read-only.
 
-Workflows that someone announced (`echod workflow begin`): where they are kept is not known here.
-
-Where a change may mean that a workflow began or ended: directories worth watching. Hints only; the disk decides.
+Workflows that were announced with `echod workflow begin` come in as values; where they are stored is not known here.
+`marker_directories` lists the directories in which a change may mean that a workflow began or ended. They are hints for
+a watcher; the disk decides.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
 from echod.workflows.markers import checkpoints, edits, git, locks, loops, sessions, signals, state_files
@@ -24,16 +24,74 @@ from echod.workflows.model import (
     MarkerState,
     ProcessState,
     ProcessStatus,
+    ProcessTable,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+# Each is watched by itself, without its subdirectories.
+_MARKER_DIRECTORIES = (
+    "tmp",
+    signals.DIRECTORY,
+    locks.DIRECTORY,
+    *files.UPSTREAM_DIRECTORIES,
+    *checkpoints.ARC_DIRECTORIES,
+    ".rune/audit-state",
+)
+_MAX_WATCHED_CHILDREN = 4
 
-    from echod.workflows.model import ProcessTable
+
+def collect_observations(
+    project: Path,
+    stores: Sequence[Path],
+    *,
+    claude_home: Path | None,
+    processes: ProcessTable,
+    changed_since: float,
+    own_mtime: Callable[[Path], int | None],
+    declared: Sequence[DeclaredWorkflow],
+    last_ended: float | None,
+) -> GateObservations:
+    """Return everything that is visible of a project now.
+
+    Args:
+        project: its root.
+        stores: its stores' directories, absolute.
+        claude_home: Claude Code's directory, None to leave its sessions out.
+        processes: the table of processes.
+        changed_since: changes of memory files before this (Unix seconds) are left out.
+        own_mtime: for a file that echod wrote last, the modification time (nanoseconds) of that write.
+        declared: workflows that were announced for this project and not ended.
+        last_ended: when a workflow of this project was last known to end (Unix seconds).
+    """
+    root = Path(os.path.realpath(project))
+    arcs, arc_problems = checkpoints.read_markers(root, processes)
+    team_markers, team_activity = signals.read_markers(root)
+    markers = (
+        *read_declared(declared, processes),
+        *state_files.read_markers(root, team_activity, processes),
+        *loops.read_markers(root, arcs, processes),
+        *(arc.marker for arc in arcs.values()),
+        *arc_problems,
+        *locks.read_markers(root, processes),
+        *team_markers,
+        *(sessions.read_markers(claude_home, root, processes) if claude_home else ()),
+        *git.read_markers(root, stores),
+    )
+    changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
+    return GateObservations(markers, changes, editors, last_ended, _inaccessible_paths(root))
+
+
+def _inaccessible_paths(root: Path) -> tuple[tuple[str, str], ...]:
+    if not files.is_link(root / "tmp"):
+        return ()
+    text = (
+        "tmp is a symbolic link, which echod does not follow, so it cannot see most workflows here; "
+        "announce them with echod workflow begin"
+    )
+    return (("tmp", text),)
 
 
 def read_declared(declared: Sequence[DeclaredWorkflow], processes: ProcessTable) -> tuple[Marker, ...]:
-    """The announced workflows as markers: each holds until its time is over or its process is gone."""
+    """Return the announced workflows as markers; each counts until its time is over or its process is gone."""
     return tuple(_declared_marker(workflow, processes) for workflow in declared)
 
 
@@ -65,87 +123,55 @@ def _declared_owner(workflow: DeclaredWorkflow, processes: ProcessTable) -> Mark
     return MarkerOwner(workflow.pid, process)
 
 
-def collect_observations(
-    project: Path,
-    stores: Sequence[Path],
-    *,
-    claude_home: Path | None,
-    processes: ProcessTable,
-    changed_since: float,
-    own_mtime: Callable[[Path], int | None],
-    declared: Sequence[DeclaredWorkflow],
-    last_ended: float | None,
-) -> GateObservations:
-    """What can be seen of a project now.
+class SystemProcessTable:
+    """The system's table of processes. It only asks about processes and never signals them.
 
-    Args:
-        project: its root.
-        stores: its stores' directories, absolute.
-        claude_home: Claude Code's directory, None to leave its sessions out.
-        processes: the table of processes.
-        changed_since: memory files that changed before (Unix seconds) are not told.
-        own_mtime: for a file that echod wrote last, the modification time (nanoseconds) it left on it.
-        declared: workflows that were announced for this project and not ended.
-        last_ended: when a workflow of this project was last known to end (Unix seconds).
+    psutil is loaded only for a process that is alive, so an idle project never pays for it.
     """
-    root = Path(os.path.realpath(project))
-    arcs, arc_problems = checkpoints.read_markers(root, processes)
-    team_markers, team_activity = signals.read_markers(root)
-    markers = (
-        *read_declared(declared, processes),
-        *state_files.read_markers(root, team_activity, processes),
-        *loops.read_markers(root, arcs, processes),
-        *(arc.marker for arc in arcs.values()),
-        *arc_problems,
-        *locks.read_markers(root, processes),
-        *team_markers,
-        *(sessions.read_markers(claude_home, root, processes) if claude_home else ()),
-        *git.read_markers(root, stores),
-    )
-    changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
-    return GateObservations(markers, changes, editors, last_ended, _inaccessible_paths(root))
+
+    def lookup(self, pid: int) -> ProcessStatus:
+        """Return the status of process number `pid` now. EPERM means that it is alive."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return ProcessStatus(ProcessState.DEAD)
+        except PermissionError:
+            pass  # another user's, so it exists
+        except (OSError, OverflowError):
+            return ProcessStatus(ProcessState.UNKNOWN)
+        return _running_process_status(pid)
 
 
-def _inaccessible_paths(root: Path) -> tuple[tuple[str, str], ...]:
-    if not files.is_link(root / "tmp"):
-        return ()
-    text = (
-        "tmp is a symbolic link and echod does not look behind it, so it cannot see most workflows here; "
-        "announce them with echod workflow begin"
-    )
-    return (("tmp", text),)
+def _running_process_status(pid: int) -> ProcessStatus:
+    import psutil  # noqa: PLC0415  only needed here, and slow to load
 
-
-# The places where markers appear; each is watched by itself, not with what lies below it.
-_MARKER_DIRECTORIES = (
-    "tmp",
-    "tmp/.rune-signals",
-    "tmp/.rune-locks",
-    "tmp/arc",
-    ".rune",
-    ".rune/arc",
-    ".rune/audit-state",
-    ".claude",
-    ".claude/arc",
-)
-_MAX_WATCHED_CHILDREN = 4
+    try:
+        process = psutil.Process(pid)
+        # A zombie answers signals and does nothing any more.
+        state = ProcessState.DEAD if process.status() == psutil.STATUS_ZOMBIE else ProcessState.ALIVE
+        return ProcessStatus(state, process.create_time())
+    except psutil.NoSuchProcess:
+        return ProcessStatus(ProcessState.DEAD)
+    except (psutil.Error, OSError):
+        return ProcessStatus(ProcessState.ALIVE)
 
 
 def marker_directories(project: Path) -> tuple[Path, ...]:
-    """The directories to watch, each non-recursively, in name order.
+    """Return the directories to watch, each non-recursively, in name order.
 
-    A place that does not exist yet is stood for by its nearest existing ancestor in the project: ask again when that
-    one changes. Of pipelines, teams and locks the newest few are included; what is missed is found by asking again.
+    A directory that does not exist yet is represented by its nearest existing ancestor in the project; call this again
+    when that one changes. Of pipelines, teams and locks the newest few are included; the others are found by calling
+    again.
     """
     root = Path(os.path.realpath(project))
-    directories = {_nearest_directory(root / place, root) for place in _MARKER_DIRECTORIES}
-    for place in (*checkpoints.ARC_DIRECTORIES, "tmp/.rune-signals", "tmp/.rune-locks"):
-        directories |= set(_newest_subdirectories(root / place, root))
+    directories = {_nearest_directory(root / name, root) for name in _MARKER_DIRECTORIES}
+    for parent in (*checkpoints.ARC_DIRECTORIES, signals.DIRECTORY, locks.DIRECTORY):
+        directories |= set(_newest_subdirectories(root / parent, root))
     return tuple(sorted(directories))
 
 
 def _nearest_directory(path: Path, root: Path) -> Path:
-    """The deepest directory on the way to `path` before anything that is absent, a link or no directory."""
+    """Return the deepest directory on the way to `path` before anything that is absent, a link or not a directory."""
     nearest = root
     for part in path.relative_to(root).parts:
         if not files.is_directory(nearest / part):

@@ -1,9 +1,10 @@
-"""Careful looks at other programs' files: bounded, never through a symbolic link, never waiting on a pipe.
+"""Read other programs' marker files: bounded, never through a symbolic link, never waiting on a pipe.
 
-Between listing a directory and reading a file of it everything may change. What has vanished is absent; what is
-there but cannot be read is *unreadable*, which is something else. This module knows nothing of workflows.
+Between listing a directory and reading one of its files everything may change. A file that has vanished is absent. One
+that exists but cannot be read is *unreadable*, which is something else.
 
-Fields in other programs' marker files, in every spelling that was seen. Pure; whatever is odd is "not said".
+The second half reads the fields of such files, in every spelling that was seen. A value that makes no sense counts as
+missing. Nothing here decides what a marker means.
 """
 
 from __future__ import annotations
@@ -12,32 +13,50 @@ import json
 import os
 import re
 import stat
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from echod.workflows.model import NO_OWNER, MarkerOwner
+from echod.files import open_regular
+from echod.workflows.model import NO_OWNER, MarkerOwner, ProcessTable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+UPSTREAM_DIRECTORIES = (".rune", ".claude")
+"""The directories in which the plugin keeps its files: the present one and the former one."""
 
-    from echod.workflows.model import ProcessTable
+_SMALL_DIRECTORY = 16 << 10
+"""Bytes of a directory itself. Up to a few hundred names, listing all is faster than checking many names one by one."""
 
+JsonObject = dict[str, object]
 
-# O_NONBLOCK: a FIFO with a marker's name must not stop the collector.
-_CHUNK_SIZE = 1 << 16
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PID = re.compile(r"[0-9]{1,7}")
+_MAX_PID = 4_194_303
+_EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+_MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
+_MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
+_MAX_PRINTABLE_LENGTH = 60
+_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
+
+# Words for "it runs". A word in neither set is unknown, and unknown means running, for a bounded time.
+RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
+ENDED_STATUSES = frozenset(
+    {
+        "completed", "completed_with_gaps", "complete", "done", "finished", "success", "succeeded", "partial",
+        "failed", "failure", "error", "crashed", "timeout", "timed_out", "skipped",
+        "cancelled", "canceled", "aborted", "stopped", "interrupted", "abandoned", "closed",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerFile:
-    """A plain file that exists.
+    """A regular file that exists.
 
     Attributes:
         data: its first bytes, None if it cannot be read.
         complete: whether `data` is all of it.
-        modified_at: its time, see `modified_time`; None if it cannot be told.
+        modified_at: its time, see `modified_time`; None if it is unknown.
     """
 
     data: bytes | None
@@ -57,100 +76,92 @@ _EMPTY_LISTING = DirectoryListing((), readable=True, modified_at=None)
 
 
 def modified_time(status: os.stat_result) -> float:
-    """When a file was last written (Unix seconds).
+    """Return when a file was last written (Unix seconds).
 
-    The modification time can be set to anything; a time in the future would look fresh for ever. The change time is
-    the system's own and is never older than an honest modification time.
+    The modification time can be set to anything; a time in the future would look fresh for ever. The change time is the
+    system's own and is never older than an honest modification time.
     """
     return min(status.st_mtime, status.st_ctime)
 
 
 def lstat_or_none(path: Path) -> os.stat_result | None:
-    """The status of what lies at `path` itself, None if nothing does or it cannot be told."""
+    """Return the status of `path` itself, None if it does not exist or its status cannot be read."""
     try:
         return os.lstat(path)
     except OSError:
         return None
 
 
+def modified_time_or_none(path: Path) -> float | None:
+    """Return when `path` itself was last written, None if it does not exist or its status cannot be read."""
+    status = lstat_or_none(path)
+    return None if status is None else modified_time(status)
+
+
 def read_file(path: Path, limit: int) -> MarkerFile | None:
-    """At most `limit` bytes of a plain file. None: there is no plain file (absent, a link, a pipe, a directory)."""
+    """Return at most `limit` bytes of a regular file.
+
+    None: there is no regular file (absent, a link, a pipe, a directory).
+    """
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return MarkerFile(None, complete=False, modified_at=_modified_time_or_none(path.parent))
+        return MarkerFile(None, complete=False, modified_at=modified_time_or_none(path.parent))
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
-        descriptor = os.open(path, _FLAGS)
+        with open_regular(path, follow_symlinks=False) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError:
-        return MarkerFile(None, complete=False, modified_at=modified_time(status))
-    try:
-        return _read_open(descriptor, limit)
-    finally:
-        os.close(descriptor)
-
-
-def _read_open(descriptor: int, limit: int) -> MarkerFile | None:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    try:
-        data = _read_up_to(descriptor, limit + 1)
     except OSError:
         return MarkerFile(None, complete=False, modified_at=modified_time(status))
     return MarkerFile(data[:limit], complete=len(data) <= limit, modified_at=modified_time(status))
 
 
-def _read_up_to(descriptor: int, count: int) -> bytes:
-    pieces = [os.read(descriptor, min(count, _CHUNK_SIZE))]
-    while pieces[-1] and (count := count - len(pieces[-1])) > 0:
-        pieces.append(os.read(descriptor, min(count, _CHUNK_SIZE)))
-    return b"".join(pieces)
-
-
 def is_directory(path: Path) -> bool:
-    """Whether a directory, not a link to one, lies at `path`."""
+    """Return whether `path` is a directory, not a link to one."""
     status = lstat_or_none(path)
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def is_link(path: Path) -> bool:
-    """Whether a symbolic link lies at `path`."""
+    """Return whether `path` is a symbolic link."""
     status = lstat_or_none(path)
     return status is not None and stat.S_ISLNK(status.st_mode)
 
 
 def list_names(directory: Path, accept: Callable[[str], bool]) -> DirectoryListing:
-    """The wanted names in a directory. Costs one system call for hundreds of names, and memory for the wanted only."""
+    """Return the accepted names in a directory.
+
+    Costs one system call for hundreds of names, and memory for the accepted ones only.
+    """
     try:
         status = os.lstat(directory)
     except (FileNotFoundError, NotADirectoryError):
         return _EMPTY_LISTING
     except OSError:
-        return DirectoryListing((), readable=False, modified_at=_modified_time_or_none(directory.parent))
+        return DirectoryListing((), readable=False, modified_at=modified_time_or_none(directory.parent))
     if not stat.S_ISDIR(status.st_mode):
         return _EMPTY_LISTING
     try:
         with os.scandir(directory) as entries:
-            found = tuple(sorted(entry.name for entry in entries if accept(entry.name)))
+            names = tuple(sorted(entry.name for entry in entries if accept(entry.name)))
     except (FileNotFoundError, NotADirectoryError):
         return _EMPTY_LISTING
     except OSError:
         return DirectoryListing((), readable=False, modified_at=modified_time(status))
-    return DirectoryListing(found, readable=True, modified_at=modified_time(status))
-
-
-_SMALL_DIRECTORY = 16 << 10
-"""Bytes that a directory takes itself. One of a few hundred names is listed sooner than asked for many names."""
+    return DirectoryListing(names, readable=True, modified_at=modified_time(status))
 
 
 def existing_names(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these names that are in a directory, not a link to one. Costs little, whatever else is in it."""
+    """Return those of the names that exist in a directory, not a link to one.
+
+    Costs little, whatever else the directory contains.
+    """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -175,9 +186,9 @@ def _exists_in(descriptor: int, name: str) -> bool:
 
 
 def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
-    """The `count` most recently changed of the paths.
+    """Return the `count` most recently changed of the paths.
 
-    A project may have years of markers of the past; only the latest can still mean something.
+    A project may have years of old markers; only the latest can still mean something.
     """
     candidates = tuple(paths)
     if len(candidates) <= count:
@@ -187,44 +198,18 @@ def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
 
 
 def relative_path(path: Path, project: Path) -> str:
-    """The path as a person of this project would write it."""
+    """Return the path as the user of this project would write it."""
     return str(path).removeprefix(f"{project}/")
 
 
 def latest_time(*moments: float | None) -> float | None:
-    """The latest of the known moments; None if one is not known at all, for unknown counts as fresh."""
+    """Return the latest of the known moments; None if none is known, because unknown counts as fresh."""
     known = [moment for moment in moments if moment is not None]
     return max(known, default=None)
 
 
-def _modified_time_or_none(path: Path) -> float | None:
-    status = lstat_or_none(path)
-    return None if status is None else modified_time(status)
-
-
-JsonObject = dict[str, object]
-
-_PID = re.compile(r"[0-9]{1,7}")
-_MAX_PID = 4_194_303
-_EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-_MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
-_MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
-_MAX_PRINTABLE_LENGTH = 60
-_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
-
-# Words for "it runs". Whatever is in neither set is unknown, and unknown means running, for a bounded time.
-RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
-ENDED_STATUSES = frozenset(
-    {
-        "completed", "completed_with_gaps", "complete", "done", "finished", "success", "succeeded", "partial",
-        "failed", "failure", "error", "crashed", "timeout", "timed_out", "skipped",
-        "cancelled", "canceled", "aborted", "stopped", "interrupted", "abandoned", "closed",
-    }
-)  # fmt: skip
-
-
 def parse_json_object(file: MarkerFile) -> JsonObject | None:
-    """The JSON object in a file, None if it is not (yet) one."""
+    """Return the JSON object in a file, None if it is not (yet) one."""
     if file.data is None or not file.complete:
         return None
     try:
@@ -235,7 +220,7 @@ def parse_json_object(file: MarkerFile) -> JsonObject | None:
 
 
 def text_field(fields: Mapping[str, object], *names: str) -> str:
-    """The first of the named fields that holds a text or number, as text; "" if none does."""
+    """Return the first of the named fields that holds a text or number, as text; "" if none does."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, str) and value.strip() not in {"", "null"}:
@@ -246,21 +231,21 @@ def text_field(fields: Mapping[str, object], *names: str) -> str:
 
 
 def normalize_status(value: str) -> str:
-    """A status in one spelling: lower case, with underscores."""
+    """Return a status in one spelling: lower case, with underscores."""
     if value in RUNNING_STATUSES or value in ENDED_STATUSES:
         return value
     return value.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def parse_flag(value: object) -> bool:
-    """Whether a field that may be a boolean, a text or null says yes."""
+    """Return whether a field that may be a boolean, a text or null means yes."""
     if isinstance(value, str):
         return normalize_status(value) not in {"", "null", "~", "false", "no", "none", "0", "off"}
     return bool(value)
 
 
 def parse_pid(value: object) -> int | None:
-    """A process number that can be checked: a number or its text, not 0, 1, "$PPID", "null" or a boolean."""
+    """Return a process number that can be checked: a number or its text, not 0, 1, "$PPID", "null" or a boolean."""
     if isinstance(value, str):
         digits = value.strip()
         number = int(digits) if _PID.fullmatch(digits) else 0
@@ -270,7 +255,7 @@ def parse_pid(value: object) -> int | None:
 
 
 def find_owner(fields: Mapping[str, object], processes: ProcessTable, *names: str) -> MarkerOwner:
-    """The owner that a marker names, looked up."""
+    """Return the owner that a marker names, with its status from the process table."""
     for name in names or ("owner_pid", "ownerPid"):
         number = parse_pid(fields.get(name))
         if number is not None:
@@ -279,9 +264,10 @@ def find_owner(fields: Mapping[str, object], processes: ProcessTable, *names: st
 
 
 def parse_time(value: object) -> float | None:
-    """A time in any of the forms seen (ISO 8601, `YYYYmmdd-HHMMSS`, epoch seconds to nanoseconds) as Unix seconds.
+    """Return a time as Unix seconds, in any of the forms seen.
 
-    A form without a zone is local time. Nonsense, and years that cannot be, are None.
+    Those are ISO 8601, `YYYYmmdd-HHMMSS`, and epoch seconds to nanoseconds. A form without a zone is local time.
+    Nonsense, and impossible years, are None.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -306,14 +292,14 @@ def _parse_iso_time(literal: str) -> float:
 
 
 def first_time(fields: Mapping[str, object], *names: str) -> float | None:
-    """The first of the named fields that holds a time."""
+    """Return the first of the named fields that holds a time."""
     return next((at for name in names if (at := parse_time(fields.get(name))) is not None), None)
 
 
 def printable(value: str) -> str:
-    """Another program's text, fit for one line on a terminal: printable characters only, no secrets, cut to 60."""
+    """Return another program's text for one line on a terminal: printable characters only, no secrets, cut to 60."""
     if _PLAIN_WORDS.fullmatch(value) is None:
-        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and a few words need it not
+        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and plain words do not need it
 
         value = redact(value).text
     clean = "".join(character if character.isprintable() else "?" for character in value)

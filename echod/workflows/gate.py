@@ -1,21 +1,22 @@
-"""The gate: what was seen in a project, and the time -> may a job write its memory now. Pure.
+"""Decide whether a job may write a project's memory now, from the observations and the time. Pure.
 
-How long each sign is believed, and the sentence that says so. Pure: values and `now` in, reasons out.
+In reading order: the verdict (`gate`), how long each marker is believed (`marker_reason`, `valid_until`), the signs of
+quiet (`quiet_reasons`), the sentences of reasons, and the runs of workflows (`find_workflow_runs`).
 
-Which workflows were seen: each once, under a name that lasts, however often its files are rewritten.
-
-Only what identifies a single run counts: state files, checkpoints, loops that name their pipeline or their start, and
-announced workflows. A lock or a team is a part of one of those, and a session is not a workflow.
+Each run is counted once, under a lasting key, however often its files are rewritten. Only markers that identify a
+single run count: state files, checkpoints, loops that name their pipeline or their start, and announced workflows. A
+lock or a team is a part of one of those, and a session is not a workflow.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from echod.workflows.model import (
     EditorLock,
@@ -31,23 +32,90 @@ from echod.workflows.model import (
     VerdictReason,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from echod.workflows.model import GateObservations, Marker
-
-
-# Kinds that name an owner as a rule, so that its absence is worth a word.
+# Kinds that usually name an owner, so that its absence is reported.
 _OWNED_KINDS = frozenset({MarkerKind.STATE_FILE, MarkerKind.LOOP, MarkerKind.CHECKPOINT, MarkerKind.LOCK})
-# Kinds that workflows write into the project: a change of one is a sign of somebody at work.
+# Kinds that workflows write into the project: a change of one is a sign of work.
 _PROJECT_KINDS = _OWNED_KINDS | {MarkerKind.MIGRATION, MarkerKind.SIGNALS}
+
+_DEFAULTS = GateLimits()
+
+
+class WorkflowRunState(StrEnum):
+    """The state of a workflow, as far as the gate believes its markers."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class WorkflowRun(NamedTuple):
+    """One run of a workflow.
+
+    Attributes:
+        key: its identity; the same whenever the same run is seen, unique within a project.
+        kind: which workflow: review, work, arc, ...
+        name: its name in its markers.
+        started: when it began (Unix seconds), if it is stated.
+        state: running or ended.
+        ended_at: when it ended (Unix seconds); its last sign of life if no end is stated; None while it runs.
+    """
+
+    key: str
+    kind: str
+    name: str
+    started: float | None
+    state: WorkflowRunState
+    ended_at: float | None
+
+
+def gate(
+    observations: GateObservations, now: float, limits: GateLimits, *, quiet_since: float | None = None
+) -> Verdict:
+    """Return the verdict on a project.
+
+    Args:
+        observations: everything that was seen of the project.
+        now: Unix seconds.
+        limits: how long each sign is believed.
+        quiet_since: when the present unbroken run of quiet verdicts began (see `quiet_streak`); a writer without pauses
+            delays no job for longer than `limits.max_quiet_minutes`.
+    """
+    reasons = [reason for marker in observations.markers if (reason := marker_reason(marker, now, limits))]
+    reasons += [
+        VerdictReason(path, text, blocking=False, until=None, kind=MarkerKind.INACCESSIBLE)
+        for path, text in observations.inaccessible
+    ]
+    blocking = tuple(reason for reason in reasons if reason.blocking)
+    warnings = tuple(reason for reason in reasons if not reason.blocking)
+    if blocking:
+        return Verdict(GateState.ACTIVE, blocking + warnings, _latest_until(blocking))
+    quiet = quiet_reasons(observations, now, limits)
+    if not quiet:
+        return Verdict(GateState.IDLE, warnings, None)
+    cap = None if quiet_since is None else quiet_since + limits.max_quiet_seconds
+    if cap is not None and now >= cap:
+        expired = tuple(_expired(reason) for reason in quiet)
+        return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
+    ends = [moment for moment in (_latest_until(quiet), cap) if moment is not None]
+    return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), had_activity=True)
+
+
+def _latest_until(reasons: tuple[VerdictReason, ...]) -> float | None:
+    """Return when the last of the reasons ends by itself; None if one of them never does."""
+    moments = [reason.until for reason in reasons if reason.until is not None]
+    return max(moments) if len(moments) == len(reasons) else None
+
+
+def _expired(reason: VerdictReason) -> VerdictReason:
+    return replace(
+        reason, blocking=False, until=None, text=f"{reason.text}, but jobs have waited long enough for quiet"
+    )
 
 
 def marker_reason(marker: Marker, now: float, limits: GateLimits) -> VerdictReason | None:
-    """What a marker means now: it holds, it is a warning (no longer believed), or (None) it says nothing.
+    """Return what a marker means now: it blocks, it is a warning (no longer believed), or None for no meaning.
 
-    A marker whose owner is known to be gone, and one that nobody touched for `mention_days`, is the residue of a dead
-    session; every project has some, and they deserve no warning.
+    A marker whose owner is known to be gone, and one that was not touched for `stale_warning_days`, is the residue of a
+    dead session. Every project has some, and they deserve no warning.
     """
     if marker.state is MarkerState.ENDED or (marker.kind is MarkerKind.SESSION and not limits.sessions):
         return None
@@ -69,7 +137,7 @@ def marker_reason(marker: Marker, now: float, limits: GateLimits) -> VerdictReas
 
 
 def valid_until(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> float | None:
-    """The moment from which the marker no longer counts; None: its age is unknown, so it counts."""
+    """Return the moment from which the marker no longer counts; None: its age is unknown, so it counts."""
     if marker.deadline is not None:
         return marker.deadline if owner_state is not ProcessState.DEAD else 0.0
     if marker.last_active is None:
@@ -78,7 +146,7 @@ def valid_until(marker: Marker, owner_state: ProcessState, limits: GateLimits) -
 
 
 def _max_age(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> float:
-    """How many seconds without a sign of life the marker is believed."""
+    """Return how many seconds without a sign of life the marker is believed."""
     unlimited = limits.max_silence_seconds
     unknown = limits.unknown_owner_minutes * 60
     match marker.kind:
@@ -109,8 +177,29 @@ def _max_age(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> f
     return max_age
 
 
+def _is_fresh(last_active: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
+    """Return whether something believed until `until` counts at `now`.
+
+    An unknown time counts as fresh. So does one in the future, unless it is so far ahead that the clock that wrote it
+    was plainly wrong: that would be fresh for years.
+    """
+    if until is None:
+        return True
+    return now < until and (last_active is None or last_active - now <= limits.max_silence_seconds)
+
+
+def _is_recent_enough_to_report(marker: Marker, owner_state: ProcessState, now: float, limits: GateLimits) -> bool:
+    if owner_state is ProcessState.DEAD or marker.deadline is not None:
+        return False
+    return (
+        owner_state is ProcessState.ALIVE
+        or marker.last_active is None
+        or abs(now - marker.last_active) < limits.stale_warning_seconds
+    )
+
+
 def quiet_reasons(observations: GateObservations, now: float, limits: GateLimits) -> tuple[VerdictReason, ...]:
-    """The signs that someone just wrote, just ended, or has a file open; the newest change only."""
+    """Return the signs of a recent change, a recent end or an open editor; of changes only the newest."""
     if limits.quiet_seconds <= 0:
         return ()
     reasons = [_editor_reason(editor, now, limits) for editor in observations.editor_locks]
@@ -169,27 +258,6 @@ def _editor_reason(lock: EditorLock, now: float, limits: GateLimits) -> VerdictR
     )
 
 
-def _is_fresh(last_active: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
-    """Whether something believed until `until` counts at `now`.
-
-    An unknown time counts as fresh, and so does one in the future, unless it is so far ahead that the clock that wrote
-    it was plainly wrong: that would be fresh for years.
-    """
-    if until is None:
-        return True
-    return now < until and (last_active is None or last_active - now <= limits.max_silence_seconds)
-
-
-def _is_recent_enough_to_report(marker: Marker, owner_state: ProcessState, now: float, limits: GateLimits) -> bool:
-    if owner_state is ProcessState.DEAD or marker.deadline is not None:
-        return False
-    return (
-        owner_state is ProcessState.ALIVE
-        or marker.last_active is None
-        or abs(now - marker.last_active) < limits.stale_warning_seconds
-    )
-
-
 def _describe(marker: Marker, owner_state: ProcessState, now: float, until: float | None, *, blocking: bool) -> str:
     parts = [marker.description, _describe_owner(marker, owner_state)]
     if marker.started is not None:
@@ -199,16 +267,16 @@ def _describe(marker: Marker, owner_state: ProcessState, now: float, until: floa
     if blocking:
         parts.append(f"believed until {_format_until(until, now)}")
     else:
-        parts.append("that is too long ago to believe it, so echod goes on")
+        parts.append("stale, so echod ignores it")
     return "; ".join(part for part in parts if part)
 
 
 def _describe_owner(marker: Marker, owner_state: ProcessState) -> str:
     number = marker.owner.pid
     if number is None:
-        return "its process is not known" if marker.kind in _OWNED_KINDS else ""
+        return "its process is unknown" if marker.kind in _OWNED_KINDS else ""
     if marker.owner.pid_was_reused(marker.modified_at):
-        return f"its process {number} is gone, the number belongs to a later one"
+        return f"its process {number} is gone, its number belongs to a later one"
     return (
         f"its process {number} "
         + {
@@ -224,13 +292,13 @@ def _format_until(until: float | None, now: float) -> str:
 
 
 def format_time(moment: float, now: float) -> str:
-    """A moment as the clock on the wall shows it, with the date unless that is today's."""
+    """Return a moment as local time, with the date unless that is today's."""
     today = _format_local("%Y-%m-%d", now)
     return _format_local("%Y-%m-%d %H:%M", moment).removeprefix(f"{today} ")
 
 
 def format_time_of_day(moment: float) -> str:
-    """A moment close by as the clock on the wall shows it."""
+    """Return a nearby moment as local time of day."""
     return _format_local("%H:%M:%S", moment)
 
 
@@ -241,84 +309,10 @@ def _format_local(time_format: str, moment: float) -> str:
         return f"{moment:.0f}"
 
 
-def gate(
-    observations: GateObservations, now: float, limits: GateLimits, *, quiet_since: float | None = None
-) -> Verdict:
-    """The verdict on a project.
-
-    Args:
-        observations: what one look at the project found.
-        now: Unix seconds.
-        limits: how long which sign is believed.
-        quiet_since: when the present unbroken run of quiet verdicts began (`quiet_streak` keeps count); a writer
-            without pauses holds no job up for longer than `limits.quiet_cap_minutes`.
-    """
-    reasons = [reason for marker in observations.markers if (reason := marker_reason(marker, now, limits))]
-    reasons += [
-        VerdictReason(path, text, blocking=False, until=None, kind=MarkerKind.INACCESSIBLE)
-        for path, text in observations.inaccessible
-    ]
-    blocking = tuple(sign for sign in reasons if sign.blocking)
-    warnings = tuple(sign for sign in reasons if not sign.blocking)
-    if blocking:
-        return Verdict(GateState.ACTIVE, blocking + warnings, _latest_until(blocking))
-    quiet = quiet_reasons(observations, now, limits)
-    if not quiet:
-        return Verdict(GateState.IDLE, warnings, None)
-    cap = None if quiet_since is None else quiet_since + limits.max_quiet_seconds
-    if cap is not None and now >= cap:
-        expired = tuple(_expired(reason) for reason in quiet)
-        return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
-    ends = [moment for moment in (_latest_until(quiet), cap) if moment is not None]
-    return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), had_activity=True)
-
-
-def _latest_until(reasons: tuple[VerdictReason, ...]) -> float | None:
-    """When the last of the reasons stops holding by itself; None if one of them never does."""
-    moments = [reason.until for reason in reasons if reason.until is not None]
-    return max(moments) if len(moments) == len(reasons) else None
-
-
-def _expired(reason: VerdictReason) -> VerdictReason:
-    return replace(
-        reason, blocking=False, until=None, text=f"{reason.text}, but it has been quiet too long for a job to wait more"
-    )
-
-
-_DEFAULTS = GateLimits()
-
-
-class WorkflowRunState(StrEnum):
-    """Whether a workflow still runs, as far as the gate believes it."""
-
-    RUNNING = "running"
-    ENDED = "ended"
-
-
-class WorkflowRun(NamedTuple):
-    """One run of a workflow.
-
-    Attributes:
-        key: its identity; the same in every look at the same run, unique within a project.
-        kind: which workflow: review, work, arc, ...
-        name: how its markers call it.
-        started: when it began (Unix seconds), if it says so.
-        state: running or ended.
-        ended_at: when it ended (Unix seconds); its last sign of life if it does not say; None while it runs.
-    """
-
-    key: str
-    kind: str
-    name: str
-    started: float | None
-    state: WorkflowRunState
-    ended_at: float | None
-
-
 def find_workflow_runs(
     observations: GateObservations, now: float, limits: GateLimits = _DEFAULTS
 ) -> tuple[WorkflowRun, ...]:
-    """The workflows seen in one look, in the order of their keys.
+    """Return the workflows in the observations, in the order of their keys.
 
     One that was seen before and is missing now has had its markers cleaned away: it has ended too.
     """
@@ -341,7 +335,7 @@ def _workflow_run(key: str, markers: Sequence[Marker], now: float, limits: GateL
 
 
 def _ended_at(markers: Sequence[Marker], now: float) -> float | None:
-    """What the markers say, unless that is still to come; else the last sign of life."""
+    """Return the end that the markers state, unless it is in the future; else the last sign of life."""
     end_times = [
         marker.ended if marker.ended is not None and marker.ended <= now else marker.last_active for marker in markers
     ]

@@ -1,22 +1,20 @@
-"""What the collector found, as plain values: all that the gate may know. No file is touched from here.
+"""The values of the gate: processes, markers, observations, verdicts, and all of its limits.
 
-Who is alive. The one place of this room that asks the system about processes; it never sends them anything.
-
-The answer of the gate: may a job write this project's memory now, and if not, why and until when.
-
-How long the gate believes what it sees. Every number of docs/workflows.md stands here and nowhere else.
+Every number of docs/workflows.md is in `GateLimits` and nowhere else. Nothing here touches a file or a process.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+# Boot time, from which start times are computed, moves by seconds when the clock is corrected.
+START_TOLERANCE_SECONDS = 60
+
 
 class ProcessState(StrEnum):
-    """Three answers: a process that cannot be judged is neither alive nor gone."""
+    """The state of a process. One that cannot be checked is neither alive nor dead."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -25,7 +23,7 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """What the system says about a process number. `started` is Unix seconds, None if nobody tells."""
+    """The status of a process number, as the system reports it. `started` is Unix seconds, None if unknown."""
 
     state: ProcessState
     started: float | None = None
@@ -35,42 +33,12 @@ class ProcessTable(Protocol):
     """The system's table of processes, or a test's."""
 
     def lookup(self, pid: int) -> ProcessStatus:
-        """What is known about process number `pid` now. Never raises."""
+        """Return the status of process number `pid` now. Never raises."""
         ...
 
 
-class SystemProcessTable:
-    """The real table. psutil is loaded only for a process that lives: an idle project never pays for it."""
-
-    def lookup(self, pid: int) -> ProcessStatus:
-        """What is known about process number `pid` now. EPERM means that it lives."""
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return ProcessStatus(ProcessState.DEAD)
-        except PermissionError:
-            pass  # another user's, so it exists
-        except (OSError, OverflowError):
-            return ProcessStatus(ProcessState.UNKNOWN)
-        return _running_process_status(pid)
-
-
-def _running_process_status(pid: int) -> ProcessStatus:
-    import psutil  # noqa: PLC0415  only needed here, and slow to load
-
-    try:
-        process = psutil.Process(pid)
-        # A zombie answers signals and does nothing any more.
-        state = ProcessState.DEAD if process.status() == psutil.STATUS_ZOMBIE else ProcessState.ALIVE
-        return ProcessStatus(state, process.create_time())
-    except psutil.NoSuchProcess:
-        return ProcessStatus(ProcessState.DEAD)
-    except (psutil.Error, OSError):
-        return ProcessStatus(ProcessState.ALIVE)
-
-
 class GateState(StrEnum):
-    """`active`: a workflow runs. `quiet`: one just ended or someone just wrote. `idle`: go ahead."""
+    """`active`: a workflow runs. `quiet`: one just ended or a file was just written. `idle`: jobs may write."""
 
     ACTIVE = "active"
     QUIET = "quiet"
@@ -78,7 +46,7 @@ class GateState(StrEnum):
 
 
 class MarkerKind(StrEnum):
-    """What kind of sign a reason speaks of. The last three make `quiet`, all others `active`."""
+    """The kind of sign behind a reason. The last three make `quiet`, all others `active`."""
 
     STATE_FILE = "state_file"
     LOOP = "loop"
@@ -97,16 +65,16 @@ class MarkerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerdictReason:
-    """One marker and what it says, in words for `status` and `echod gate`.
+    """One marker and its meaning, in words for `status` and `echod gate`.
 
     Attributes:
-        marker: the file (relative to the project where it lies inside) or name that was looked at.
-        text: a sentence: what it says, since when, whose pid, and when echod would stop believing it.
+        marker: the file (relative to the project if it is inside of it) or name.
+        text: a sentence: its content, since when, whose pid, and until when echod believes it.
         blocking: whether this marker alone keeps the gate from being idle; other reasons are warnings.
         until: the moment (Unix seconds) after which it no longer counts; None where only its owner ends it.
-        kind: what kind of sign it is.
-        name: the workflow, team or program that left it, as far as the marker says.
-        since: its start where it says so, else its last sign of life (Unix seconds).
+        kind: the kind of sign.
+        name: the workflow, team or program that left it, as far as the marker names it.
+        since: its start if that is stated, else its last sign of life (Unix seconds).
         pid: the process it names.
     """
 
@@ -123,9 +91,9 @@ class VerdictReason:
 class Verdict(NamedTuple):
     """One verdict for the worker, `status` and `echod gate`.
 
-    `until` is the earliest moment (Unix seconds) at which asking again can give another answer by time alone.
-    `had_activity` is true while there are signs that make `quiet`, also when their time is used up and the state is
-    idle; `quiet_streak` needs it.
+    `until` is the earliest moment (Unix seconds) at which time alone can change the verdict. `had_activity` is true
+    while there are signs that make `quiet`, also when their time is used up and the state is idle; `quiet_streak` needs
+    it.
     """
 
     state: GateState
@@ -135,11 +103,11 @@ class Verdict(NamedTuple):
 
 
 def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
-    """When the present unbroken run of quiet began: what to hand to the next `gate` as `quiet_since`.
+    """Return when the present unbroken run of quiet began: the `quiet_since` of the next `gate`.
 
     Args:
         verdict: the newest verdict.
-        since: what this function said last time; None at first.
+        since: the previous result of this function; None at first.
         now: Unix seconds of the verdict.
     """
     if verdict.state is GateState.ACTIVE or not verdict.had_activity:
@@ -147,13 +115,11 @@ def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | N
     return now if since is None else since
 
 
-# Boot time, from which start times are computed, moves by seconds when the clock is corrected.
-START_TOLERANCE_SECONDS = 60
 _UNKNOWN_PROCESS = ProcessStatus(ProcessState.UNKNOWN)
 
 
 class MarkerState(StrEnum):
-    """What a marker says of its workflow. `UNREADABLE`: it is there, but it cannot be understood."""
+    """The state of a marker's workflow. `UNREADABLE`: the marker exists, but it cannot be understood."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -161,13 +127,13 @@ class MarkerState(StrEnum):
 
 
 class MarkerOwner(NamedTuple):
-    """The process a marker names, as the system saw it. `pid` None: it names none that can be checked."""
+    """The process a marker names, as the system reported it. `pid` None: it names none that can be checked."""
 
     pid: int | None = None
     process: ProcessStatus = _UNKNOWN_PROCESS
 
     def state_at(self, modified_at: float | None) -> ProcessState:
-        """Whether the process that wrote the marker at `modified_at` lives. A process born later is another one."""
+        """Return the state of the process that wrote the marker at `modified_at`, not of one that started later."""
         if self.pid is None:
             return ProcessState.UNKNOWN
         if self.pid_was_reused(modified_at):
@@ -175,7 +141,7 @@ class MarkerOwner(NamedTuple):
         return self.process.state
 
     def pid_was_reused(self, modified_at: float | None) -> bool:
-        """Whether the number now belongs to a process that started after the marker was written."""
+        """Return whether the number now belongs to a process that started after the marker was written."""
         started = self.process.started
         if self.process.state is not ProcessState.ALIVE or started is None or modified_at is None:
             return False
@@ -190,18 +156,18 @@ class Marker:
     """One sign of a workflow.
 
     Attributes:
-        kind: which family it is of.
-        path: the file, relative to the project where it lies inside; the name of a declared workflow.
+        kind: its family.
+        path: the file, relative to the project if it is inside of it; the name of a declared workflow.
         name: the workflow, as the marker names it.
-        description: a clause for the person: what the marker says.
+        description: a clause for the user about the marker's content.
         state: the same, for the gate.
-        modified_at: when the marker itself was last written (Unix seconds); None if that cannot be told.
+        modified_at: when the marker itself was last written (Unix seconds); None if unknown.
         last_active: its last sign of life: `modified_at`, or a later one of its siblings; None counts as fresh.
         owner: the process it names.
-        started: when its workflow began, if it says so.
-        ended: when its workflow ended, if it says so.
-        deadline: an end that was agreed beforehand; takes the place of every age limit.
-        workflow: which workflow it is a run of: review, work, arc, ...
+        started: when its workflow began, if that is stated.
+        ended: when its workflow ended, if that is stated.
+        deadline: an end that was agreed beforehand; replaces every age limit.
+        workflow: the workflow that this is a run of: review, work, arc, ...
         key: the workflow's lasting identity; "" for signs that are not counted as workflows.
     """
 
@@ -221,14 +187,14 @@ class Marker:
 
 
 class ExternalChange(NamedTuple):
-    """A memory, knowledge or marker file that someone else changed at `changed_at` (Unix seconds)."""
+    """A memory, knowledge or marker file that another program changed at `changed_at` (Unix seconds)."""
 
     path: str
     changed_at: float
 
 
 class EditorLock(NamedTuple):
-    """A lock or swap file that a person's editor keeps beside a file it has open."""
+    """A lock or swap file that an editor keeps beside a file it has open."""
 
     path: str
     edited_file: str
@@ -237,12 +203,12 @@ class EditorLock(NamedTuple):
 
 
 class DeclaredWorkflow(NamedTuple):
-    """A workflow that someone announced: `echod workflow begin NAME [--pid P] [--ttl MINUTES]`.
+    """An announced workflow: `echod workflow begin NAME [--pid P] [--ttl MINUTES]`.
 
     Attributes:
-        name: what it was called.
+        name: its name.
         pid: the process whose end ends it, if one was given.
-        pid_started: when that process started (Unix seconds), to know it from a later one of the same number.
+        pid_started: when that process started (Unix seconds), to distinguish it from a later one of the same number.
         began: when it was announced (Unix seconds).
         until: when it ends by itself (Unix seconds).
     """
@@ -260,10 +226,10 @@ class GateObservations:
 
     Attributes:
         markers: every sign of a workflow, running or not.
-        changes: memory and knowledge files as last changed by someone else.
+        changes: memory and knowledge files as last changed by another program.
         editor_locks: editors' lock and swap files in the stores.
         last_ended: when a workflow was last known to end (Unix seconds), from the database.
-        inaccessible: places that the collector refuses to look into, each with a sentence.
+        inaccessible: paths that the collector refuses to read, each with a sentence.
     """
 
     markers: tuple[Marker, ...] = ()
@@ -279,13 +245,13 @@ class GateLimits(NamedTuple):
     Attributes:
         quiet_seconds: how long after a change or an end the project counts as quiet; 0 means there is no quiet.
         max_quiet_minutes: how long quiet may last in a row before a job runs all the same.
-        unknown_owner_minutes: a state file, checkpoint, team or unreadable marker whose owner nobody can tell.
+        unknown_owner_minutes: a state file, checkpoint, team or unreadable marker whose owner is unknown.
         dead_owner_minutes: a state file whose owner is gone; a resumed session has a new process number.
         loop_minutes: a loop file without a live owner; it is written between phases only, and those are long.
         new_lock_minutes: a lock directory that has no readable owner yet.
         migration_minutes: the upstream plugin's own migration lock; upstream calls it stale after this.
         max_silence_hours: the bound for everything, a live owner included.
-        stale_warning_days: how long a marker that is no longer believed is still mentioned as a warning.
+        stale_warning_days: how long a marker that is no longer believed is still reported as a warning.
         sessions: whether busy Claude Code sessions count.
     """
 
@@ -312,5 +278,5 @@ class GateLimits(NamedTuple):
 
     @property
     def stale_warning_seconds(self) -> float:
-        """How long a marker no longer believed stays a warning."""
+        """How long a marker that is no longer believed stays a warning."""
         return self.stale_warning_days * 86_400

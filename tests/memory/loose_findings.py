@@ -1,4 +1,4 @@
-"""Findings files put together from all that agents write; every content word is `wordN` and stands there once."""
+"""Findings files composed of everything agents write; every content word is `wordN` and occurs once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ LINES = st.sampled_from(
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    """A findings file whose every content word is `wordN`, each once."""
+    """Draw a findings file whose every content word is `wordN`, each once."""
     number = 0
     lines = []
     for line in draw(st.lists(LINES, max_size=30)):

@@ -29,7 +29,7 @@ def finder_of(learnings: list[Learning]) -> DuplicateFinder:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(LEARNINGS, max_size=12), LEARNINGS)
-def test_what_is_found_is_what_comparing_with_each_finds(known: list[Learning], new: Learning) -> None:
+def test_the_finder_finds_what_comparing_with_each_finds(known: list[Learning], new: Learning) -> None:
     alike = [(compare_learnings(features_of(new), features_of(one)), place) for place, one in enumerate(known)]
     exact = [place for place, one in enumerate(known) if features_of(one).exact_key == features_of(new).exact_key]
     best = min(((-a.title, -a.body, place) for a, place in alike if a.duplicate), default=None)
@@ -41,9 +41,7 @@ def test_what_is_found_is_what_comparing_with_each_finds(known: list[Learning], 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(LEARNINGS, min_size=1, max_size=12), LEARNINGS)
-def test_what_is_said_to_be_unlike_is_found_only_if_it_says_exactly_the_same(
-    known: list[Learning], new: Learning
-) -> None:
+def test_an_excluded_learning_is_found_only_if_it_is_exactly_equal(known: list[Learning], new: Learning) -> None:
     found = finder_of(known).find(features_of(new), excluded=range(len(known)))
 
     assert found is None or features_of(known[found]).exact_key == features_of(new).exact_key

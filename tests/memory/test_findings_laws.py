@@ -1,4 +1,4 @@
-"""What holds for every findings file: no word is lost, nothing crashes, a copy keeps its names."""
+"""Laws for every findings file: no word is lost, nothing crashes, a copy keeps its keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_no_word_is_dropped(text: str) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(files())
-def test_a_word_of_the_text_stands_in_one_finding_only(text: str) -> None:
+def test_a_word_of_the_text_is_in_one_finding_only(text: str) -> None:
     texts = Counter(re.findall(r"word\d+", "\n".join(one.text for one in read(text))))
 
     assert not [word for word, count in texts.items() if count > 1]

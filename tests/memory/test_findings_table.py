@@ -1,4 +1,4 @@
-"""What findings written slightly off form must give. Each row: what the agent wrote, and what is understood."""
+"""Findings in unusual forms. Each row: the agent's text, and the findings that are read from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGENT = "pattern-scout"
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a row of the table says about one finding; what it leaves out must be the default."""
+    """The expectations of a row about one finding; omitted ones must be the default."""
 
     title: str
     text: str = ""
@@ -467,7 +467,7 @@ It leaks.
 
 
 @pytest.mark.parametrize(("text", "wanted"), TABLE.values(), ids=TABLE.keys())
-def test_what_an_agent_wrote_gives_these_findings(text: str, wanted: list[Want]) -> None:
+def test_an_agents_text_gives_these_findings(text: str, wanted: list[Want]) -> None:
     assert read(text) == wanted
 
 

@@ -48,7 +48,7 @@ def test_addresses_in_evidence_are_redacted(evidence: str, redacted: str) -> Non
         "https://example.com/@name.page",
     ],
 )
-def test_what_only_holds_an_at_sign_is_no_address(evidence: str) -> None:
+def test_an_at_sign_alone_is_not_an_address(evidence: str) -> None:
     assert find_email_in_evidence(entry(evidence)) == ()
 
 

@@ -1,4 +1,4 @@
-"""What holds for every text: nothing outside the spans changes, lines stay lines, and once is enough."""
+"""Laws for every text: nothing outside the spans changes, lines stay lines, and once is enough."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS)
-def test_only_a_private_key_spans_lines_and_no_fence_goes(text: str) -> None:
+def test_only_a_private_key_spans_lines_and_no_fence_is_removed(text: str) -> None:
     for span in find_secrets(text):
         taken = text[span.start : span.end]
         assert span.kind == "private-key" or "\n" not in taken

@@ -1,4 +1,4 @@
-"""Secrets given away by a name beside them, and what only looks like one. `¦` in a text stands for nothing: it keeps
+"""Secrets given away by a name beside them, and look-alikes. `¦` in a text means nothing: it keeps
 scanners from taking an example for a leak; `«»` stand around what is to be replaced."""
 
 from __future__ import annotations
@@ -279,14 +279,14 @@ def test_the_secret_is_replaced_once_and_nothing_else(kind: str, marked: str) ->
 
 
 @pytest.mark.parametrize("text", INNOCENT)
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+def test_a_look_alike_of_a_secret_stays(text: str) -> None:
     entry = f"### [2026-01-05] Pattern: what was learned\n- **evidence**: {text}\n- {text}\n  {text}\n"
 
     assert find_secrets(text) == ()
     assert find_secrets(entry) == ()
 
 
-def test_the_name_may_stand_in_another_case() -> None:
+def test_the_name_may_be_in_another_case() -> None:
     for name in ("password", "Password", "PASSWORD", "PassWord"):
         assert redact(f"{name}=hunter2x").text == f"{name}=[REDACTED:password]"
 
@@ -312,5 +312,5 @@ def test_several_secrets_in_a_line_are_all_replaced() -> None:
     )
 
 
-def test_a_secret_longer_than_the_look_at_it_goes_as_a_whole() -> None:
+def test_a_secret_longer_than_the_pattern_is_removed_as_a_whole() -> None:
     assert redact("client_secret=" + "aB3dE5gH7" * 200 + " end").text == "client_secret=[REDACTED:secret] end"

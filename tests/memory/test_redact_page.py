@@ -1,4 +1,4 @@
-"""The page that says what is found names every kind there is, and real memory files hold none of them."""
+"""The page on redaction lists every kind, and real memory files contain none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which learnings are one and which are not; a false duplicate costs knowledge, so doubt means two."""
+"""Which learnings are one; a false duplicate costs knowledge, so doubt means two."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_these_contradict_each_other_however_alike_they_are(one: Learning, other
 
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME.keys())
-def test_what_is_the_same_does_not_contradict(one: Learning, other: Learning) -> None:
+def test_equal_texts_do_not_contradict(one: Learning, other: Learning) -> None:
     assert compare(one, other, SimilarityThresholds(title=0, body=0)).contradiction is None
 
 
@@ -314,7 +314,7 @@ def test_two_numbers_never_agree(one: str, other: str) -> None:
     assert found.contradiction.startswith("numbers: ")
 
 
-def test_the_result_says_what_it_is_in_numbers() -> None:
+def test_the_result_has_the_numbers_of_the_rule() -> None:
     found = compare(learned(RETRY), learned(RETRY.replace("3", "5")))
 
     assert found.title == pytest.approx(3 / 5)

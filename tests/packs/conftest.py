@@ -1,4 +1,4 @@
-"""A registry of a team and a global store, on the disk."""
+"""A registry of a team and a global store, on disk."""
 
 from __future__ import annotations
 

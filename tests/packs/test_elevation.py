@@ -1,4 +1,4 @@
-"""Entries that are written again for all projects, and where entries of the global memory come from."""
+"""Entries that are elevated for all projects, and the provenance of global entries."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_secrets_are_taken_out() -> None:
     assert b"sk-proj" not in found.document.render()
 
 
-def test_what_stands_there_already_is_refused_however_it_is_dressed() -> None:
+def test_an_entry_that_exists_already_is_refused_in_any_form() -> None:
     memory = elevate(EMPTY, block(finding_text("Limits", "Keep them at the edge."))).document
 
     same_words = block(finding_text("Other title", "keep  them at\n  the EDGE."))
@@ -96,10 +96,10 @@ def test_what_stands_there_already_is_refused_however_it_is_dressed() -> None:
         ),
         ("## Etched \u2014 x (2026-11-01)\n\n**Source**: `doc-pack:kit@1.0.0`\n\n- x\n", "global memory itself"),
         ("## Inscribed \u2014 x (2026-11-01)\n\n**Source**: `elevated:a@b`\n\n- x\n", "global memory itself"),
-        ("## A section\n\ntext\n", "no entry"),
+        ("## A section\n\ntext\n", "not an entry"),
     ],
 )
-def test_what_is_not_fit_to_be_elevated_is_said(text: str, reason: str) -> None:
+def test_an_entry_that_is_not_eligible_is_refused_with_a_reason(text: str, reason: str) -> None:
     found = check_eligibility(parse_block(text))
 
     assert found is not None
@@ -107,7 +107,7 @@ def test_what_is_not_fit_to_be_elevated_is_said(text: str, reason: str) -> None:
 
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=40))
-def test_whatever_an_entry_says_it_becomes_one_entry_and_the_others_stay(text: str, project: str) -> None:
+def test_any_entry_becomes_one_entry_and_the_others_stay(text: str, project: str) -> None:
     memory = elevate(EMPTY, block(finding_text("First", "The first."))).document
     entry = parse_block(finding_text("Second", text or "x"))
     if entry.entry is None or check_eligibility(entry):
@@ -133,7 +133,7 @@ def test_whatever_an_entry_says_it_becomes_one_entry_and_the_others_stay(text: s
         ("elevated:", None),
     ],
 )
-def test_the_source_tells_where_an_entry_comes_from(source: str, expected: object) -> None:
+def test_the_source_names_where_an_entry_comes_from(source: str, expected: object) -> None:
     entry = block(f"## Inscribed \u2014 x (2026-11-01)\n\n**Source**: `{source}`\n\n- x\n").entry
 
     assert entry is not None

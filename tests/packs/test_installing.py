@@ -1,4 +1,4 @@
-"""Installing, updating and taking away in a real global store: edits stay, nothing is lost, the manifest keeps up."""
+"""Installing, updating and removing in a real global store: edits stay, nothing is lost, the manifest is consistent."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_undo_gives_the_manifest_as_it_was_just_before_whatever_had_changed_it(
 
 
 class TestAnUpdateThatChangesTheManifestAlone:
-    """It is a step like any other: whatever is undone around it, file and manifest come and go together."""
+    """Such an update is a step like any other: whatever is undone around it, file and manifest change together."""
 
     @pytest.fixture
     def version_bumped(self, pack_store: PackStore) -> PackStore:
@@ -306,7 +306,7 @@ def test_a_crash_between_file_and_manifest_is_put_right(pack_store: PackStore, w
     assert sync_manifests(pack_store.engine, pack_store.locations.claude_home) == ()
 
 
-def test_what_another_program_wrote_since_is_not_put_right(pack_store: PackStore) -> None:
+def test_a_manifest_of_another_program_is_not_repaired(pack_store: PackStore) -> None:
     pack_store.team.publish("kit", "1.0.0")
     pack_store.install("kit")
     foreign = json.dumps({"name": "kit", "version": "3.0.0"}).encode()

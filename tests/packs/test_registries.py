@@ -1,4 +1,4 @@
-"""Registries on the disk: the shipped one first, later ones override earlier ones, and every fault has a sentence."""
+"""Registries on disk: the shipped one first, later ones override earlier ones, and every problem has a sentence."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_home_directory_may_be_written_as_a_tilde(team: TeamRegistry, monkeypa
 
 
 @pytest.mark.parametrize("place", ["/nowhere/at/all", "/nowhere/*/at/all"])
-def test_a_registry_that_is_not_there_is_told_and_the_others_work(place: str) -> None:
+def test_a_missing_registry_is_reported_and_the_others_work(place: str) -> None:
     found = read_registries([place])
 
     assert len(found.packs) == 6
@@ -92,8 +92,8 @@ def test_a_pack_that_leads_out_of_its_registry_is_passed_over(team: TeamRegistry
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no entry"),
-        (b"# only a heading\n", "no entry"),
+        (b"", "no entries"),
+        (b"# only a heading\n", "no entries"),
         (b"\xff\xfe\x00", "UTF-8"),
         (b"x" * (PACK_SIZE_LIMIT + 1), "larger"),
     ],
@@ -106,7 +106,7 @@ def test_a_text_that_is_no_pack_is_passed_over(team: TeamRegistry, data: bytes, 
     assert said in problems(team)[0]
 
 
-def test_a_pack_is_offered_without_its_secrets_and_what_is_odd_about_it_is_told(team: TeamRegistry) -> None:
+def test_a_pack_is_offered_without_its_secrets_and_its_problems_are_reported(team: TeamRegistry) -> None:
     team.publish(
         "kit",
         "1.0.0",

@@ -66,7 +66,7 @@ def statements(text: str) -> list[str]:
 
 
 def is_vague(statement: str) -> bool:
-    """Whether it speaks of a change and not of a version; a word in code (`Date.now()`) speaks of nothing."""
+    """Return whether a text mentions a change but no version; a word in code (`Date.now()`) does not count."""
     prose = re.sub(r"`[^`]*`", "", statement)
     return bool(DEPENDS_ON_A_VERSION.search(prose)) and not NAMES_A_VERSION.search(statement)
 
@@ -185,12 +185,12 @@ def test_no_entry_of_a_pack_speaks_to_agents(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_what_depends_on_a_version_names_it(stack: str) -> None:
+def test_a_statement_that_depends_on_a_version_names_it(stack: str) -> None:
     assert [line for line in statements(text_of(stack)) if is_vague(line)] == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_a_pack_says_with_which_version_it_was_checked(stack: str) -> None:
+def test_a_pack_names_the_version_it_was_checked_with(stack: str) -> None:
     assert NAMES_A_VERSION.search(document_of(stack).preamble)
 
 
@@ -203,7 +203,7 @@ NOT_CODE = re.compile(r"""`(?:\\.|[^`\\])*`|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n]
 
 
 def unbalanced(source: str) -> str | None:
-    """The first bracket or quote that has no partner, outside strings and comments; None if all have one."""
+    """Return the first bracket or quote without a partner, outside strings and comments; None if all have one."""
     open_brackets: list[str] = []
     for character in NOT_CODE.sub("", source):
         if character in CLOSES.values():

@@ -1,4 +1,4 @@
-"""Versions, ages, manifests and registries as values: what is odd is said, and nothing odd is taken for something else."""
+"""Versions, ages, manifests and registries as values: invalid input is reported and never mistaken for something else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_name_of_letters_digits_dash_and_underscore_is_one(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "a", "x" * 65, "--help", "-a", "1ab", "../x", "a/b", "a.b", "a b", "fastapi\n", "späße", "_ab", ".ab"]
 )
-def test_what_could_leave_its_place_or_pass_for_an_option_is_no_name(name: str) -> None:
+def test_a_path_or_an_option_is_not_a_name(name: str) -> None:
     assert not is_stack_name(name)
 
 
@@ -74,7 +74,7 @@ def test_versions_that_mean_the_same_are_the_same(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["latest", "", "1.x", "1..0", "1.0.0-", "\u0661.0", "9" * 5000, "1." * 5000])
-def test_what_is_no_version_is_neither_older_nor_newer(odd: str) -> None:
+def test_an_invalid_version_is_neither_older_nor_newer(odd: str) -> None:
     assert not is_version(odd)
     assert compare_versions(odd, "1.0.0") is VersionOrder.UNKNOWN
 
@@ -119,7 +119,7 @@ def test_an_age_is_counted_in_whole_days_however_the_moment_is_written(stamp: st
 
 
 @pytest.mark.parametrize("stamp", [None, "", "soon", "2026-13-01", "2026-02-30T00:00:00Z", "20" * 60, "2026-11"])
-def test_what_is_no_date_has_no_age(stamp: str | None) -> None:
+def test_an_invalid_date_has_no_age(stamp: str | None) -> None:
     assert age_in_days(stamp, NOW) is None
 
 
@@ -161,7 +161,7 @@ def test_a_manifest_of_another_program_is_understood() -> None:
     assert found == PackManifest("fastapi", "1.0.0", "2026-03-11T08:15:00.000Z", "2026-03-11", "1.0.0", ("backend",))
 
 
-def test_what_a_manifest_says_beyond_what_is_known_stays_in_it() -> None:
+def test_unknown_fields_of_a_manifest_stay_in_it() -> None:
     values = {**SEEN_ELSEWHERE, "pinned": {"by": ["me"]}, "note": None}
     found = read_manifest(json.dumps(values).encode(), "fastapi")
 
@@ -196,16 +196,16 @@ def test_a_manifest_that_is_written_is_read_again(manifest: PackManifest) -> Non
         (b'{"name"', "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 60_000, "not JSON"),
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "no version"),
         (b'{"name": "fastapi", "version": 3}', "no version"),
-        (b'{"name": "nextjs", "version": "1.0.0"}', "another pack"),
+        (b'{"name": "nextjs", "version": "1.0.0"}', "different pack"),
         (b'{"name": "fastapi", "version": "1.0.0", "schema": 2}', "update echod"),
         (b'{"name": "fastapi", "version": "1.0.0", "schema_version": 9}', "update echod"),
         (b" " * 70_000, "larger"),
     ],
 )
-def test_what_is_no_manifest_is_said_and_never_empty(data: bytes, reason: str) -> None:
+def test_an_invalid_manifest_has_a_reason_and_is_never_empty(data: bytes, reason: str) -> None:
     found = read_manifest(data, "fastapi")
 
     assert isinstance(found, InvalidManifest)
@@ -242,7 +242,7 @@ def test_a_pack_that_cannot_be_used_is_named_and_the_others_are_there() -> None:
         assert any(name in problem for problem in read.problems)
 
 
-def test_a_domain_that_readers_do_not_know_is_told_but_keeps_nobody_from_the_pack() -> None:
+def test_an_unknown_domain_is_reported_and_the_pack_stays_available() -> None:
     read = read_registry(registry(fastapi=pack(domains=["backend", "cooking"])))
 
     assert len(read.listings) == 1
@@ -250,7 +250,7 @@ def test_a_domain_that_readers_do_not_know_is_told_but_keeps_nobody_from_the_pac
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"packs": []}', b"[" * 100_000, b" " * 1_100_000])
-def test_what_is_no_registry_is_said(data: bytes) -> None:
+def test_an_invalid_registry_has_a_reason(data: bytes) -> None:
     read = read_registry(data)
 
     assert read.listings == ()

@@ -1,4 +1,4 @@
-"""A project on the disk with markers of a given age, and a table of processes to go with it."""
+"""A project on disk with markers of a given age, and a table of processes to go with it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FakeProcessTable:
 
 @dataclass
 class Scene:
-    """A project at the moment `now`. Ages are hours; nothing is younger than what the case says."""
+    """A project at the moment `now`. Ages are hours; nothing is younger than the case states."""
 
     project: Path
     now: float

@@ -1,4 +1,4 @@
-"""Real checkpoints: idle as they are, though most of them never say that they ended."""
+"""Real checkpoints: idle as they are, though most of them never state an end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKPOINTS = sorted(CORPUS.glob("*.json")) if os.environ.get("MEMORY_CORPUS") e
 
 
 def write_checkpoint(scene: Scene, source: Path, *, working: bool) -> None:
-    """The checkpoint as if it had been written this minute by a session that is still there."""
+    """The checkpoint as if it had been written this minute by a session that is alive."""
     content = json.loads(source.read_bytes())
     content["owner_pid"] = str(LIVE_PID)
     if working:

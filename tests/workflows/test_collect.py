@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -28,13 +29,13 @@ def link(scene: Scene, name: str, target: Path) -> None:
     path.symlink_to(target)
 
 
-def test_a_linked_state_file_is_none(scene: Scene) -> None:
+def test_a_linked_state_file_does_not_count(scene: Scene) -> None:
     link(scene, "tmp/.rune-work-1.json", scene.json("real.json", status="active", owner_pid=LIVE_PID))
 
     assert scene.verdict().state is GateState.IDLE
 
 
-def test_a_linked_loop_file_is_none(scene: Scene) -> None:
+def test_a_linked_loop_file_does_not_count(scene: Scene) -> None:
     link(scene, ".rune/arc-phase-loop.local.md", scene.file("real.md", "---\nactive: true\n---\n"))
 
     assert scene.verdict().state is GateState.IDLE
@@ -51,7 +52,7 @@ def test_nothing_is_found_behind_a_linked_directory(scene: Scene, place: str) ->
 
 
 @pytest.mark.parametrize("place", ["tmp/.rune-locks", "tmp/.rune-locks/strive"])
-def test_a_linked_lock_is_none(scene: Scene, place: str) -> None:
+def test_a_linked_lock_does_not_count(scene: Scene, place: str) -> None:
     scene.json("elsewhere/meta.json", pid=LIVE_PID)
     scene.json("elsewhere/strive/meta.json", pid=LIVE_PID)
     link(scene, place, scene.project / "elsewhere")
@@ -128,12 +129,12 @@ def test_a_file_that_cannot_be_read_is_unknown_and_not_absent(scene: Scene, monk
     path = scene.state(status="completed", age=1)
     open_file = os.open
 
-    def refuse(name: str | Path, flags: int) -> int:
+    def refuse(name: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if Path(name) == path:
             raise PermissionError(13, "Permission denied")
-        return open_file(name, flags)
+        return open_file(name, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr("echod.workflows.files.os.open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
 
     assert scene.verdict().state is GateState.ACTIVE
     assert scene.verdict(later=2).state is GateState.IDLE
@@ -171,7 +172,7 @@ def deny_lstat(monkeypatch: pytest.MonkeyPatch, *refused: Path) -> None:
     monkeypatch.setattr(os, "lstat", refuse)
 
 
-def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
+def test_a_file_with_an_unreadable_time_is_as_old_as_its_directory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = scene.state(status="completed", age=3)
@@ -182,7 +183,7 @@ def test_a_file_whose_time_cannot_be_told_is_as_old_as_its_directory(
     assert scene.verdict(later=2).state is GateState.IDLE
 
 
-def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_time_counts_as_fresh(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.state(status="active", age=3)
     deny_lstat(monkeypatch, scene.project / "tmp", scene.project)
 
@@ -196,17 +197,20 @@ def test_a_time_that_nothing_tells_counts_as_fresh(scene: Scene, monkeypatch: py
 def test_a_disk_that_fails_while_a_file_is_read_makes_it_unknown(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.state(status="completed", age=1)
 
-    def fail(descriptor: int, count: int) -> bytes:
-        raise OSError(5, "Input/output error")
+    class FailingFile(io.BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("echod.workflows.files.os.read", fail)
+    def open_failing(path: Path, *, follow_symlinks: bool) -> FailingFile:
+        return FailingFile(io.FileIO(path))
+
+    monkeypatch.setattr(files, "open_regular", open_failing)
 
     assert scene.verdict().state is GateState.ACTIVE
 
 
-def test_a_file_is_read_to_its_end_in_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_CHUNK_SIZE", 3)
-    scene.state(status="active", owner_pid=LIVE_PID)
+def test_a_file_larger_than_a_buffer_is_read_to_its_end(scene: Scene) -> None:
+    scene.state(status="active", notes="x" * 16 * io.DEFAULT_BUFFER_SIZE, owner_pid=LIVE_PID)
 
     assert scene.verdict().reasons[0].pid == LIVE_PID
 
@@ -225,7 +229,7 @@ def test_permissions_of_the_system_give_the_same_answer(scene: Scene, ordinary_u
     assert scene.verdict().state is GateState.ACTIVE
 
 
-def test_a_project_that_is_gone_is_idle(scene: Scene) -> None:
+def test_a_deleted_project_is_idle(scene: Scene) -> None:
     scene.project.rmdir()
 
     assert scene.verdict().state is GateState.IDLE
@@ -326,7 +330,7 @@ def test_our_own_process_lives_and_started_before_now() -> None:
     assert process.started <= time.time()
 
 
-def test_a_process_that_ended_is_gone_before_and_after_it_is_reaped() -> None:
+def test_a_process_that_ended_is_dead_before_and_after_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
@@ -341,7 +345,7 @@ def test_a_process_that_we_may_not_signal_lives(monkeypatch: pytest.MonkeyPatch)
     def refuse(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("echod.workflows.model.os.kill", refuse)
+    monkeypatch.setattr("echod.workflows.collect.os.kill", refuse)
 
     assert SystemProcessTable().lookup(os.getpid()).state is ProcessState.ALIVE
 
@@ -362,7 +366,7 @@ def test_a_process_that_cannot_be_looked_up(
     assert SystemProcessTable().lookup(os.getpid()) == ProcessStatus(life, None)
 
 
-def test_a_number_no_system_has_is_unknown_or_gone() -> None:
+def test_a_number_no_system_has_is_unknown_or_dead() -> None:
     assert SystemProcessTable().lookup(1 << 70).state is ProcessState.UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""The page that explains the verdicts says what the code does."""
+"""The page that explains the verdicts matches the code."""
 
 from __future__ import annotations
 

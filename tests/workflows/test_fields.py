@@ -96,7 +96,7 @@ def test_a_process_number_is_a_number_that_can_be_checked(value: object, pid: in
         ("timed out", MarkerState.ENDED),
     ],
 )
-def test_a_status_runs_unless_it_says_that_it_ended(status: str, claim: MarkerState) -> None:
+def test_a_status_counts_as_running_unless_it_means_an_end(status: str, claim: MarkerState) -> None:
     assert state_files.marker_state(status) is claim
 
 
@@ -141,7 +141,7 @@ def test_a_loop_s_frontmatter_is_read_line_by_line(text: str, said: dict[str, st
     assert loops.parse_front_matter(text.encode()) == said
 
 
-def test_a_moment_is_told_as_on_the_wall_and_with_its_date_when_it_is_far() -> None:
+def test_a_moment_is_local_time_with_the_date_of_another_day() -> None:
     wall = time.strftime("%H:%M", time.localtime(NOON))
 
     assert format_time(NOON, NOON + 0.5) == wall

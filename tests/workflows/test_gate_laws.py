@@ -116,7 +116,7 @@ def test_one_more_marker_never_opens_the_gate(seen: GateObservations, marker: Ma
 
 @given(observations, delays)
 @few
-def test_a_gone_owner_never_holds_longer_than_a_live_one(seen: GateObservations, delay: float) -> None:
+def test_a_dead_owner_never_blocks_longer_than_a_live_one(seen: GateObservations, delay: float) -> None:
     def with_life(life: ProcessState) -> GateState:
         owned = tuple(replace(m, owner=MarkerOwner(7, ProcessStatus(life, None))) for m in seen.markers)
         return gate(replace(seen, markers=owned), NOW + delay, GateLimits()).state

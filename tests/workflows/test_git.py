@@ -32,7 +32,7 @@ def git(directory: Path, *arguments: str) -> None:
 
 
 def tracked_repository(scene: Scene) -> Path:
-    """A repository with the store in it; returns the git directory."""
+    """Create a repository with the store in it and return the git directory."""
     scene.memory(age=24)
     git(scene.project, "init", "-q")
     git(scene.project, "add", "-f", ".rune")

@@ -42,7 +42,7 @@ def test_a_findings_file_alone_does_not_make_quiet(scene: Scene) -> None:
     assert scene.verdict().state is GateState.IDLE
 
 
-def test_what_echod_wrote_itself_does_not_make_quiet(scene: Scene) -> None:
+def test_echods_own_writes_do_not_make_quiet(scene: Scene) -> None:
     memory = scene.memory(age=SECOND)
     scene.own_writes[memory] = memory.stat().st_mtime_ns
 
@@ -95,7 +95,7 @@ def test_a_writer_without_pauses_holds_jobs_up_for_a_quarter_of_an_hour_only(sce
     assert [r.blocking for r in spent.reasons] == [False]
 
 
-def test_the_streak_of_quiet_goes_on_while_the_signs_do_even_when_it_is_spent(scene: Scene) -> None:
+def test_the_streak_of_quiet_continues_with_its_signs_even_when_it_is_used_up(scene: Scene) -> None:
     scene.memory(age=SECOND)
 
     first = quiet_streak(scene.verdict(), None, scene.now)

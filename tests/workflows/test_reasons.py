@@ -1,4 +1,4 @@
-"""A reason is a sentence for a person: which marker, what it says, whose process, until when."""
+"""A reason is a sentence for the user: the marker, its content, its process, and until when it is believed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_reason_names_the_marker_its_words_its_process_and_its_end(scene: Scen
     last, end = format_time(scene.now - 3600, scene.now), format_time(scene.now + 11 * 3600, scene.now)
     assert reason.marker == "tmp/.rune-review-abc.json"
     assert reason.text == (
-        f'the review workflow says "active"; its process {LIVE_PID} is alive; last sign of life {last}; believed until {end}'
+        f'the review workflow has the status "active"; its process {LIVE_PID} is alive; last sign of life {last}; believed until {end}'
     )
     assert (reason.name, reason.pid) == ("review-abc", LIVE_PID)
     assert reason.until == pytest.approx(scene.now + 11 * 3600, abs=0.01)
@@ -32,17 +32,17 @@ def test_a_reason_names_the_marker_its_words_its_process_and_its_end(scene: Scen
     ("pid", "words"),
     [
         (DEAD_PID, f"its process {DEAD_PID} is gone;"),
-        (REUSED_PID, f"its process {REUSED_PID} is gone, the number belongs to a later one;"),
-        ("$PPID", "its process is not known;"),
+        (REUSED_PID, f"its process {REUSED_PID} is gone, its number belongs to a later one;"),
+        ("$PPID", "its process is unknown;"),
     ],
 )
-def test_a_reason_says_why_an_owner_does_not_count(scene: Scene, pid: object, words: str) -> None:
+def test_a_reason_contains_why_an_owner_does_not_count(scene: Scene, pid: object, words: str) -> None:
     scene.state(status="active", owner_pid=pid, age=0.1)
 
     assert words in scene.verdict().reasons[0].text
 
 
-def test_a_start_that_the_marker_tells_is_told(scene: Scene) -> None:
+def test_a_start_that_the_marker_states_is_in_the_reason(scene: Scene) -> None:
     scene.state(status="active", owner_pid=LIVE_PID, started="2026-03-17T12:00:00Z")
 
     reason = scene.verdict().reasons[0]
@@ -58,10 +58,10 @@ def test_after_the_bound_a_warning_stays(scene: Scene) -> None:
 
     assert verdict.state is GateState.IDLE
     assert [(r.blocking, r.until) for r in verdict.reasons] == [(False, None)]
-    assert "too long ago to believe it" in verdict.reasons[0].text
+    assert "stale, so echod ignores it" in verdict.reasons[0].text
 
 
-def test_reasons_that_hold_stand_before_warnings(scene: Scene) -> None:
+def test_blocking_reasons_come_before_warnings(scene: Scene) -> None:
     scene.state("audit-1", status="active", age=5)
     scene.state("work-1", status="active", owner_pid=LIVE_PID, age=1)
 

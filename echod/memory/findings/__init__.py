@@ -1,17 +1,17 @@
-"""Reads what an agent wrote into its findings file, however it wrote it.
+"""Read what an agent wrote into its findings file, in whatever form it wrote it.
 
-Lenient in everything that is form (headings, bullets, bold, dates, order, missing metadata) and strict in one thing:
-no word of a learning is dropped. What is not clearly a heading's decoration, a known label or chatter around the
-findings goes into a finding.
+Lenient about form (headings, bullets, bold, dates, order, missing metadata) and strict about one thing: no word of a
+learning is dropped. Everything that is not clearly a heading's decoration, a known label or boilerplate around the
+findings becomes a part of a finding.
 
-Read in this order: `reader` (from bytes to findings), `wrapping` and `unfolding`
-(what stands around and in place of headings), `sections` (what starts a learning), `outline` (what is a
-heading), `titles` (what a heading says), `gleaning` (metadata apart from learning), `stated` (what becomes of it),
-`spellings` (how dates, layers and labels are written), `chatter` (what says nothing).
+Read in this order: `reader` (from bytes to findings), `sections` (the file's envelope, and where a learning starts),
+`outline` (which lines are headings), `fields` (metadata apart from the learning) and `text` (dates, layers, labels and
+titles in all their spellings).
 """
 
 from __future__ import annotations
 
 from echod.memory.findings.reader import DEFAULT_CONFIDENCE, DEFAULT_LAYER, Finding, read_findings
+from echod.memory.findings.text import canonical_title
 
-__all__ = ["DEFAULT_CONFIDENCE", "DEFAULT_LAYER", "Finding", "read_findings"]
+__all__ = ["DEFAULT_CONFIDENCE", "DEFAULT_LAYER", "Finding", "canonical_title", "read_findings"]

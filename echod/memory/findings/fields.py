@@ -1,9 +1,7 @@
-"""Takes the metadata out of a section's lines and leaves the learning, whatever order they were written in.
+"""Separate the metadata of a section from the learning, in whatever order the lines were written.
 
-Hands out the metadata that a finding states, and keeps account of what nobody understood.
-
-A value that is understood is taken; one that is understood in part, or not at all, stays as a note, so that its words
-survive.
+`StatedFields` hands out the metadata of one finding. A value that was understood is removed. One that was understood
+only in part, or not at all, stays as a note, so that its words survive.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from echod.memory.findings.text import (
 )
 
 _SCHEMA = re.compile(r"\s*<!--\s*echo-schema:.*-->\s*")
-# One label with one word of value tells about the run; a comment that says more may be a learning.
+# One label with one word of value describes the run; a longer comment may be a learning.
 _LABEL_COMMENT = re.compile(
     r"\s*<!--\s*(?:agent|author|role|team|session|workflow)\s*[:=]\s*[\w.-]+\s*-->\s*", re.IGNORECASE
 )
@@ -39,16 +37,27 @@ _MAX_SHORT_VALUE = 60  # characters; a longer "Status: ..." in a list is a sente
 
 ClassifiedLine = tuple[str, LineKind]
 
+T = TypeVar("T")
+FieldPairs = Sequence[tuple[str, str]]
+
+_VALUE_READERS: Mapping[str, Callable[[str], ParsedValue[object] | None]] = {
+    "layer": read_layer,
+    "confidence": read_confidence,
+    "verified": read_date,
+    "date": read_date,
+}
+_RESERVED_NAMES = _METADATA_NAMES | {"kind", "title"}
+
 
 class ExtractedFields(NamedTuple):
-    """The metadata of a section as names and values in order, and the lines that are none."""
+    """The metadata of a section as names and values in order, and all other lines."""
 
     fields: tuple[tuple[str, str], ...]
     body_lines: tuple[ClassifiedLine, ...]
 
 
 def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_group: bool = False) -> ExtractedFields:
-    """Separate metadata from learning. Values that go on in indented or listed lines are joined to one line.
+    """Separate metadata from learning. Values that continue in indented or listed lines are joined to one line.
 
     Args:
         lines: the section's lines.
@@ -81,28 +90,6 @@ def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_g
     return ExtractedFields(tuple(fields), tuple(rest))
 
 
-def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
-    """The learning in these lines: no chatter or separators at its ends, not in a bullet if one holds all of it.
-
-    Args:
-        lines: what `glean` left.
-        strip_leading: whether chatter may also stand before it; below the heading of a learning it may not.
-    """
-    body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
-    while strip_leading and (size := _first_paragraph(body)) and _is_boilerplate_paragraph(body[:size]):
-        body = _trimmed(body[size:])
-    while (size := _last_paragraph(body)) and _is_boilerplate_paragraph(body[-size:]):
-        body = _trimmed(body[:-size])
-    return "\n".join(_dedented(body)).rstrip()
-
-
-def _is_metadata_comment(line: ClassifiedLine) -> bool:
-    text, line_kind = line
-    if line_kind in {LineKind.CODE, LineKind.NESTED}:
-        return _SCHEMA.fullmatch(text) is not None
-    return (_SCHEMA.fullmatch(text) or _LABEL_COMMENT.fullmatch(text)) is not None
-
-
 def _is_metadata(field: FieldLine, line: str, *, at_edge: bool) -> bool:
     if not field.marked:
         return at_edge and field.name in _UNMARKED_LABELS
@@ -113,7 +100,7 @@ def _is_metadata(field: FieldLine, line: str, *, at_edge: bool) -> bool:
 
 
 def _footer_start(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> int:
-    """Where the run of metadata lines at the end of a section begins."""
+    """Return the index at which the run of metadata lines at the end of a section begins."""
     start = len(lines)
     for index in range(len(lines) - 1, -1, -1):
         if line_kinds[index] is LineKind.TEXT and read_field(lines[index]):
@@ -126,7 +113,7 @@ def _footer_start(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> int:
 def _read_multiline_value(
     lines: Sequence[str], line_kinds: Sequence[LineKind], index: int, field: FieldLine
 ) -> tuple[int, str]:
-    """The index after a field with all that belongs to it, and its value on one line."""
+    """Return the index after a field with all of its lines, and its value on one line."""
     value = field.value
     index += 1
     while index < len(lines) and line_kinds[index] is LineKind.NESTED and lines[index].strip():
@@ -134,7 +121,7 @@ def _read_multiline_value(
         index += 1
     if value or (index < len(lines) and line_kinds[index] is not LineKind.TEXT):
         return index, value
-    # "**Evidence**:" alone, and what it introduces in a list below it.
+    # "**Evidence**:" alone, and its values in a list below it.
     after = index
     while after < len(lines) and line_kinds[after] is LineKind.TEXT and not lines[after].strip():
         after += 1
@@ -165,8 +152,32 @@ def _without_label(line: str, field: FieldLine) -> str:
     return line[: list_content_offset(line) or 0] + field.value
 
 
+def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
+    """Return the learning in these lines, without boilerplate or separators at its ends.
+
+    A bullet that holds the whole learning is removed.
+
+    Args:
+        lines: the body lines of `extract_fields`.
+        strip_leading: whether boilerplate may also precede the learning; below the heading of a learning it may not.
+    """
+    body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
+    while strip_leading and (size := _first_paragraph_size(body)) and _is_boilerplate_paragraph(body[:size]):
+        body = _trimmed(body[size:])
+    while (size := _last_paragraph_size(body)) and _is_boilerplate_paragraph(body[-size:]):
+        body = _trimmed(body[:-size])
+    return "\n".join(_dedented(body)).rstrip()
+
+
+def _is_metadata_comment(line: ClassifiedLine) -> bool:
+    text, line_kind = line
+    if line_kind in {LineKind.CODE, LineKind.NESTED}:
+        return _SCHEMA.fullmatch(text) is not None
+    return (_SCHEMA.fullmatch(text) or _LABEL_COMMENT.fullmatch(text)) is not None
+
+
 def _trimmed(lines: Sequence[ClassifiedLine]) -> list[ClassifiedLine]:
-    """Without blank lines and separators at both ends."""
+    """Return the lines without blank lines and separators at both ends."""
     body = list(lines)
     while body and _is_blank_or_break(body[-1]):
         body.pop()
@@ -182,13 +193,13 @@ def _is_prose(line: ClassifiedLine) -> bool:
     return line[1] is LineKind.TEXT and not _is_blank_or_break(line) and list_content_offset(line[0]) is None
 
 
-def _first_paragraph(lines: Sequence[ClassifiedLine]) -> int:
+def _first_paragraph_size(lines: Sequence[ClassifiedLine]) -> int:
     return next((index for index, line in enumerate(lines) if not _is_prose(line)), len(lines))
 
 
-def _last_paragraph(lines: Sequence[ClassifiedLine]) -> int:
+def _last_paragraph_size(lines: Sequence[ClassifiedLine]) -> int:
     size = next((number for number, line in enumerate(reversed(lines)) if not _is_prose(line)), len(lines))
-    # A last line that goes on from a list item without a blank line is a part of that item.
+    # A last line that continues a list item without a blank line is a part of that item.
     return size if size == len(lines) or _is_blank_or_break(lines[-size - 1]) else 0
 
 
@@ -212,22 +223,8 @@ def _dedented(lines: Sequence[ClassifiedLine]) -> list[str]:
     return [text[common:] for text in texts]
 
 
-T = TypeVar("T")
-FieldPairs = Sequence[tuple[str, str]]
-
-_VALUE_READERS: Mapping[str, Callable[[str], ParsedValue[object] | None]] = {
-    "layer": read_layer,
-    "confidence": read_confidence,
-    "verified": read_date,
-    "date": read_date,
-}
-_RESERVED_NAMES = frozenset(
-    {"layer", "source", "confidence", "evidence", "verified", "supersedes", "date", "kind", "title"}
-)
-
-
 class StatedFields:
-    """The fields of one finding: its own first, and those of the groups around it for what it does not say."""
+    """The fields of one finding: its own first, then those of the groups around it for names that it does not have."""
 
     def __init__(self, own: FieldPairs, inherited: FieldPairs) -> None:
         own_names = {name for name, _ in own}
@@ -238,7 +235,7 @@ class StatedFields:
         self._fields = list(dict.fromkeys([*own, *defaults, *notes]))
 
     def pop(self, name: str) -> str | None:
-        """The value of this name, no longer counted as unread; several pieces of evidence are joined."""
+        """Remove a name and return its value; several pieces of evidence are joined."""
         values = [value for field, value in self._fields if field == name]
         if not values:
             return None
@@ -249,12 +246,12 @@ class StatedFields:
         return values[0]
 
     def pop_if(self, name: str, accepts: Callable[[str], bool]) -> str | None:
-        """The value of this name if it is acceptable; else it stays."""
+        """Remove a name and return its value if the value is acceptable; otherwise the field stays."""
         value = next((value for field, value in self._fields if field == name), None)
         return self.pop(name) if value is not None and accepts(value) else None
 
     def pop_value(self, name: str, read: Callable[[str], ParsedValue[T] | None], known: T | None = None) -> T | None:
-        """What the value of this name means, unless it is known already; words beside the meaning stay as a note."""
+        """Return the meaning of this name's value, unless it is known already; words beside it stay as a note."""
         value = next((value for field, value in self._fields if field == name), None)
         parsed = None if value is None else read(value)
         if value is None or parsed is None or (known is not None and parsed.value != known):
@@ -264,12 +261,12 @@ class StatedFields:
         return known if known is not None else parsed.value
 
     def remaining(self) -> tuple[tuple[str, str], ...]:
-        """Everything that was not taken, in order; a core field that is left over is called a note."""
+        """Return all other fields in order; a reserved name that is still present is renamed to a note."""
         return tuple((f"{name}_note" if name in _RESERVED_NAMES else name, value) for name, value in self._fields)
 
 
 def _is_exact(name: str, value: str) -> bool:
-    """Whether the value says nothing but what its name promises, so that a nearer one replaces it entirely."""
+    """Return whether the value contains only what its name promises, so that a nearer one replaces it entirely."""
     read = _VALUE_READERS.get(name)
     parsed = read(value) if read else None
     return parsed is not None and parsed.exact

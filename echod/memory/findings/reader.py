@@ -1,7 +1,7 @@
-"""From the bytes of a findings file to findings, with what was missing filled in.
+"""Read a findings file: from its bytes to findings, with defaults for everything that is missing.
 
-What belongs together is decided by `sections`; this module asks what each section says. How memory files are read is
-not told here.
+`sections` decides which lines belong together; this module reads each section. How memory files are read is elsewhere
+(`memory.document`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from echod.memory.findings.sections import (
 )
 from echod.memory.findings.text import (
     KIND_WORDS,
+    NO_TITLE,
     ParsedTitle,
     canonical_title,
     first_line_title,
@@ -47,20 +48,20 @@ _USER_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One learning as an agent reported it, with what was missing filled in.
+    """One learning as an agent reported it, with defaults for everything that is missing.
 
     Attributes:
-        key: names this finding in the ledger of consumed ones; the same for the same words of the same agent,
+        key: identifies this finding in the ledger of consumed ones; equal for the same words of the same agent,
             whatever the file's date.
         title: the heading without date, layer, type word and decoration; never empty.
         kind: the type word (`Pattern`), exactly as a memory file's reader finds it again.
         layer: the layer it is to be stored in.
-        claimed_layer: etched or notes where the finding claims one of them: only a person may give those.
-        source: as written; the agent's name if it says none.
-        evidence: as written, on one line; None if it says none.
+        claimed_layer: etched or notes where the finding claims one of them, which only the user may give.
+        source: as written; the agent's name if it is missing.
+        evidence: as written, on one line; None if it is missing.
         verified: the stated day, else the file's; never later than the day after the file's.
         fields: all other metadata (tags, category, ...) in order, names in lower case without spaces.
-        text: the learning, Markdown lines; empty where the title says it all.
+        text: the learning, Markdown lines; empty where the title is all of it.
     """
 
     key: str
@@ -79,7 +80,7 @@ class Finding:
 
 
 def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding, ...] | Unreadable:
-    """The findings in a file, in file order; none for a file that says nothing.
+    """Return the findings in a file, in file order; none for a file without content.
 
     Args:
         data: the file's bytes.
@@ -101,21 +102,18 @@ def _lines(text: str) -> list[str]:
     return [line.lstrip("\u200b\u200c\u200d\u2060\ufeff") for line in text.split("\n")]
 
 
-_NO_TITLE = ParsedTitle("")
-
-
 class _GroupHeading(NamedTuple):
-    """What a heading that groups findings, or the file's head, says about all of them."""
+    """Topic, title and fields that a heading above a group, or the file's head, gives to all findings below it."""
 
     topic: str | None = None
-    title: ParsedTitle = _NO_TITLE
+    title: ParsedTitle = NO_TITLE
     fields: tuple[tuple[str, str], ...] = ()
 
 
 def _read_sections(
     sections: Sequence[FindingsSection], file_fields: tuple[tuple[str, str], ...], agent: str, file_date: date
 ) -> list[Finding]:
-    found: list[tuple[int, Finding]] = []
+    findings: list[tuple[int, Finding]] = []
     groups: dict[int, _GroupHeading] = {}
     grouped: set[int] = set()
     for index, section in enumerate(sections):
@@ -128,23 +126,23 @@ def _read_sections(
             groups[index] = _GroupHeading(topic, _group_title(section), () if text else extracted.fields)
         if not extracted.fields and not section.title.typed and is_empty_section(section.title.text, text):
             continue
-        # A heading with nothing below it says something only if its own words do.
+        # A heading with nothing below it is a finding only if its own words have content.
         if text or (not section.container and (extracted.fields or not section.generic)):
             enclosing = [groups[number] for number in section.groups]
-            found.append(
+            findings.append(
                 (index, _build_finding(section, extracted.fields, text, enclosing, agent=agent, file_date=file_date))
             )
             grouped.update(section.groups)
     for index, group in reversed(groups.items()):
-        # A heading over nothing: what it says has to stand for itself.
+        # A heading above nothing: its own words are the finding.
         if index not in grouped and (group.topic or group.fields):
             enclosing = [groups[number] for number in sections[index].groups]
             group_finding = _build_finding(
                 sections[index], group.fields, "", enclosing, agent=agent, file_date=file_date
             )
-            found.append((index, group_finding))
+            findings.append((index, group_finding))
             grouped.update(sections[index].groups)
-    return [finding for _, finding in sorted(found, key=itemgetter(0))]
+    return [finding for _, finding in sorted(findings, key=itemgetter(0))]
 
 
 def _group_title(section: FindingsSection) -> ParsedTitle:
@@ -214,5 +212,5 @@ def _section_title(section: FindingsSection, text: str, stated: StatedFields) ->
 
 
 def _finding_key(*values: object) -> str:
-    # Only what the file states: a copy of it with another modification time holds the same findings.
+    # Only values that the file states: a copy of it with another modification time holds the same findings.
     return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:32]

@@ -1,21 +1,18 @@
-"""Cuts a findings file into sections: which heading starts a learning, which only groups others, which is content.
+"""Cut a findings file into sections, one for each learning or group of learnings.
 
-Decides by structure and names alone; what the lines of a section say is read elsewhere (`findings`).
+Only structure and names decide. In reading order:
 
-What an agent says around its findings and not in them: "Here are my findings:", "Let me know if ...".
+- The envelope of a file is removed: a fence or a pair of tags that holds all of it, and front matter. Both are habits
+  of writers, not parts of any learning.
+- Some agents write no headings. `with_headings` adds them where every item of a list is a learning with its metadata
+  below it, and where consecutive learnings each begin with the same label. It also splits lines with several metadata
+  values. No word is added or removed.
+- `split_sections` decides which heading starts a learning, which only groups others, and which is content.
+- Boilerplate is text around findings ("Here are my findings:", "Let me know if ..."). Dropping a learning is worse than
+  keeping a greeting. A paragraph is boilerplate only if every sentence of it, from its first word to its last, is one
+  of a few known phrases made of filler words, and nothing in it looks like a fact.
 
-Dropping a learning is worse than keeping a greeting: a paragraph is chatter only if every sentence of it, from its
-first word to its last, is one of a few known phrases made of filler words, and nothing in it looks like a fact.
-
-What may stand around a whole findings file: a fence or a pair of tags that holds all of it, and front matter.
-
-Both are habits of writers, not parts of any learning.
-
-Turns what agents write instead of headings into headings: list items and groups of labels that are learnings.
-
-Three habits: a list of which every item is a learning with its metadata below it; learnings one after the other that
-each begin with the same label; several metadata values on one line. What comes out are lines as `sections` reads them;
-no word is added or taken away.
+`fields` reads the lines of a section.
 """
 
 from __future__ import annotations
@@ -41,6 +38,7 @@ from echod.memory.findings.outline import (
 )
 from echod.memory.findings.text import (
     LEARNING_LABELS,
+    NO_TITLE,
     ParsedTitle,
     find_date,
     normalize_spaces,
@@ -88,7 +86,7 @@ _BOILERPLATE = (
     rf"(?:these|they) will be (?:stored|saved|persisted|echoed|recorded){_FILLERS}",
 )  # fmt: skip
 
-_MAX_BOILERPLATE_LENGTH = 400  # characters; nobody is polite for longer
+_MAX_BOILERPLATE_LENGTH = 400  # characters; no greeting is longer
 # Words of a claim; a sentence with one of them may be a learning.
 _ASSERTION_WORDS = re.compile(
     r"\b(?:must|should|always|never|not|no|avoid|use|uses|because|needs|requires|since|when|found|that|which|is|are|was|"
@@ -97,32 +95,6 @@ _ASSERTION_WORDS = re.compile(
 _TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
 _FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
-
-def is_boilerplate(paragraph: str) -> bool:
-    """Whether a paragraph says nothing but that findings are coming, were given, or that help is at hand."""
-    text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
-    if not text or len(text) > _MAX_BOILERPLATE_LENGTH or _FACT_CHARACTERS.search(text):
-        return False
-    sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
-    return bool(sentences) and all(_is_boilerplate_sentence(sentence) for sentence in sentences)
-
-
-@cache
-def _boilerplate_patterns() -> tuple[re.Pattern[str], ...]:
-    """Compiled when the first paragraph asks, since that takes as long as loading a dozen modules."""
-    return tuple(map(re.compile, _BOILERPLATE))
-
-
-def _is_boilerplate_sentence(sentence: str) -> bool:
-    bare = sentence.strip(" -\u2013\u2014*_,")
-    greeting = _INTERJECTION.match(bare)
-    rest = bare[greeting.end() :] if greeting else bare
-    if not rest or any(pattern.fullmatch(rest) for pattern in _boilerplate_patterns()):
-        return True
-    return _TASK_COMPLETED.fullmatch(rest) is not None and _ASSERTION_WORDS.search(rest) is None
-
-
-_NO_TITLE = ParsedTitle("")
 
 _GENERIC_WORDS = frozenset(
     re.findall(
@@ -156,14 +128,139 @@ _OPTIONAL_HEADINGS = frozenset(
         "open issues", "remaining work", "todo", "todos", "issues", "concerns", "risks", "warnings",
     }
 )  # fmt: skip
-"""Headings of the places in a report where an agent may have nothing to say."""
+"""Headings of the places in a report where an agent may have nothing to report."""
+
+_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
+_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
+_FRONT_MATTER_LIMIT = 60  # lines
+
+_ITEM_HEADING = "######"
+_LEADING_LABELS = frozenset({"layer", "learning", "title"})
+_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
+
+
+def strip_envelope(lines: list[str]) -> list[str]:
+    """Return the lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings, or all lines."""
+    nonblank = [index for index, line in enumerate(lines) if line.strip()]
+    tag = _ENVELOPE_TAG.fullmatch(lines[nonblank[0]].strip()) if nonblank else None
+    if tag and lines[nonblank[-1]].strip() == f"</{tag[1]}>":
+        return lines[nonblank[0] + 1 : nonblank[-1]]
+    opening = next((index for index in nonblank if parse_fence(lines[index])), None)
+    if opening is None:
+        return lines
+    fence, info = parse_fence(lines[opening]) or ("", "")
+    end = next((index for index in range(opening + 1, len(lines)) if closes_fence(lines[index], fence)), None)
+    if info.casefold() not in {"md", "markdown"} or end is None:
+        return lines
+    if not _is_all_boilerplate(lines[:opening]) or not _is_all_boilerplate(lines[end + 1 :]):
+        return lines
+    inside = lines[opening + 1 : end]
+    first = next((line for line in inside if line.strip()), "")
+    return inside if read_atx_heading(first) or first.strip() == "---" or first.lstrip().startswith("<!--") else lines
+
+
+def split_front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """Return the lines below the front matter, and its names and values in order."""
+    start = next((index for index, line in enumerate(lines) if line.strip()), None)
+    if start is None or lines[start].rstrip() != "---":
+        return lines, ()
+    limit = min(len(lines), start + _FRONT_MATTER_LIMIT)
+    end = next((index for index in range(start + 1, limit) if lines[index].rstrip() == "---"), None)
+    if end is None:
+        return lines, ()
+    fields: list[tuple[str, str]] = []
+    for line in lines[start + 1 : end]:
+        key = _FRONT_MATTER_KEY.fullmatch(normalize_spaces(line))
+        item = re.fullmatch(r"\s+(?:- +)?(.*)|- +(.*)", line)
+        if key:
+            field = read_field(line)
+            name = field.name if field and field.name != "learning" else re.sub(r"[ -]+", "_", key["key"].casefold())
+            fields.append((name, (key["value"] or "").strip().strip("\"'")))
+        elif item and fields:
+            name, value = fields[-1]
+            fields[-1] = (name, f"{value}, {(item[1] or item[2]).strip()}" if value else (item[1] or item[2]).strip())
+        elif line.strip():
+            return lines, ()
+    return lines[end + 1 :], tuple(field for field in fields if field[1])
+
+
+def _is_all_boilerplate(lines: Sequence[str]) -> bool:
+    paragraphs = "\n".join(lines).split("\n\n")
+    return all(not paragraph.strip() or is_boilerplate(paragraph) for paragraph in paragraphs)
+
+
+def with_headings(lines: Sequence[str]) -> list[str]:
+    """Return the lines with a heading above every learning that had none."""
+    split_lines = _split_inline_fields(lines)
+    with_item_headings = _with_item_headings(split_lines, classify_lines(split_lines))
+    return _with_group_headings(with_item_headings, classify_lines(with_item_headings))
+
+
+def _split_inline_fields(lines: Sequence[str]) -> list[str]:
+    result: list[str] = []
+    for line in lines:
+        parts = _FIELD_SEPARATOR.split(line) if "|" in line or "\u00b7" in line or "\u2022" in line else [line]
+        result += parts if len(parts) > 1 and all(map(read_field, parts)) else [line]
+    return result
+
+
+def _with_item_headings(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> list[str]:
+    result: list[str] = []
+    index = 0
+    while index < len(lines):
+        offset = list_content_offset(lines[index]) if line_kinds[index] is LineKind.TEXT else None
+        content = lines[index][offset or 0 :]
+        if offset is None or not _is_learning_item(content, lines, line_kinds, index):
+            result.append(lines[index])
+            index += 1
+            continue
+        result.append(f"{_ITEM_HEADING} {content}")
+        index += 1
+        while index < len(lines) and (line_kinds[index] is not LineKind.TEXT or not lines[index].strip()):
+            result.append(lines[index][min(offset, indent_width(lines[index])) :])
+            index += 1
+    return result
+
+
+def _is_learning_item(content: str, lines: Sequence[str], line_kinds: Sequence[LineKind], index: int) -> bool:
+    title = read_title(content)
+    if title.dated and title.typed:
+        return True
+    below = index + 1
+    if below == len(lines) or line_kinds[below] is not LineKind.NESTED or read_field(lines[index]):
+        return False
+    field = read_field(lines[below].lstrip())
+    return field is not None and field.name in LEARNING_LABELS and field.marked
+
+
+def _with_group_headings(lines: list[str], line_kinds: Sequence[LineKind]) -> list[str]:
+    """Add an empty heading above each group of labels, if only the groups separate the learnings."""
+    if find_headings(lines, line_kinds):
+        return lines
+    leaders = [
+        (index, field.name)
+        for index, line in enumerate(lines)
+        if line_kinds[index] is LineKind.TEXT and (field := read_field(line)) and _starts_paragraph(lines, index)
+    ]
+    first = next((name for _, name in leaders if name in _LEADING_LABELS), None)
+    starts = {index for index, name in leaders if name == first}
+    if first is None or len(starts) == 1:
+        return lines
+    result: list[str] = []
+    for index, line in enumerate(lines):
+        result += [_ITEM_HEADING, line] if index in starts else [line]
+    return result
+
+
+def _starts_paragraph(lines: Sequence[str], index: int) -> bool:
+    return index == 0 or not lines[index - 1].strip() or is_thematic_break(lines[index - 1])
 
 
 class FindingsSection(NamedTuple):
     """Lines that belong together, and the heading above them (None before the first heading).
 
-    `groups` are the headings of the sections around it that only group others, outermost first, as indices into the
-    list of sections.
+    `groups` are the enclosing sections whose headings only group others, outermost first, as indices into the list of
+    sections.
     """
 
     title: ParsedTitle
@@ -181,9 +278,9 @@ class _HeadingCandidate(NamedTuple):
     part: bool
     parent: int | None
     certain: bool
-    """It carries a learning's metadata or date, whatever is above it."""
+    """It has a learning's metadata or date, whatever is above it."""
     empty: bool
-    """No text of its own stands before the next heading."""
+    """It has no text of its own before the next heading."""
 
     @property
     def strong(self) -> bool:
@@ -191,11 +288,11 @@ class _HeadingCandidate(NamedTuple):
 
 
 def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[FindingsSection]:
-    """Cut the lines into sections; every line but a starting heading's lies in exactly one of them.
+    """Cut the lines into sections; every line except the headings that start one is in exactly one of them.
 
     Args:
         lines: the file's lines without line ends.
-        agent_words: words (lower case) that name the writer, and so say nothing in a heading.
+        agent_words: words (lower case) that name the writer, and so mean nothing in a heading.
     """
     line_kinds = classify_lines(lines)
     candidates = _heading_candidates(lines, line_kinds, agent_words)
@@ -203,7 +300,7 @@ def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[Fi
     first = candidates[starts[0]].heading.line if starts else len(lines)
     sections = [
         FindingsSection(
-            title=_NO_TITLE,
+            title=NO_TITLE,
             generic=True,
             lines=tuple(lines[:first]),
             line_kinds=tuple(line_kinds[:first]),
@@ -236,23 +333,10 @@ def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[Fi
     return sections
 
 
-def is_generic_title(title: str, agent_words: frozenset[str]) -> bool:
-    """Whether a heading says no more than that findings follow, or whose they are."""
-    words = re.findall(r"[^\W_]+(?:'s)?", title.casefold().replace("\u2019", "'"))
-    if not all(word in _GENERIC_WORDS or word in agent_words or word.isdigit() for word in words):
-        return False
-    return not words or not _GENERIC_WORDS.isdisjoint(words) or agent_words.issubset(words)
-
-
-def is_empty_section(title: str, text: str) -> bool:
-    """Whether a section only says that there is nothing to say, as `## Next steps` above `None.` does."""
-    return title.casefold().strip(" :?.") in _OPTIONAL_HEADINGS and read_optional(text.strip("-+\u2022 \n")) is None
-
-
 def _heading_candidates(
     lines: Sequence[str], line_kinds: Sequence[LineKind], agent_words: frozenset[str]
 ) -> list[_HeadingCandidate]:
-    found: list[_HeadingCandidate] = []
+    candidates: list[_HeadingCandidate] = []
     open_headings: list[int] = []
     all_headings = find_headings(lines, line_kinds)
     for number, heading in enumerate(all_headings):
@@ -267,18 +351,18 @@ def _heading_candidates(
         certain = has_learning_label or (title.dated and not generic)
         if heading.level == BOLD_LEVEL and not (certain or title.typed or title.layer):
             continue
-        while open_headings and found[open_headings[-1]].heading.level >= heading.level:
+        while open_headings and candidates[open_headings[-1]].heading.level >= heading.level:
             open_headings.pop()
         part = title.text.casefold().strip(" :?.") in _PART_HEADINGS
         parent = open_headings[-1] if open_headings else None
-        open_headings.append(len(found))
+        open_headings.append(len(candidates))
         empty = not own or all(is_boilerplate(line) for line in own)
-        found.append(_HeadingCandidate(heading, title, generic, part, parent, certain, empty))
-    return found
+        candidates.append(_HeadingCandidate(heading, title, generic, part, parent, certain, empty))
+    return candidates
 
 
 def _select_starts(candidates: Sequence[_HeadingCandidate]) -> tuple[list[int], frozenset[int]]:
-    """Which candidates start a section, and which of these may only group the sections below them."""
+    """Return which candidates start a section, and which of these may only group the sections below them."""
     children: dict[int | None, list[_HeadingCandidate]] = {}
     has_strong_descendant: set[int] = set()
     for candidate in candidates:
@@ -311,128 +395,38 @@ def _select_starts(candidates: Sequence[_HeadingCandidate]) -> tuple[list[int], 
     return starts, frozenset(containers)
 
 
-_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
-_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
-_FRONT_MATTER_LIMIT = 60  # lines
-
-
-def strip_envelope(lines: list[str]) -> list[str]:
-    """The lines inside a pair of tags or a ```` ```markdown ```` fence that holds all findings; else all lines."""
-    nonblank = [index for index, line in enumerate(lines) if line.strip()]
-    tag = _ENVELOPE_TAG.fullmatch(lines[nonblank[0]].strip()) if nonblank else None
-    if tag and lines[nonblank[-1]].strip() == f"</{tag[1]}>":
-        return lines[nonblank[0] + 1 : nonblank[-1]]
-    opening = next((index for index in nonblank if parse_fence(lines[index])), None)
-    if opening is None:
-        return lines
-    fence, info = parse_fence(lines[opening]) or ("", "")
-    end = next((index for index in range(opening + 1, len(lines)) if closes_fence(lines[index], fence)), None)
-    if info.casefold() not in {"md", "markdown"} or end is None:
-        return lines
-    if not _is_all_boilerplate(lines[:opening]) or not _is_all_boilerplate(lines[end + 1 :]):
-        return lines
-    inside = lines[opening + 1 : end]
-    first = next((line for line in inside if line.strip()), "")
-    return inside if read_atx_heading(first) or first.strip() == "---" or first.lstrip().startswith("<!--") else lines
-
-
-def split_front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
-    """The lines below the front matter, and what it says as names and values in order."""
-    start = next((index for index, line in enumerate(lines) if line.strip()), None)
-    if start is None or lines[start].rstrip() != "---":
-        return lines, ()
-    limit = min(len(lines), start + _FRONT_MATTER_LIMIT)
-    end = next((index for index in range(start + 1, limit) if lines[index].rstrip() == "---"), None)
-    if end is None:
-        return lines, ()
-    fields: list[tuple[str, str]] = []
-    for line in lines[start + 1 : end]:
-        key = _FRONT_MATTER_KEY.fullmatch(normalize_spaces(line))
-        item = re.fullmatch(r"\s+(?:- +)?(.*)|- +(.*)", line)
-        if key:
-            field = read_field(line)
-            name = field.name if field and field.name != "learning" else re.sub(r"[ -]+", "_", key["key"].casefold())
-            fields.append((name, (key["value"] or "").strip().strip("\"'")))
-        elif item and fields:
-            name, value = fields[-1]
-            fields[-1] = (name, f"{value}, {(item[1] or item[2]).strip()}" if value else (item[1] or item[2]).strip())
-        elif line.strip():
-            return lines, ()
-    return lines[end + 1 :], tuple(field for field in fields if field[1])
-
-
-def _is_all_boilerplate(lines: Sequence[str]) -> bool:
-    paragraphs = "\n".join(lines).split("\n\n")
-    return all(not paragraph.strip() or is_boilerplate(paragraph) for paragraph in paragraphs)
-
-
-_ITEM_HEADING = "######"
-_LEADING_LABELS = frozenset({"layer", "learning", "title"})
-_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
-
-
-def with_headings(lines: Sequence[str]) -> list[str]:
-    """The lines with a heading above every learning that had none."""
-    split_lines = _split_inline_fields(lines)
-    with_item_headings = _with_item_headings(split_lines, classify_lines(split_lines))
-    return _with_group_headings(with_item_headings, classify_lines(with_item_headings))
-
-
-def _split_inline_fields(lines: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    for line in lines:
-        parts = _FIELD_SEPARATOR.split(line) if "|" in line or "\u00b7" in line or "\u2022" in line else [line]
-        found += parts if len(parts) > 1 and all(map(read_field, parts)) else [line]
-    return found
-
-
-def _with_item_headings(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> list[str]:
-    found: list[str] = []
-    index = 0
-    while index < len(lines):
-        offset = list_content_offset(lines[index]) if line_kinds[index] is LineKind.TEXT else None
-        content = lines[index][offset or 0 :]
-        if offset is None or not _is_learning_item(content, lines, line_kinds, index):
-            found.append(lines[index])
-            index += 1
-            continue
-        found.append(f"{_ITEM_HEADING} {content}")
-        index += 1
-        while index < len(lines) and (line_kinds[index] is not LineKind.TEXT or not lines[index].strip()):
-            found.append(lines[index][min(offset, indent_width(lines[index])) :])
-            index += 1
-    return found
-
-
-def _is_learning_item(content: str, lines: Sequence[str], line_kinds: Sequence[LineKind], index: int) -> bool:
-    title = read_title(content)
-    if title.dated and title.typed:
-        return True
-    below = index + 1
-    if below == len(lines) or line_kinds[below] is not LineKind.NESTED or read_field(lines[index]):
+def is_generic_title(title: str, agent_words: frozenset[str]) -> bool:
+    """Return whether a heading only announces findings, or names their writer."""
+    words = re.findall(r"[^\W_]+(?:'s)?", title.casefold().replace("\u2019", "'"))
+    if not all(word in _GENERIC_WORDS or word in agent_words or word.isdigit() for word in words):
         return False
-    field = read_field(lines[below].lstrip())
-    return field is not None and field.name in LEARNING_LABELS and field.marked
+    return not words or not _GENERIC_WORDS.isdisjoint(words) or agent_words.issubset(words)
 
 
-def _with_group_headings(lines: list[str], line_kinds: Sequence[LineKind]) -> list[str]:
-    """With an empty heading above each group of labels, if the groups are all that keeps the learnings apart."""
-    if find_headings(lines, line_kinds):
-        return lines
-    leaders = [
-        (index, field.name)
-        for index, line in enumerate(lines)
-        if line_kinds[index] is LineKind.TEXT and (field := read_field(line)) and _starts_paragraph(lines, index)
-    ]
-    first = next((name for _, name in leaders if name in _LEADING_LABELS), None)
-    starts = {index for index, name in leaders if name == first}
-    if first is None or len(starts) == 1:
-        return lines
-    found: list[str] = []
-    for index, line in enumerate(lines):
-        found += [_ITEM_HEADING, line] if index in starts else [line]
-    return found
+def is_empty_section(title: str, text: str) -> bool:
+    """Return whether a section reports only that there is nothing to report, like `## Next steps` above `None.`."""
+    return title.casefold().strip(" :?.") in _OPTIONAL_HEADINGS and read_optional(text.strip("-+\u2022 \n")) is None
 
 
-def _starts_paragraph(lines: Sequence[str], index: int) -> bool:
-    return index == 0 or not lines[index - 1].strip() or is_thematic_break(lines[index - 1])
+def is_boilerplate(paragraph: str) -> bool:
+    """Return whether a paragraph only announces findings, closes them, or offers help."""
+    text = " ".join(paragraph.split()).casefold().replace("\u2019", "'").strip("*_ ")
+    if not text or len(text) > _MAX_BOILERPLATE_LENGTH or _FACT_CHARACTERS.search(text):
+        return False
+    sentences = [part for part in re.split(r"[.!?:;\u2026]+(?:\s+|$)", text) if part.strip(" -\u2013\u2014*_")]
+    return bool(sentences) and all(_is_boilerplate_sentence(sentence) for sentence in sentences)
+
+
+@cache
+def _boilerplate_patterns() -> tuple[re.Pattern[str], ...]:
+    """Compile the patterns on first use, since that takes as long as loading a dozen modules."""
+    return tuple(map(re.compile, _BOILERPLATE))
+
+
+def _is_boilerplate_sentence(sentence: str) -> bool:
+    bare = sentence.strip(" -\u2013\u2014*_,")
+    greeting = _INTERJECTION.match(bare)
+    rest = bare[greeting.end() :] if greeting else bare
+    if not rest or any(pattern.fullmatch(rest) for pattern in _boilerplate_patterns()):
+        return True
+    return _TASK_COMPLETED.fullmatch(rest) is not None and _ASSERTION_WORDS.search(rest) is None

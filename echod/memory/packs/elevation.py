@@ -1,15 +1,13 @@
-"""An entry of a project, written again for all projects of the user.
+"""Rewrite an entry of a project for all projects of the user, and read where one comes from.
 
     ## Inscribed — title (2026-11-20)
 
     **Source**: `elevated:my-project@reviewer`
     **Domain**: backend
 
-    - What was learnt.
+    - The learning.
 
-Whatever layer it had, it is inscribed there, as other writers of the global memory have it. Secrets are taken out.
-
-Where an entry of the global memory comes from, as its source says.
+Whatever its layer was, the entry becomes inscribed, as other writers of the global memory do it. Secrets are removed.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
-from echod.memory.findings import Finding
+from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
@@ -31,70 +29,67 @@ _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
 _DEFAULT_DOMAIN = "general"
 
+GLOBAL_ROLE = ""
+"""The role of the global memory file in ids. It is empty, because the file is in no role's directory."""
+
 
 class ProjectProvenance(NamedTuple):
-    """A person elevated it from the role of a project."""
+    """The user elevated the entry from the role of a project."""
 
     project: str
     role: str
 
 
 class PackProvenance(NamedTuple):
-    """It came with a doc pack."""
+    """The entry came with a doc pack."""
 
     stack: str
     version: str
 
 
 Provenance = ProjectProvenance | PackProvenance | None
-"""None: its source says neither."""
+"""None: its source names neither."""
 
 
 def read_provenance(entry: Entry) -> Provenance:
-    """Where an entry comes from."""
+    """Return where an entry comes from."""
     source = entry.source or ""
-    if found := _ELEVATED_SOURCE.fullmatch(source):
-        return ProjectProvenance(found["project"], found["role"])
-    if found := _PACK_SOURCE.fullmatch(source):
-        return PackProvenance(found["stack"], found["version"])
+    if match := _ELEVATED_SOURCE.fullmatch(source):
+        return ProjectProvenance(match["project"], match["role"])
+    if match := _PACK_SOURCE.fullmatch(source):
+        return PackProvenance(match["stack"], match["version"])
     return None
 
 
 def elevated_source(project: str, role: str) -> str:
-    """The source of an entry that is elevated from a role of the project of that name."""
+    """Return the source of an entry that is elevated from a role of the project of that name."""
     return f"elevated:{re.sub(r'[^A-Za-z0-9._-]+', '-', project) or 'project'}@{role}"
 
 
 def entry_domain(entry: Entry) -> str:
-    """The entry's domain as written, in lower case; `general` where it names none."""
+    """Return the entry's domain in lower case; `general` where it names none."""
     return metadata_value(entry, "domain").lower() or _DEFAULT_DOMAIN
 
 
 def metadata_value(entry: Entry, name: str) -> str:
-    """The first value of a metadata line of that name; empty where there is none."""
+    """Return the first value of a metadata line of that name; empty without one."""
     return next((field.value.strip() for field in entry.fields if field.name == name), "")
 
 
 def is_from_pack(entry: Entry | None, stack: str) -> bool:
-    """Whether a pack of that name brought the entry."""
-    found = read_provenance(entry) if entry else None
-    return isinstance(found, PackProvenance) and found.stack == stack
+    """Return whether a pack of that name brought the entry."""
+    provenance = read_provenance(entry) if entry else None
+    return isinstance(provenance, PackProvenance) and provenance.stack == stack
 
 
 def domains_by_frequency(document: Document) -> tuple[str, ...]:
-    """The domains of the entries, the most frequent first."""
-    counted = Counter(entry_domain(block.entry) for block in document.blocks if block.entry)
-    return tuple(domain for domain, _ in counted.most_common())
-
-
-GLOBAL_ROLE = ""
-"""The role of the global memory file in ids: it lies in no role's directory."""
-
-_DEFAULT_CONFIDENCE = 0.5
+    """Return the domains of the entries, the most frequent first."""
+    counts = Counter(entry_domain(block.entry) for block in document.blocks if block.entry)
+    return tuple(domain for domain, _ in counts.most_common())
 
 
 class ElevationRequest(NamedTuple):
-    """What is to be elevated: an entry, where it stands, the domain it is for, and the local day."""
+    """An entry to elevate: the block, its project and role, the domain it is for, and the local day."""
 
     block: Block
     project: str
@@ -110,7 +105,7 @@ class NotEligible(NamedTuple):
 
 
 class ElevationResult(NamedTuple):
-    """The global memory with the entry at its end. `redacted`: a secret was taken out of it."""
+    """The global memory with the entry at its end. `redacted`: a secret was removed from the entry."""
 
     document: Document
     id: str
@@ -118,33 +113,33 @@ class ElevationResult(NamedTuple):
 
 
 def check_eligibility(block: Block) -> NotEligible | None:
-    """Why an entry may not be elevated, wherever to; None if it may."""
+    """Return why an entry may not be elevated to any global memory; None if it may."""
     if block.entry is None:
-        return NotEligible("it is no entry")
+        return NotEligible("it is not an entry")
     if read_provenance(block.entry) is not None:
         return NotEligible("it came from the global memory itself")
     if block.entry.layer is Layer.OBSERVATIONS:
-        return NotEligible("it is an observation, which nobody has confirmed; echod raise makes it more than that")
+        return NotEligible("it is an observation, which is not confirmed yet; raise it first with echod raise")
     if block.entry.layer is None:
-        return NotEligible("its layer is not known")
+        return NotEligible("its layer is unknown")
     return None
 
 
 def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResult | NotEligible:
-    """Write the entry at the end of the global memory; all that was in it reads as before."""
+    """Write the entry at the end of the global memory; everything else in it reads as before."""
     if (reason := check_eligibility(request.block)) is not None:
         return reason
     redaction = redact_entry(request.block.text)
     block = parse_block(redaction.text)
     if block.entry is None:
-        return NotEligible("without its secrets it no longer reads as an entry")
+        return NotEligible("without its secrets it is not a valid entry")
     finding = _build_finding(block, block.entry, request)
-    if (twin := _find_existing(memory, block, finding)) is not None:
-        return NotEligible(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[twin]}")
+    if (existing := _find_existing(memory, block, finding)) is not None:
+        return NotEligible(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[existing]}")
     try:
         extended = with_entries(memory, [finding], Form.LAYER_HEADING)
     except ComposeError:
-        return NotEligible("a code block or comment that is never closed in the global memory would swallow it")
+        return NotEligible("a code block or comment in the global memory is never closed and would swallow it")
     if isinstance(extended, Unreadable):
         return NotEligible(extended.reason.rstrip("."))
     return ElevationResult(extended, entry_ids(GLOBAL_ROLE, extended)[-1] or "", bool(redaction.spans))
@@ -159,7 +154,7 @@ def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Fin
         heading_date=request.day,
         layer=Layer.INSCRIBED,
         claimed_layer=None,
-        confidence=_DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
+        confidence=DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
         source=elevated_source(request.project, request.role),
         evidence=entry.evidence,
         verified=entry.verified or entry.heading_date or request.day,
@@ -170,20 +165,20 @@ def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Fin
 
 
 def _find_existing(memory: Document, block: Block, finding: Finding) -> int | None:
-    """Where the same words stand already, or an entry of the same title from the same role of the same project."""
+    """Return the position of an entry with the same words, or with the same title from the same role and project."""
     title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
-    same = (normalize_title(title), finding.source)
+    new_id = (normalize_title(title), finding.source)
     for position, existing in enumerate(memory.blocks):
         if existing.entry is None:
             continue
         entry_id = (normalize_title(existing.entry.title), existing.entry.source)
-        if entry_id == same or _content_fingerprint(existing) == _content_fingerprint(block):
+        if entry_id == new_id or _content_fingerprint(existing) == _content_fingerprint(block):
             return position
     return None
 
 
 def _content_fingerprint(block: Block) -> str:
-    """Names what an entry says, whatever its case, blanks and bullets."""
+    """Return a digest of an entry's content, independent of case, blanks and bullets."""
     entry = block.entry
     body = block.text[entry.body.start : entry.body.end] if entry else block.text
     words = "".join(body.casefold().split()).lstrip("-*+")

@@ -1,21 +1,15 @@
-"""What is known of an installed pack: the JSON beside it, which other programs write and read too.
+"""Read and write the manifest of an installed pack, and derive age, version order and expected state.
 
-Fields that echod does not know are kept. What is no manifest, or one of a later schema, is `InvalidManifest`, never
-empty.
+A manifest is JSON that other programs read and write too. Fields that echod does not know are kept. A file that is not
+a manifest, or has a later schema, is an `InvalidManifest`, never empty.
 
-What a doc pack may be called, and the domains that entries of the global memory are sorted by.
+Two clocks measure the age of a pack: when its text was last worked on (`last_updated`) and when it was installed
+(`installed_at`). A pack is stale as soon as one of them is over the limit, unless the user has since had it checked for
+something newer. Versions are compared as versions: 1.10.0 is newer than 1.9.0, and 2.0.0-rc.1 older than 2.0.0.
 
-Which manifest belongs to what was done to a pack: the pack's file and its manifest cannot be written in one step.
-
-Every change of a pack leaves a line in its archive that says how its manifest was before and is to be afterwards.
-After a crash between the two writes, and after an undo, those lines tell which manifest the file should have.
-
-How old a pack is, in whole days, and whether that is too old.
-
-Two clocks count: when its text was last worked on (`last_updated`) and when it was put here (`installed_at`). A pack
-is stale as soon as one of them is over the limit, unless a person has had it checked for something newer since.
-
-Versions compared as versions: 1.10.0 comes after 1.9.0, 2.0.0-rc.1 before 2.0.0.
+A pack's file and its manifest cannot be written in one step. Every change of a pack therefore leaves a line in its
+archive with the manifest before and after it. After a crash between the two writes, and after an undo,
+`expected_manifest` derives from those lines which manifest the pack must have.
 """
 
 from __future__ import annotations
@@ -32,13 +26,7 @@ from typing import Any, NamedTuple
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 
 DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
-"""Readers of these files take every other word for `general`."""
-
-
-def is_stack_name(name: str) -> bool:
-    """Whether this can be a pack's name: it becomes a part of paths, and stands on command lines."""
-    return _STACK_NAME.fullmatch(name) is not None
-
+"""The domains of global entries. Readers of these files take every other word for `general`."""
 
 MANIFEST_SIZE_LIMIT = 64 * 1024
 MANIFEST_SCHEMA = 1
@@ -48,18 +36,35 @@ _KNOWN_FIELDS = (
     "checked_at",
 )  # fmt: skip
 
+_MAX_DATE_LENGTH = 64
+_DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
+
+_VERSION = re.compile(
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
+    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
+    r"(?:\+\S{1,80})?",
+    re.ASCII,
+)
+
+_PreRelease = tuple[tuple[int, int, str], ...]
+
+
+def is_stack_name(name: str) -> bool:
+    """Return whether this can be a pack's name, which becomes a part of paths and is typed on command lines."""
+    return _STACK_NAME.fullmatch(name) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class PackManifest:
-    """An installed pack. Dates are as written (ISO 8601, see `ages`); None: not said.
+    """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated.
 
     Attributes:
-        installed_at: when its present version was put here.
+        installed_at: when its present version was installed.
         last_updated: when that version's text was last worked on.
         source_version: the version in the registry that it came from.
-        sha256: digest of the pack's text as it was installed, before anybody edited it.
+        sha256: digest of the pack's text as it was installed, before any edit.
         registry: the directory that it came from.
-        checked_at: when a person last had it checked for something newer, and there was nothing.
+        checked_at: when the user last had it checked for something newer, and there was nothing.
         extra_fields: fields that echod does not know, each with its value as JSON.
     """
 
@@ -75,20 +80,20 @@ class PackManifest:
     extra_fields: tuple[tuple[str, str], ...] = ()
 
     def is_same_install(self, other: PackManifest | None) -> bool:
-        """Whether both tell of the same installation, whenever it was last checked."""
+        """Return whether both describe the same installation, whenever it was last checked."""
         return other is not None and replace(self, checked_at=None) == replace(other, checked_at=None)
 
 
 class InvalidManifest(NamedTuple):
-    """Why a manifest is passed over: a sentence without its full stop."""
+    """Why a manifest is skipped: a sentence without its full stop."""
 
     reason: str
 
 
 def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
-    """The manifest in a file that is named after the pack `stack`."""
+    """Return the manifest in a file that is named after the pack `stack`."""
     if not is_stack_name(stack):
-        return InvalidManifest("its name is no name of a doc pack")
+        return InvalidManifest("its name is not a valid name of a doc pack")
     if len(data) > MANIFEST_SIZE_LIMIT:
         return InvalidManifest(f"it is larger than {MANIFEST_SIZE_LIMIT // 1024} KiB")
     try:
@@ -96,14 +101,14 @@ def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
     except (ValueError, RecursionError):
         return InvalidManifest("it is not JSON")
     if not isinstance(values, dict):
-        return InvalidManifest("it is no JSON object")
-    if any(isinstance(found := values.get(field), int) and found > MANIFEST_SCHEMA for field in _SCHEMA_FIELDS):
-        return InvalidManifest("a later version wrote it; update echod")
+        return InvalidManifest("it is not a JSON object")
+    if any(isinstance(schema := values.get(field), int) and schema > MANIFEST_SCHEMA for field in _SCHEMA_FIELDS):
+        return InvalidManifest("it was written by a later version; update echod")
     name, version = values.get("name"), values.get("version")
     if not isinstance(version, str) or not version.strip():
-        return InvalidManifest("it names no version")
+        return InvalidManifest("it has no version")
     if name != stack:
-        return InvalidManifest("it names another pack than its file")
+        return InvalidManifest("it names a different pack than its file name")
     return PackManifest(
         name=stack,
         version=version.strip(),
@@ -119,7 +124,7 @@ def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
 
 
 def compose_manifest(manifest: PackManifest) -> bytes:
-    """The file's bytes; `read_manifest` gives the same manifest again."""
+    """Return the file's bytes, from which `read_manifest` gives the same manifest again."""
     values: dict[str, Any] = {
         "name": manifest.name,
         "version": manifest.version,
@@ -143,93 +148,12 @@ def _text_value(values: Mapping[str, Any], key: str) -> str | None:
 
 
 def _text_list(value: Any) -> tuple[str, ...]:
-    found: Iterable[Any] = value if isinstance(value, list) else ()
-    return tuple(text for text in found if isinstance(text, str))
-
-
-class ManifestChange(NamedTuple):
-    """One change of a pack.
-
-    Its manifest's text before and after, None for no manifest. `in_effect`: it was not undone.
-    """
-
-    before: str | None
-    after: str | None
-    in_effect: bool
-
-
-class ExpectedManifest(NamedTuple):
-    """The manifest's text as it should be; None: there should be none."""
-
-    text: str | None
-
-
-def compose_manifest_change(job: int, before: bytes | None, after: bytes | None) -> bytes:
-    """The line that a change leaves in the archive."""
-    texts = {"before": before and before.decode(errors="replace"), "after": after and after.decode()}
-    return f"{json.dumps({'job': job, **texts}, ensure_ascii=False)}\n".encode()
-
-
-def read_manifest_changes(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
-    """Before and after of every line, by the job that left it; what is no such line is passed over."""
-    found: dict[int, tuple[str | None, str | None]] = {}
-    for line in data.decode(errors="replace").splitlines():
-        try:
-            values = json.loads(line)
-            before, after = values["before"], values["after"]
-        except (ValueError, RecursionError, TypeError, KeyError):
-            continue
-        if isinstance(values["job"], int) and all(t is None or isinstance(t, str) for t in (before, after)):
-            found[values["job"]] = (before, after)
-    return found
-
-
-def expected_manifest(
-    stack: str, changes: Sequence[ManifestChange], present: str | None, *, has_file: bool
-) -> ExpectedManifest | None:
-    """The manifest that a pack should have; None where it may stay as it is.
-
-    A manifest that none of the steps knows was written by another program, and stays.
-
-    Args:
-        stack: the pack's name.
-        changes: what was done to it, as far as that is known, the newest first.
-        present: the manifest's text; None: there is none.
-        has_file: whether the pack's memory file exists.
-    """
-    if not changes:
-        return None
-    undone = tuple(takewhile(lambda step: not step.in_effect, changes))
-    # Not what the step before left: the manifest may have changed since by other means.
-    expected = undone[-1].before if undone else changes[0].after
-    installation = next((step for step in changes if step.before is None), None)
-    if not has_file and installation is not None and not installation.in_effect:
-        expected = None  # what only changed the manifest stands, but the installation that it was about does not
-    if (expected is not None) != has_file or _is_same_manifest(stack, present, expected):
-        return None
-    known_texts = {text for step in changes for text in (step.before, step.after)}
-    return ExpectedManifest(expected) if any(_is_same_manifest(stack, present, text) for text in known_texts) else None
-
-
-def _is_same_manifest(stack: str, one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    first, second = (_read_text(text, stack) for text in (one, other))
-    if isinstance(first, PackManifest):
-        return isinstance(second, PackManifest) and first.is_same_install(second)
-    return one == other
-
-
-def _read_text(text: str, stack: str) -> PackManifest | InvalidManifest:
-    return read_manifest(text.encode(), stack)
-
-
-_MAX_DATE_LENGTH = 64
-_DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
+    items: Iterable[Any] = value if isinstance(value, list) else ()
+    return tuple(text for text in items if isinstance(text, str))
 
 
 class PackAges(NamedTuple):
-    """Whole days since something happened; None where that is not known."""
+    """Whole days since each event; None where that is unknown."""
 
     updated: int | None
     installed: int | None
@@ -237,7 +161,9 @@ class PackAges(NamedTuple):
 
 
 def age_in_days(timestamp: str | None, now: datetime) -> int | None:
-    """Whole days from a date, or a moment in ISO 8601, until `now`; negative for the future, None for anything else.
+    """Return the whole days from a date, or a moment in ISO 8601, until `now`.
+
+    Negative for the future, None for anything else.
 
     Args:
         timestamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
@@ -256,25 +182,15 @@ def age_in_days(timestamp: str | None, now: datetime) -> int | None:
 
 
 def is_stale(ages: PackAges, days: int) -> bool | None:
-    """Whether a pack is older than so many days; of exactly that age it is fresh. None: its age is not known."""
+    """Return whether a pack is over `days` old; at exactly that age it is fresh. None: its age is unknown."""
     if ages.checked is not None and ages.checked <= days:
         return False
     known = [age for age in (ages.updated, ages.installed) if age is not None]
     return any(age > days for age in known) if known else None
 
 
-_VERSION = re.compile(
-    r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
-    r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
-    r"(?:\+\S{1,80})?",
-    re.ASCII,
-)
-
-_PreRelease = tuple[tuple[int, int, str], ...]
-
-
 class VersionOrder(StrEnum):
-    """How one version stands to another; `UNKNOWN` where one of them is none that can be compared."""
+    """The order of two versions; `UNKNOWN` where one of them cannot be compared."""
 
     OLDER = "older"
     SAME = "same"
@@ -283,12 +199,12 @@ class VersionOrder(StrEnum):
 
 
 def is_version(text: str) -> bool:
-    """Whether it can be compared: numbers with dots, then perhaps a preview (`-rc.1`) and a build (`+7`)."""
+    """Return whether it can be compared: numbers with dots, then perhaps a preview (`-rc.1`) and a build (`+7`)."""
     return _VERSION.fullmatch(text.strip()) is not None
 
 
 def compare_versions(one: str, other: str) -> VersionOrder:
-    """How `one` stands to `other`. The build (`+7`) does not count, and missing numbers are zero."""
+    """Return the order of `one` relative to `other`. The build (`+7`) does not count, and missing numbers are zero."""
     if one.strip() == other.strip():
         return VersionOrder.SAME
     first, second = _parse_version(one), _parse_version(other)
@@ -305,13 +221,90 @@ def compare_versions(one: str, other: str) -> VersionOrder:
 
 
 def _parse_version(text: str) -> tuple[tuple[int, ...], _PreRelease] | None:
-    found = _VERSION.fullmatch(text.strip())
-    if found is None:
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
         return None
-    numbers = tuple(map(int, found[1].split(".")))
-    return numbers, tuple(map(_pre_release_part, found[2].split("."))) if found[2] else ()
+    numbers = tuple(map(int, match[1].split(".")))
+    return numbers, tuple(map(_pre_release_part, match[2].split("."))) if match[2] else ()
 
 
 def _pre_release_part(text: str) -> tuple[int, int, str]:
-    """A part of a preview: numbers by their value and before words, words by their letters."""
+    """Return the sort key of one part of a preview: numbers by value and before words, words by their letters."""
     return (0, int(text), "") if text.isdigit() else (1, 0, text)
+
+
+class ManifestChange(NamedTuple):
+    """One change of a pack.
+
+    The manifest's text before and after, None for no manifest. `in_effect`: it was not undone.
+    """
+
+    before: str | None
+    after: str | None
+    in_effect: bool
+
+
+class ExpectedManifest(NamedTuple):
+    """The text that the manifest must have; None: there must be no manifest."""
+
+    text: str | None
+
+
+def compose_manifest_change(job: int, before: bytes | None, after: bytes | None) -> bytes:
+    """Return the line that a change leaves in the archive."""
+    texts = {"before": before and before.decode(errors="replace"), "after": after and after.decode()}
+    return f"{json.dumps({'job': job, **texts}, ensure_ascii=False)}\n".encode()
+
+
+def read_manifest_changes(data: bytes) -> Mapping[int, tuple[str | None, str | None]]:
+    """Return before and after of every line, by the job that left it; other lines are skipped."""
+    changes: dict[int, tuple[str | None, str | None]] = {}
+    for line in data.decode(errors="replace").splitlines():
+        try:
+            values = json.loads(line)
+            before, after = values["before"], values["after"]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            continue
+        if isinstance(values["job"], int) and all(t is None or isinstance(t, str) for t in (before, after)):
+            changes[values["job"]] = (before, after)
+    return changes
+
+
+def expected_manifest(
+    stack: str, changes: Sequence[ManifestChange], present: str | None, *, has_file: bool
+) -> ExpectedManifest | None:
+    """Return the manifest that a pack must have; None where the present one may stay.
+
+    A manifest that matches no step was written by another program, and stays.
+
+    Args:
+        stack: the pack's name.
+        changes: its known changes, the newest first.
+        present: the manifest's text; None: no manifest.
+        has_file: whether the pack's memory file exists.
+    """
+    if not changes:
+        return None
+    undone = tuple(takewhile(lambda step: not step.in_effect, changes))
+    # Not the result of the step before: the manifest may have changed since by other means.
+    expected = undone[-1].before if undone else changes[0].after
+    installation = next((step for step in changes if step.before is None), None)
+    if not has_file and installation is not None and not installation.in_effect:
+        expected = None  # a mere change of the manifest is in effect, but its installation is not
+    if (expected is not None) != has_file or _is_same_manifest(stack, present, expected):
+        return None
+    known_texts = {text for step in changes for text in (step.before, step.after)}
+    return ExpectedManifest(expected) if any(_is_same_manifest(stack, present, text) for text in known_texts) else None
+
+
+def _is_same_manifest(stack: str, one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    first, second = (_read_text(text, stack) for text in (one, other))
+    if isinstance(first, PackManifest):
+        return isinstance(second, PackManifest) and first.is_same_install(second)
+    return one == other
+
+
+def _read_text(text: str, stack: str) -> PackManifest | InvalidManifest:
+    return read_manifest(text.encode(), stack)

@@ -1,4 +1,7 @@
-"""Which packs a registry lists (`registry.json`). What is wrong with it is said for each pack, and the rest works."""
+"""Read which packs a registry lists (`registry.json`).
+
+A problem with one pack is reported and does not affect the others.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _MAX_QUOTED = 60
 
 
 class PackListing(NamedTuple):
-    """A pack as its registry describes it; `stack` is its name in paths, `title` its name for people."""
+    """A pack as its registry describes it; `stack` is its name in paths, `title` its display name."""
 
     stack: str
     title: str
@@ -26,7 +29,7 @@ class PackListing(NamedTuple):
 
 
 class RegistryContents(NamedTuple):
-    """The packs that can be used, in the registry's order, and a sentence for everything that cannot, or is odd."""
+    """The usable packs in the registry's order, and one sentence for each problem."""
 
     listings: tuple[PackListing, ...]
     problems: tuple[str, ...]
@@ -37,7 +40,7 @@ class _InvalidRegistryError(Exception):
 
 
 def read_registry(data: bytes) -> RegistryContents:
-    """Read a registry."""
+    """Return the packs that a registry lists, and its problems."""
     problems: list[str] = []
     try:
         packs = _read_packs(data)
@@ -48,11 +51,11 @@ def read_registry(data: bytes) -> RegistryContents:
         try:
             listing = _read_listing(key, values)
         except _InvalidRegistryError as error:
-            problems.append(f"The pack {_quoted(key)} is passed over: {error}.")
+            problems.append(f"The pack {_quoted(key)} is skipped: {error}.")
             continue
         listings.append(listing)
-        if odd := [domain for domain in listing.domains if domain not in DOMAINS]:
-            problems.append(f"The pack {key} has domains that readers do not know: {_quoted(', '.join(odd))}.")
+        if unknown_domains := [domain for domain in listing.domains if domain not in DOMAINS]:
+            problems.append(f"The pack {key} has unknown domains: {_quoted(', '.join(unknown_domains))}.")
     return RegistryContents(tuple(listings), tuple(problems))
 
 
@@ -73,15 +76,15 @@ def _read_listing(key: str, values: Any) -> PackListing:
     if not is_stack_name(key):
         raise _InvalidRegistryError("a name begins with a letter and has 2 to 64 letters, digits, - and _")
     if not isinstance(values, dict):
-        raise _InvalidRegistryError("it is no object")
+        raise _InvalidRegistryError("it is not an object")
     version, updated = _required_text(values, "version"), _required_text(values, "last_updated")
     if not is_version(version):
-        raise _InvalidRegistryError(f"{_quoted(version)} is no version; write it like 1.2.0")
+        raise _InvalidRegistryError(f"{_quoted(version)} is not a version; write it like 1.2.0")
     if age_in_days(updated, _ANY_DATE) is None:
         raise _InvalidRegistryError(f"last_updated is {_quoted(updated)}; write a date like 2026-11-20")
     domains = values.get("domains", [])
     if not isinstance(domains, list) or not all(isinstance(domain, str) for domain in domains):
-        raise _InvalidRegistryError("domains is no list of words")
+        raise _InvalidRegistryError("domains is not a list of strings")
     description = values.get("description", "")
     return PackListing(
         stack=key,

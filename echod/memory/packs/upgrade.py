@@ -1,7 +1,7 @@
-"""A new version of a pack in the place of an installed one, a person's edits kept.
+"""Replace an installed pack by its new version and keep the user's edits.
 
-The three versions are the pack as it was installed (the base), the file as it stands, and the new pack. An entry of a
-new version has another date and source, so entries are first recognised by their titles; then it is an ordinary merge.
+The three versions are the pack as it was installed (the base), the file as it is, and the new pack. An entry of a new
+version has another date and source, so entries are first matched by their titles. The rest is an ordinary merge.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class UpgradeResult(NamedTuple):
 
     Attributes:
         data: its bytes.
-        edited: titles of what a person had added or changed, and that is still so.
-        deleted: titles of entries that a person had taken out, and that are still out.
-        overridden: titles of entries of the new version that gave way to a person's edit of the same lines.
+        edited: titles of entries that the user added or changed and that keep that state.
+        deleted: titles of entries that the user removed and that stay removed.
+        overridden: titles of entries of the new version that gave way to the user's edit of the same lines.
     """
 
     data: bytes
@@ -39,9 +39,9 @@ def upgrade_pack(base: Document | None, current: Document, new: Document, stack:
     """Put `new` in the place of `base` in `current`.
 
     Args:
-        base: the pack as it was installed. None: it is not known; then every entry that names the pack as its source
-            counts as untouched, and everything else as a person's own.
-        current: the file as it stands.
+        base: the pack as it was installed. None: unknown; then every entry that names the pack as its source counts as
+            unchanged, and everything else as the user's own.
+        current: the file as it is.
         new: the pack's new version.
         stack: the pack's name.
     """
@@ -70,10 +70,10 @@ def upgrade_pack(base: Document | None, current: Document, new: Document, stack:
 
 
 def _pack_blocks_by_title(document: Document, stack: str) -> Mapping[str, Block]:
-    """The pack's entries by title, those alone whose title is their own."""
+    """Return the pack's entries by title, leaving out titles that several entries share."""
     named = [(normalize_title(b.entry.title), b) for b in document.blocks if b.entry and is_from_pack(b.entry, stack)]
-    counted = Counter(title for title, _ in named)
-    return {title: block for title, block in named if counted[title] == 1}
+    counts = Counter(title for title, _ in named)
+    return {title: block for title, block in named if counts[title] == 1}
 
 
 def _with_new_headings(
@@ -83,7 +83,7 @@ def _with_new_headings(
     replaced: Mapping[str, Block],
     successors: Mapping[str, Block],
 ) -> Document:
-    """The document with the heading and source of the new version where they were still those of the installed one."""
+    """Return the document with the new version's heading and source where they were those of the installed one."""
     blocks = list(document.blocks)
     for position, origin in base_positions.items():
         old = base[origin]

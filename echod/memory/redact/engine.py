@@ -1,11 +1,11 @@
-"""Runs the rules over a text, the most certain first; what one rule found is a wall for the next.
+"""Run all rules over a text, the most certain first, and replace the secrets they find.
 
-The rules are run until none finds anything more. A text that was redacted looks to the rules like the last round's
-view of the original (markers are walls too), so redacting it again changes nothing.
+What one rule found is masked for the next. The rules run until none finds anything more. To the rules a redacted text
+looks like the last pass over the original, because redaction markers are masked too. Redacting it again therefore
+changes nothing.
 
-E-mail addresses in the evidence of an entry, which name people and teach nothing.
-
-Where the learning itself is about e-mail the addresses are the knowledge and stay.
+The text of a single entry also loses the e-mail addresses in its evidence, which name people and teach nothing. Where
+the learning itself is about e-mail, the addresses are the knowledge and stay.
 """
 
 from __future__ import annotations
@@ -18,42 +18,9 @@ from echod.memory.redact.spans import Redaction, Secret, build_text_view, replac
 
 _SECRET_FINDERS = (find_private_keys, find_tokens, find_url_credentials, find_keyword_credentials, find_named_secrets)
 
-# One round finds all in practice; a few more only where a redaction uncovers a neighbour. The bound keeps the work
-# linear for a text that was made to uncover one secret a round.
+# In practice one pass finds everything. More are needed only where a redaction uncovers a neighbor. The bound keeps the
+# work linear for a text that was made to uncover one secret in each pass.
 _MAX_PASSES = 8
-
-
-def find_secrets(text: str) -> tuple[Secret, ...]:
-    """Every secret in a text in the order of appearance, not overlapping. Time is linear in the text."""
-    view = build_text_view(text)
-    found: list[Secret] = []
-    for _ in range(_MAX_PASSES):
-        new: list[Secret] = []
-        for find in _SECRET_FINDERS:
-            secrets = find(view.text)
-            if secrets:
-                new += secrets
-                view = view.masked(secrets)
-        if not new:
-            break
-        found += map(view.to_original, new)
-        view = view.lines_containing(new)
-    return tuple(sorted(found, key=lambda secret: secret.start))
-
-
-def redact(text: str) -> Redaction:
-    """The text with every secret replaced by `[REDACTED:kind]`; nothing else is touched.
-
-    A private key may span lines and is replaced as a whole; all other secrets stand in one line, so headings, fields
-    and fences stay where they are. Redacting twice is redacting once.
-    """
-    return replace_spans(text, find_secrets(text))
-
-
-def redact_bytes(data: bytes) -> bytes:
-    """The same for a whole file; what is no UTF-8 in it is kept byte for byte."""
-    return redact(data.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
-
 
 _EVIDENCE = re.compile(
     r"^(?P<indent>[ \t>]{0,8})(?:[-*+][ \t]+)?\*{0,2}evidence\*{0,2}[ \t]*:.*(?:\n[ \t]+\S.*)*",
@@ -69,10 +36,43 @@ _ABOUT_EMAIL = re.compile(
 )
 
 
-def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
-    """The e-mail addresses in the evidence lines of one entry, none where its learning is about e-mail.
+def find_secrets(text: str) -> tuple[Secret, ...]:
+    """Return every secret in a text in order of appearance, without overlaps. Takes time linear in the text."""
+    view = build_text_view(text)
+    secrets: list[Secret] = []
+    for _ in range(_MAX_PASSES):
+        new: list[Secret] = []
+        for find in _SECRET_FINDERS:
+            matches = find(view.text)
+            if matches:
+                new += matches
+                view = view.masked(matches)
+        if not new:
+            break
+        secrets += map(view.to_original, new)
+        view = view.lines_containing(new)
+    return tuple(sorted(secrets, key=lambda secret: secret.start))
 
-    `entry` is the text of a single entry: what else stands in a file must not decide what its learning is about.
+
+def redact(text: str) -> Redaction:
+    """Return the text with every secret replaced by `[REDACTED:kind]`; nothing else changes.
+
+    A private key may span lines and is replaced as a whole. Every other secret is within one line, so headings, fields
+    and fences stay where they are. Redacting twice gives the same result as redacting once.
+    """
+    return replace_spans(text, find_secrets(text))
+
+
+def redact_bytes(data: bytes) -> bytes:
+    """Return the bytes of a file without its secrets; bytes that are not UTF-8 are kept as they are."""
+    return redact(data.decode("utf-8", "surrogateescape")).text.encode("utf-8", "surrogateescape")
+
+
+def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
+    """Return the e-mail addresses in an entry's evidence lines, or nothing where its learning is about e-mail.
+
+    Args:
+        entry: the text of a single entry. The rest of a file must not decide what this learning is about.
     """
     evidence = list(_EVIDENCE.finditer(entry))
     if not any("@" in lines[0] for lines in evidence) or _ABOUT_EMAIL.search(_EVIDENCE.sub("", entry)):
@@ -85,7 +85,7 @@ def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
 
 
 def redact_entry(entry: str) -> Redaction:
-    """`redact` for the text of one entry, and the e-mail addresses in its evidence too."""
+    """Redact the text of one entry, including the e-mail addresses in its evidence."""
     secrets = find_secrets(entry)
     emails = [
         email

@@ -1,7 +1,8 @@
-"""Secrets that are given away by a name beside them: `password: ...`, `API_KEY=...`, "the access token is ...".
+"""Find secrets that a name beside them gives away (`password: ...`, `API_KEY=...`).
 
-First the places where such a word stands, then the whole name, then what joins it to a value, then the value; `names`
-and `worth` decide. All in one line, and every step looks at a bounded number of characters.
+Also in prose: "the access token is ...". The search first finds the places of such a word, then the whole name, then
+what joins it to a value, then the value. `names` rates the name and `plausibility` the value. All of that is within one
+line, and every step reads a bounded number of characters.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _QUOTES = "\"'`"
 
 
 def find_named_secrets(text: str) -> list[Secret]:
-    """Every secret that a name in the same line gives away."""
+    """Return every secret that a name in the same line gives away."""
     return without_overlaps(_iter_named_secrets(text))
 
 
@@ -106,7 +107,7 @@ def _start_of_name(text: str, stem_start: int, done: int) -> int:
 
 
 def _start_with_qualifiers(text: str, start: int, done: int) -> int:
-    """Where the one or two words before a name begin: "access" of "access token", "secret access" of "... key"."""
+    """Return the start of the one or two words before a name: "access" of "access token", "secret access" of "key"."""
     for _ in range(2):
         if start <= done or text[start - 1] != " ":
             break
@@ -115,7 +116,7 @@ def _start_with_qualifiers(text: str, start: int, done: int) -> int:
 
 
 def _is_list_or_argument(match: re.Match[str]) -> bool:
-    """Whether a quoted value is one of several, or an argument: it need not belong to the name at all."""
+    """Return whether a quoted value is one of several, or an argument: it need not belong to the name at all."""
     groups = match.groupdict()
     return groups.get("operator") in {",", "("} or groups.get("opener") == "["
 
@@ -159,7 +160,7 @@ def _secret_if_plausible(text: str, match: re.Match[str], name: SecretName, *, i
 
 
 def _trimmed(value: str) -> str:
-    """A bare value without what belongs to the text around it: the next field, closing brackets, a full stop."""
+    """Return a bare value without the surrounding text: the next field, closing brackets, a full stop."""
     value = _NEXT_FIELD.split(value, maxsplit=1)[0].lstrip("([")
     closer = _CLOSER.search(value)
     if closer is not None and _OPENER.search(value, 0, closer.start()) is None:

@@ -1,6 +1,6 @@
-"""What a name such as `DB_PASSWORD`, `apiKey` or "access token" announces about the value beside it.
+"""Rate how strongly a name (`DB_PASSWORD`, `apiKey`, "access token") implies a secret value beside it.
 
-The words that stand beside "password", "token" and "key" in texts that hold no secret. All in lower case.
+Also holds the words that occur beside "password", "token" and "key" in texts without a secret. All are in lower case.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+_PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
+_KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
+
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -22,7 +27,7 @@ PLACEHOLDER_WORDS = word_set("""
     todo tbd na valid invalid wrong correct secure strong test testing foo bar baz qux abc xyz foobar not real
     yourpassword mypassword
 """)
-"""A value of these alone stands for a secret: `your-api-key-here`, `changeme`."""
+"""A value that consists of these alone is a placeholder: `your-api-key-here`, `changeme`."""
 
 GENERIC_NAMES = word_set("""
     key keys apikey token tokens secret secrets password passwords passwd pwd passphrase credential credentials api
@@ -30,13 +35,13 @@ GENERIC_NAMES = word_set("""
     hashed salt service account field fields input type schema hasher validator manager provider store
     str bytes
 """)
-"""Names of secrets and of what holds them: `password=password`, `token = opts`."""
+"""Names of secrets and of the things that contain them: `password=password`, `token = opts`."""
 
 TYPE_NAMES = word_set("""
     str string int integer number float bool boolean bytes any object null none nil undefined true false optional void
     unknown never date secretstr char varchar uuid buffer list dict array yes no on off default required
 """)
-"""What declarations and schemas put there."""
+"""Types and defaults that declarations and schemas have as the value."""
 
 PROSE_WORDS = word_set("""
     optional hashing encrypted plain plaintext plain-text missing invalid valid wrong expired expires must should may
@@ -47,7 +52,7 @@ PROSE_WORDS = word_set("""
     random static same different removed via it its does do don't needs need has have contains protected authenticated
     verified checked handled managed supported needed unset vault keychain keyring bitwarden lastpass
 """)
-"""How sentences and notes go on after "password:"."""
+"""Words with which sentences and notes continue after "password:"."""
 
 SENTENCE_WORDS = PROSE_WORDS | word_set(
     "the please enter your characters character least a an in with this that not on"
@@ -56,30 +61,27 @@ SENTENCE_WORDS = PROSE_WORDS | word_set(
 
 
 class NameStrength(Enum):
-    """How much a name says. The less it says, the more the value itself must look like a secret."""
+    """How strongly a name implies a secret. The weaker it is, the more the value itself must look like one."""
 
     PASSPHRASE = auto()
-    """A passphrase: any value, several words too."""
+    """A passphrase: any value, even several words."""
     PASSWORD = auto()
-    """Any value but the innocent ones."""
+    """Any value that is not a known false positive."""
     SECRET = auto()
-    """A value with letters and digits mixed: API keys, client secrets, access tokens."""
+    """A value that mixes letters and digits: API keys, client secrets, access tokens."""
     TOKEN = auto()
-    """A long value that looks random; a hexadecimal one only where nothing else stands in its place."""
+    """A long value that looks random. A hexadecimal one counts only where it is the whole value of a field."""
     KEY = auto()
-    """A long value that looks random and is no hexadecimal number: "key" is said of caches and maps too."""
+    """A long value that looks random and is not hexadecimal, because caches and maps have a "key" too."""
 
 
 class SecretName(NamedTuple):
-    """The kind of secret that a name announces, and how much it claims."""
+    """The kind of secret that a name implies, and how strongly."""
 
     kind: str
     strength: NameStrength
 
 
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-_PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
 _PASS_QUALIFIERS = word_set(
     "db database user mysql pg postgres redis mongo smtp mail ftp ssh admin root basic auth http proxy login my"
     " rabbitmq"
@@ -89,16 +91,15 @@ _KEY_QUALIFIERS = word_set(
     "api access secret private auth authentication encryption signing service account master app application client"
     " consumer shared storage deploy license server session hmac jwt aes subscription webhook bot"
 )
-_KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
 _PUBLIC_QUALIFIERS = word_set("public publishable pub foreign primary")
 _IGNORED_SUFFIXES = word_set(
     "value base base64 b64 hex prod production dev development test testing staging live old new current raw"
 )
 
 
-@lru_cache(maxsize=1024)  # a text says few names, and says them often
+@lru_cache(maxsize=1024)  # a text has few different names, and repeats them
 def classify_name(text: str) -> SecretName | None:
-    """What a name announces, judged by its last words; None if nothing secret."""
+    """Return the secret that a name implies, judged by its last words; None if it implies none."""
     pieces = [piece.lower() for piece in _PIECE.findall(text)]
     while len(pieces) > 1 and (pieces[-1] in _IGNORED_SUFFIXES or pieces[-1].isdigit()):
         pieces.pop()

@@ -1,19 +1,17 @@
-"""Tokens that are known by their form, whatever stands around them.
+"""Find credentials by their form: tokens, URLs with a password, headers and options, private keys.
 
-To add a vendor, add one `Shape` with its fixed beginning and a pattern for the rest, and one line to the examples in
-the tests. A pattern is matched only where the beginning stands. It is atomic and takes the
-whole run of token characters, so that no rest of a secret is left behind; what must be followed by something else is
-bounded (`{8,2000}`), so that time stays linear.
+Tokens are recognized whatever surrounds them. To add a vendor, add one `TokenPattern` with its fixed prefix and a
+pattern for the rest, and one line to the examples in the tests. A pattern is matched only at its prefix. It is atomic
+and takes the whole run of token characters, so that no rest of a secret is left behind. A part that must be followed by
+something else is bounded (`{8,2000}`), so that time stays linear.
 
-Credentials inside a URL or a connection string: `scheme://user:password@host`.
+In a URL or a connection string (`scheme://user:password@host`) only the credential is taken. The scheme, the user and
+the host stay, because they carry the knowledge.
 
-Only the credential is taken; the scheme, the user and the host stay, for they carry the knowledge.
+Keywords mark the places that programs have for credentials: Authorization headers, `curl -u`, `sshpass -p`, netrc.
 
-Credentials in the places that programs have for them: Authorization headers, `curl -u`, `sshpass -p`, netrc.
-
-Private keys in text armour (PEM, OpenSSH, PGP), whole or cut off before their end.
-
-The one rule that may take several lines. It takes the armour's own lines only, so a Markdown fence around a key stays.
+Private keys in text armor (PEM, OpenSSH, PGP) are found whole, or without their end where the text was cut off. This is
+the only rule that may take several lines. It takes the armor's own lines only, so a Markdown fence around a key stays.
 """
 
 from __future__ import annotations
@@ -32,9 +30,41 @@ from echod.memory.redact.plausibility import (
 )
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
+_JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
+_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
+
+_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
+_MIN_URL_TOKEN_LENGTH = 16
+
+_MIN_TOKEN_LENGTH = 6
+_MIN_WORD_TOKEN_LENGTH = 16
+_TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
+_ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
+_RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
+_ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
+
+_HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
+
+# The lines of a key are separated by line breaks, and by what quoting adds: blanks, `>`, string quotes, `+`, `\`.
+_SPACING = r"[\s\"'\\>+,|]"
+_LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
+_LINE = r"[A-Za-z0-9+/=]{16,}+"
+_PRIVATE_KEY_BLOCK = re.compile(
+    rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
+        (?:{_SPACING}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
+        (?P<body>(?:{_SPACING}{{0,64}}{_LINE})++)
+        (?: (?:{_SPACING}{{1,64}}[A-Za-z0-9+/=]{{1,15}}+)? {_SPACING}{{0,64}}-{{4,5}}[ ]?END[ ]{_LABEL} )?
+    """,
+    re.VERBOSE,
+)
+_KEY_LINE = re.compile(_LINE)
+
+_MIN_KEY_CHARACTERS = 56
+"""Characters of base64. The smallest private key (Ed25519, 48 bytes) has 64; fewer are a placeholder."""
+
 
 class TokenPattern(NamedTuple):
-    """A token form: any of the beginnings, then the pattern, which must not end within a longer word."""
+    """A token form: any of the prefixes, then the pattern, which must not end within a longer word."""
 
     kind: str
     prefixes: tuple[str, ...]
@@ -42,16 +72,14 @@ class TokenPattern(NamedTuple):
 
 
 def _token(kind: str, prefixes: str, rest: str) -> TokenPattern:
-    """A form of open length: `ghp_xxxxxxxx` has it too, so a rest that is crossed out is no token."""
+    """Return a form of open length. `ghp_xxxxxxxx` has that form too, so a rest that is crossed out is not a token."""
     return _fixed_length_token(kind, prefixes, rf"(?![A-Za-z0-9_-]{{0,12}}[xX]{{6}})(?:{rest})")
 
 
 def _fixed_length_token(kind: str, prefixes: str, rest: str) -> TokenPattern:
-    """A form of one length: what has it is taken, whatever it is made of."""
+    """Return a form of one length. Every text of that form is taken, whatever its characters."""
     return TokenPattern(kind, tuple(prefixes.split()), re.compile(rf"(?>{rest})(?![A-Za-z0-9_])"))
 
-
-_JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
 
 TOKEN_PATTERNS = (
     _token("anthropic-key", "sk-ant-", r"[A-Za-z0-9_-]{20,}"),
@@ -77,7 +105,7 @@ TOKEN_PATTERNS = (
     _token("google-oauth-token", "ya29.", r"[A-Za-z0-9_-]{20,}"),
     _token("google-oauth-secret", "GOCSPX-", r"[A-Za-z0-9_-]{20,}"),
     _token("jwt", "eyJ", _JWT),
-    # Services without a kind of their own, by the beginnings that nothing else has.
+    # Services without a kind of their own, by prefixes that nothing else has.
     _token("api-key", "hvs. hvb. hvr.", r"[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
     _token("api-key", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),  # Docker
     _fixed_length_token("api-key", "dapi", r"[a-fA-F0-9]{32}(?:-[0-9])?"),  # Databricks
@@ -98,14 +126,13 @@ TOKEN_PATTERNS = (
     _token("api-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),  # age
 )
 
-_PREFIXES = tuple((beginning, shape) for shape in TOKEN_PATTERNS for beginning in shape.prefixes)
-_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
+_PREFIXES = tuple((prefix, pattern) for pattern in TOKEN_PATTERNS for prefix in pattern.prefixes)
 
 
 def find_tokens(text: str) -> list[Secret]:
-    """Every token of a known form; where two forms claim the same beginning, the first in the table has it."""
-    candidates = [named for named in _PREFIXES if named[0] in text]
-    return without_overlaps(secret for named in candidates for secret in _matches(*named, text))
+    """Return every token of a known form; where two forms share a prefix, the first in the table has precedence."""
+    candidates = [(prefix, pattern) for prefix, pattern in _PREFIXES if prefix in text]
+    return without_overlaps(secret for prefix, pattern in candidates for secret in _matches(prefix, pattern, text))
 
 
 def _matches(prefix: str, token_pattern: TokenPattern, text: str) -> Iterator[Secret]:
@@ -119,12 +146,8 @@ def _matches(prefix: str, token_pattern: TokenPattern, text: str) -> Iterator[Se
             yield Secret(token_pattern.kind, at, done)
 
 
-_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
-_MIN_URL_TOKEN_LENGTH = 16
-
-
 def find_url_credentials(text: str) -> list[Secret]:
-    """The password of each URL that carries one, or a token in the place of the user."""
+    """Return the password of each URL that has one, or a token in the place of the user."""
     return [
         secret
         for at in find_all(text, "://")
@@ -148,7 +171,7 @@ def _credential(authority: str, offset: int) -> Secret | None:
 
 
 class CredentialPattern(NamedTuple):
-    """A pattern with a group `value`, matched where one of the words stands; `accepts` looks at the value."""
+    """A pattern with a group `value`, matched at each of the keywords; `accepts` checks the value."""
 
     kind: str
     keywords: tuple[str, ...]
@@ -156,16 +179,8 @@ class CredentialPattern(NamedTuple):
     accepts: Callable[[str], bool]
 
 
-_MIN_TOKEN_LENGTH = 6
-_MIN_WORD_TOKEN_LENGTH = 16
-_TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
-_ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
-_RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
-_ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
-
-
 def _is_token(value: str) -> bool:
-    """Whether what follows "bearer" is a token and not the next word of a sentence."""
+    """Return whether the word after "bearer" is a token and not the next word of a sentence."""
     if is_word(value) and not looks_random(value, min_length=_MIN_WORD_TOKEN_LENGTH):
         return False
     if is_placeholder(value) or is_code(value) or is_descriptive_word(value) or _RFC_NUMBER.fullmatch(value):
@@ -176,7 +191,7 @@ def _is_token(value: str) -> bool:
 
 
 def _is_header_credential(value: str) -> bool:
-    """Whether what follows "Authorization:" is a credential; there, a long run of letters is one too."""
+    """Return whether the word after "Authorization:" is a credential; there, a long run of letters is one too."""
     if not value.isalpha() or is_placeholder(value):
         return _is_token(value)
     return len(value) >= _MIN_WORD_TOKEN_LENGTH or looks_random(value, min_length=_MIN_TOKEN_LENGTH)
@@ -191,8 +206,6 @@ def _credential_pattern(
 ) -> CredentialPattern:
     return CredentialPattern(kind, keywords, re.compile(pattern, re.IGNORECASE), accepts)
 
-
-_HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
 
 CREDENTIAL_PATTERNS = (
     _credential_pattern(
@@ -226,37 +239,19 @@ CREDENTIAL_PATTERNS = (
 
 
 def find_keyword_credentials(text: str) -> list[Secret]:
-    """Every credential that stands in one of the places."""
+    """Return every credential in one of the places that programs have for them."""
     lower = lower_same_length(text)
     return without_overlaps(
-        Secret(place.kind, match.start("value"), match.start("value") + len(value))
-        for place in CREDENTIAL_PATTERNS
-        for word in place.keywords
-        for at in find_all(lower, word)
-        if (match := place.pattern.match(text, at)) and place.accepts(value := match["value"].rstrip(".,:"))
+        Secret(credential.kind, match.start("value"), match.start("value") + len(value))
+        for credential in CREDENTIAL_PATTERNS
+        for keyword in credential.keywords
+        for at in find_all(lower, keyword)
+        if (match := credential.pattern.match(text, at)) and credential.accepts(value := match["value"].rstrip(".,:"))
     )
 
 
-# Between the lines of a key stand line breaks, and what quoting adds: blanks, `>`, string quotes, `+`, backslashes.
-_SPACING = r"[\s\"'\\>+,|]"
-_LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
-_LINE = r"[A-Za-z0-9+/=]{16,}+"
-_PRIVATE_KEY_BLOCK = re.compile(
-    rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
-        (?:{_SPACING}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
-        (?P<body>(?:{_SPACING}{{0,64}}{_LINE})++)
-        (?: (?:{_SPACING}{{1,64}}[A-Za-z0-9+/=]{{1,15}}+)? {_SPACING}{{0,64}}-{{4,5}}[ ]?END[ ]{_LABEL} )?
-    """,
-    re.VERBOSE,
-)
-_KEY_LINE = re.compile(_LINE)
-
-_MIN_KEY_CHARACTERS = 56
-"""Characters of base64: the smallest private key (Ed25519, 48 bytes) has 64; less is a placeholder."""
-
-
 def find_private_keys(text: str) -> list[Secret]:
-    """Every armoured private key that holds key material."""
+    """Return every armored private key that contains key material."""
     if "PRIVATE KEY" not in text:
         return []
     return [

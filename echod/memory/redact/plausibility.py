@@ -1,8 +1,7 @@
-"""What stands where a secret could stand and is none: placeholders, references, types, hashes, identifiers, prose.
+"""Decide whether a value is a secret, given the strength of its name and its context in the line.
 
-Each question is asked of one value, already cut out of its surroundings.
-
-Whether a value is a secret, given what its name claims and how it stands in the line.
+Most values beside a secret's name are not secrets: placeholders, references, types, hashes, identifiers, prose. Each
+check here looks at one value, already cut out of its surroundings.
 """
 
 from __future__ import annotations
@@ -73,27 +72,41 @@ _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
 _MAX_PLACEHOLDER_LENGTH = 64
 
 _MAX_RANDOM_PIECE_LENGTH = 3.4
-"""Words and identifiers change between lower case, upper case and digits every four characters or more, random text
-every two (measured on memory files and on generated tokens); this is the mean length between."""
+"""Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
+changes every four characters or more, in random text every two (measured on memory files and on generated tokens)."""
 _MIN_RANDOM_NUMBERS = 3
 """Words are followed by a number or two (`q1v2`), hardly ever by a third."""
 _MIN_RANDOM_LENGTH = 8
 _MIN_RANDOM_RUN_LENGTH = 10
-"""A random run without separators that is shorter may as well be an abbreviation with a number."""
+"""A shorter random run without separators may as well be an abbreviation with a number."""
+
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
+_SYMBOLS = frozenset("!@#$%^&*+?~=")
+_MIN_SECRET_LENGTH = 8
+_MIN_LENGTH = {
+    NameStrength.PASSPHRASE: 3,
+    NameStrength.PASSWORD: 3,
+    NameStrength.SECRET: _MIN_SECRET_LENGTH,
+    NameStrength.TOKEN: 16,
+    NameStrength.KEY: 20,
+}
+_MIN_INLINE_LENGTH = 5
+_MIN_PIN_LENGTH = 4
+_MIN_HEX_TOKEN_LENGTH = 20
 
 
 def is_masked(value: str) -> bool:
-    """Whether most of a value was written as crosses, stars or dots, as in `ghp_xxxxxxxxxxxx`."""
+    """Return whether most of a value was written as crosses, stars or dots, as in `ghp_xxxxxxxxxxxx`."""
     return _MASKED.search(value) is not None
 
 
 def is_filler(value: str) -> bool:
-    """Whether a value is one character over and over, or only crosses, stars, dots and dashes."""
+    """Return whether a value is one character over and over, or only crosses, stars, dots and dashes."""
     return _FILLER.fullmatch(value) is not None
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret without being one: `xxxx`, `<token>`, `$TOKEN`, `your-api-key-here`."""
+    """Return whether a value is a placeholder for a secret: `xxxx`, `<token>`, `$TOKEN`, `your-api-key-here`."""
     if is_filler(value) or is_masked(value) or _REFERENCE.match(value) or _CONSTANT.fullmatch(value):
         return True
     if len(value) > _MAX_PLACEHOLDER_LENGTH:
@@ -105,65 +118,65 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """Whether an unquoted value is an expression that only says where the secret comes from: a call, an attribute."""
+    """Return whether an unquoted value is an expression that names the source of a secret: a call, an attribute."""
     return _CODE.match(value) is not None or (_ATTRIBUTE.fullmatch(value) is not None and _consists_of_words(value))
 
 
 def is_descriptive_word(value: str) -> bool:
-    """Whether a value is a type, a method, a version, or a word with which descriptions go on after "password:"."""
+    """Return whether a value is a type, a method, a version, or a word of a description after "password:"."""
     word = value.strip(".,;:!?&*").lower()
     return word in TYPE_NAMES or word in PROSE_WORDS or _ALGORITHM_OR_VERSION.fullmatch(word) is not None
 
 
 def is_sentence(value: str) -> bool:
-    """Whether words between quotes are a message about a secret rather than a passphrase."""
+    """Return whether words between quotes are a message about a secret rather than a passphrase."""
     return any(word.strip(".,;:!?").lower() in SENTENCE_WORDS for word in value.split())
 
 
 def is_digest(value: str) -> bool:
-    """Whether a value says itself that it is a digest or a public key."""
+    """Return whether a value has the prefix of a digest or a public key."""
     return _DIGEST.match(value) is not None
 
 
 def is_uuid(value: str) -> bool:
-    """Whether a value is a UUID."""
+    """Return whether a value is a UUID."""
     return _UUID.fullmatch(value) is not None
 
 
 def without_hex_numbers(value: str) -> str:
-    """A value without the UUIDs and hexadecimal numbers in it: what `tenant:<uuid>` says besides its number."""
+    """Return a value without its UUIDs and hexadecimal numbers: the `tenant:` of `tenant:<uuid>`."""
     return _HEX_INSIDE.sub("", _UUID_INSIDE.sub("", value))
 
 
 def without_uuids(value: str) -> str:
-    """A value without the UUIDs in it."""
+    """Return a value without its UUIDs."""
     return _UUID_INSIDE.sub("", value)
 
 
 def is_hex(value: str) -> bool:
-    """Whether a value is a hexadecimal number, as object names of git and checksums are."""
+    """Return whether a value is a hexadecimal number, as git's object names and checksums are."""
     return _HEX.fullmatch(value) is not None
 
 
 def is_url_or_path(value: str) -> bool:
-    """Whether a value is a URL, or a path or file name whose parts are words."""
+    """Return whether a value is a URL, or a path or file name whose parts are words."""
     if _SCHEME.match(value):
         return True
     return _PATH.match(value) is not None and _consists_of_words(value)
 
 
 def _consists_of_words(value: str) -> bool:
-    """Whether digits end words, as in `db2.host`, and no part looks drawn at random."""
+    """Return whether digits end words, as in `db2.host`, and no part looks random."""
     return _DIGIT_LETTER.search(value) is None and not looks_random(value, min_length=_MIN_RANDOM_LENGTH)
 
 
 def is_word(value: str) -> bool:
-    """Whether a value consists of letters alone, perhaps joined as an identifier or a slug is."""
+    """Return whether a value consists of letters alone, perhaps joined like an identifier or a slug."""
     return _WORD.fullmatch(value) is not None
 
 
 def has_mixed_run(value: str, *, min_length: int) -> bool:
-    """Whether some run of letters and digits in a value holds both and is at least that long."""
+    """Return whether a run of letters and digits in a value contains both and has at least that length."""
     return any(
         len(run) >= min_length and any(map(str.isdigit, run)) and any(map(str.isalpha, run))
         for run in _SEGMENT.findall(value)
@@ -171,9 +184,11 @@ def has_mixed_run(value: str, *, min_length: int) -> bool:
 
 
 def looks_random(value: str, *, min_length: int) -> bool:
-    """Whether some run of letters and digits in a value looks drawn at random.
+    """Return whether a run of letters and digits in a value looks random.
 
-    `min_length` is the least length of the whole value in characters.
+    Args:
+        value: the value.
+        min_length: the least length of the whole value in characters.
     """
     if len(value) < min_length:
         return False
@@ -191,38 +206,23 @@ def _is_random_run(run: str) -> bool:
 
 
 class ValueContext(Enum):
-    """How a value stands in its line."""
+    """The position of a value in its line."""
 
     QUOTED = auto()
     """In quotes: a literal."""
     FIELD = auto()
-    """All there is after the name of a field: `PASSWORD=...`, `--password ...`, `;Pwd=...;`."""
+    """The whole value of a field: `PASSWORD=...`, `--password ...`, `;Pwd=...;`."""
     INLINE = auto()
     """In the middle of a line or in backticks: it may as well be a word of a sentence or an identifier."""
 
 
-_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
-_SYMBOLS = frozenset("!@#$%^&*+?~=")
-_MIN_SECRET_LENGTH = 8
-_MIN_LENGTH = {
-    NameStrength.PASSPHRASE: 3,
-    NameStrength.PASSWORD: 3,
-    NameStrength.SECRET: _MIN_SECRET_LENGTH,
-    NameStrength.TOKEN: 16,
-    NameStrength.KEY: 20,
-}
-_MIN_INLINE_LENGTH = 5
-_MIN_PIN_LENGTH = 4
-_MIN_HEX_TOKEN_LENGTH = 20
-
-
 def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool:
-    """Whether the value that stands beside a name is to be redacted."""
+    """Return whether the value beside a name must be redacted."""
     if len(value) < _MIN_LENGTH[strength]:
         return False
     if strength in {NameStrength.PASSPHRASE, NameStrength.PASSWORD}:
         return not _is_false_positive(value, context) and _is_password(value, strength, context)
-    # Most values beside "key" and "token" are words: asking first whether one looks random spares the other questions.
+    # Most values beside "key" and "token" are words. Checking first whether one looks random saves the other checks.
     return _is_token(value, strength, context) and not _is_false_positive(value, context)
 
 

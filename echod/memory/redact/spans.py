@@ -1,10 +1,8 @@
-"""What the rules look at: the text with tricks undone and with what is already redacted walled off.
+"""The values of redaction: secrets as spans of a text, and the view that the rules search.
 
-Offsets in a view can be led back to the original, so that a span always names exact characters of it.
-
-What redaction returns: spans with a kind, never the text of a secret, and the text without them.
-
-Finding the few places of a text that are worth a rule's closer look, at the speed of substring search.
+A `Secret` has a kind and offsets, never its text. In a `TextView`, disguises are undone and redacted parts are masked.
+Its offsets map back to the original, so that a span always names exact characters of it. `find_all` finds the few
+places of a text that deserve a rule's closer look, at the speed of substring search.
 """
 
 from __future__ import annotations
@@ -17,9 +15,20 @@ from typing import NamedTuple
 
 from echod.memory.obfuscation import normalize_characters
 
+_DOTTED_I = "\u0130"
+"""The one character whose lower case is longer than itself."""
+
+MASK = "\uffff"
+"""Replaces a character that no rule may match or look through (a Unicode noncharacter)."""
+
+_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+# Signs that editors and word processors write where a rule expects the plain one. Each is one character.
+_TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
+_ESCAPED_BREAK = re.compile(r"\\[nrt]")
+
 
 class Secret(NamedTuple):
-    """Where a secret stands in the original text, as character offsets (end exclusive), and what kind it is."""
+    """The position of a secret in the original text (character offsets, end exclusive), and its kind."""
 
     kind: str
     start: int
@@ -34,12 +43,12 @@ class Redaction(NamedTuple):
 
 
 def redaction_marker(kind: str) -> str:
-    """What stands in the place of a secret."""
+    """Return the text that replaces a secret."""
     return f"[REDACTED:{kind}]"
 
 
 def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
-    """Replace spans that do not overlap; all text outside them is kept.
+    """Replace spans that do not overlap by their markers; all text outside of them is kept.
 
     Raises:
         ValueError: two spans overlap.
@@ -56,17 +65,13 @@ def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
     return Redaction("".join(pieces), ordered)
 
 
-_DOTTED_I = "\u0130"
-"""The one character whose lower case is longer than itself."""
-
-
 def lower_same_length(text: str) -> str:
-    """The text in lower case, every character at its place."""
+    """Return the text in lower case, with every character at its old offset."""
     return text.replace(_DOTTED_I, "I").lower()
 
 
 def find_all(text: str, needle: str) -> Iterator[int]:
-    """Where a needle stands, in order, not overlapping."""
+    """Yield the offsets of a needle in order, without overlaps."""
     at = text.find(needle)
     while at >= 0:
         yield at
@@ -74,7 +79,10 @@ def find_all(text: str, needle: str) -> Iterator[int]:
 
 
 def without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
-    """The secrets in order; of two that overlap the one that starts earlier, of equal starts the one named first."""
+    """Return the secrets in order, without overlaps.
+
+    Of two that overlap, the one that starts earlier is kept, and of equal starts the first one given.
+    """
     result: list[Secret] = []
     end = 0
     for secret in sorted(secrets, key=lambda secret: secret.start):
@@ -84,24 +92,15 @@ def without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     return result
 
 
-MASK = "\uffff"
-"""Stands for a character that no rule may match or look through (a Unicode noncharacter)."""
-
-_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
-# What editors and word processors put where a rule expects the plain sign; one character each.
-_TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
-_ESCAPED_BREAK = re.compile(r"\\[nrt]")
-
-
 @dataclass(frozen=True, slots=True)
 class TextView:
-    """Text for the rules; `origin[i]` is where character `i` stands in the original, None where they agree."""
+    """Text for the rules. `offsets[i]` is the original offset of character `i`; None where all offsets are equal."""
 
     text: str
     offsets: Sequence[int] | None
 
     def masked(self, spans: Iterable[Secret]) -> TextView:
-        """This view with the given spans walled off, lengths unchanged."""
+        """Return this view with the given spans masked; lengths do not change."""
         pieces: list[str] = []
         done = 0
         for span in sorted(spans, key=lambda span: span.start):
@@ -111,7 +110,7 @@ class TextView:
         return replace(self, text="".join(pieces))
 
     def lines_containing(self, spans: Iterable[Secret]) -> TextView:
-        """Only the lines in which the given spans stand: nothing has changed for the rules in any other."""
+        """Return only the lines that contain the given spans: in all other lines nothing has changed for the rules."""
         pieces: list[str] = []
         offsets: list[int] = []
         done = 0
@@ -126,21 +125,21 @@ class TextView:
         return TextView("".join(pieces), offsets)
 
     def to_original(self, span: Secret) -> Secret:
-        """The same secret with offsets in the original."""
+        """Return the same secret with offsets in the original."""
         if self.offsets is None:
             return span
         return Secret(span.kind, self.offsets[span.start], self.offsets[span.end - 1] + 1)
 
 
 def build_text_view(text: str) -> TextView:
-    """The view of a text: tricks undone, markers of earlier redactions walled off."""
+    """Return the view of a text: disguises undone, markers of earlier redactions masked."""
     folded, offsets = normalize_characters(text)
     if not folded.isascii():
-        for sign, plain in _TYPOGRAPHY.items():  # mostly there is none, which is seen fast
+        for sign, plain in _TYPOGRAPHY.items():  # most texts have none, and that check is fast
             folded = folded.replace(sign, plain)
     if "[REDACTED:" in folded:
         folded = _MARKER.sub(lambda match: MASK * len(match[0]), folded)
     if "\\" in folded:
-        # Memory that went through tab-separated hooks holds a literal \n where a line ended.
+        # Memory that passed through tab-separated hooks has a literal \n at each line end.
         folded = _ESCAPED_BREAK.sub("  ", folded)
     return TextView(folded, offsets)

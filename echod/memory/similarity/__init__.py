@@ -1,8 +1,8 @@
-"""Tells whether two learnings are one: the only place where that is decided.
+"""Decide whether two learnings are one. No other package decides that.
 
-Read in this order: `compare` (the rule and its numbers), `finder` (which of many it is), `contradiction` (what forbids
-to take one for the other), `numbers` and `swaps` (numbers and replaced words), `opposites` (tables of words), `words`
-(how texts become words).
+Read in this order: `compare` (the rule, its thresholds, and the search among many learnings), `contradiction` (what
+makes two similar texts different: numbers, negations, opposites, replaced words) and `words` (how texts become words
+and numbers).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from echod.memory.similarity.compare import (
     files_in,
     learning_of,
 )
+from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 
 __all__ = [
     "DEFAULT_THRESHOLDS",
@@ -32,5 +33,9 @@ __all__ = [
     "compare_learnings",
     "features_of",
     "files_in",
+    "fold",
+    "jaccard",
     "learning_of",
+    "stem",
+    "tokenize",
 ]

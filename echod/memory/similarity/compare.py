@@ -1,13 +1,12 @@
-"""The rule by which two learnings are one, and the numbers it goes by.
+"""Compare two learnings, and find among many the one that a new learning duplicates.
 
 A learning duplicates another if their titles agree (without dates and the type word), their bodies agree, their
-evidence names the same files or none on both sides, and nothing in them contradicts. Values in, numbers out; what is
-done about a duplicate is told elsewhere (`consolidate`).
+evidence names the same files or none on both sides, and nothing in them contradicts. Values in, numbers out;
+`consolidation` decides what happens to a duplicate.
 
-Finds among many learnings the one that a new one duplicates, without comparing it with all of them.
-
-Learnings that are one name the same files, and their titles share most of their words. So whoever misses the few rarest
-words of a title can be passed over unseen; that misses nobody. What is one learning is told in `compare`.
+`DuplicateFinder` does not compare a learning with all others. Duplicates name the same files, and their titles share
+most of their words. A learning that has none of the few rarest words of a title can therefore be skipped, and no
+duplicate is missed by that.
 """
 
 from __future__ import annotations
@@ -33,15 +32,22 @@ _PATH = re.compile(
 )
 _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
 _PATH_RUN = re.compile(r"[\w.@~+/\\-]++")
-_MAX_PATH_LENGTH = 400  # characters; nobody names a file by more
+_MAX_PATH_LENGTH = 400  # characters; a longer run is not a file name
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
 _TITLE_CACHE_SIZE = 2_048
-"""Titles that are remembered: for each finding that comes all of a memory are read, and are most of its sketch."""
+"""Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost."""
 _NOT_PATHS = frozenset({"e.g", "i.e", "etc."})
+
+_MAX_CANDIDATES = 128
+"""The most learnings that are compared with one. Where thousands differ in a number alone, more would take too long. A
+duplicate that is missed then costs lines, and nothing else."""
+
+_NO_WORD = ""
+_Posting = tuple[frozenset[str], str]
 
 
 class Learning(NamedTuple):
-    """What of an entry or a finding says what was learned."""
+    """The parts of an entry or a finding that carry the learning."""
 
     title: str
     body: str
@@ -50,7 +56,7 @@ class Learning(NamedTuple):
 
 
 class SimilarityThresholds(NamedTuple):
-    """How much of two titles and of two bodies must be shared, 0..1."""
+    """The least shared part of two titles and of two bodies, 0..1."""
 
     title: float = 0.8
     body: float = 0.5
@@ -66,8 +72,8 @@ class Similarity(NamedTuple):
         title: shared part of the titles' words, 0..1.
         body: shared part of the bodies' words, 0..1.
         evidence_agrees: both name the same files, or neither names any.
-        contradiction: what differs in a way that forbids to take one for the other; None if nothing does or if the
-            titles or bodies differ anyway.
+        contradiction: a difference that makes them two learnings; None without one, or if the titles or bodies differ
+            anyway.
         duplicate: the conclusion.
     """
 
@@ -78,17 +84,11 @@ class Similarity(NamedTuple):
     duplicate: bool
 
 
-def learning_of(block: Block, entry: Entry) -> Learning:
-    """The learning that an entry of a memory file holds."""
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
-
-
 @dataclass(frozen=True)
 class LearningFeatures:
-    """A learning that is compared with many: what is asked of it is read once, and only when it is asked.
+    """A learning that is compared with many: each feature is computed once, and only on first use.
 
-    Reading it costs a hundred times what one comparison does.
+    Computing them costs a hundred times as much as one comparison.
     """
 
     learning: Learning
@@ -115,17 +115,17 @@ class LearningFeatures:
 
     @cached_property
     def assertions(self) -> Assertions:
-        """What must not differ between it and another one."""
+        """The statements that must not differ between it and another one."""
         return extract_assertions(self.title, _without_type(self.learning.body))
 
     @cached_property
     def normalized_title(self) -> str:
-        """The title as it is compared with others for being the very same, without case and marks."""
+        """The title without case and marks, to be compared for equality."""
         return normalize_title(self.title)
 
     @cached_property
     def exact_key(self) -> tuple[str, str, str]:
-        """What two learnings have in common if and only if they are exact duplicates (white space does not count)."""
+        """A key that two learnings share if and only if they are exact duplicates (white space does not count)."""
         body = self.learning.body
         marks = _BULLETS.match(body)
         body = body[marks.end() :] if marks else body
@@ -133,14 +133,20 @@ class LearningFeatures:
 
 
 def features_of(learning: Learning) -> LearningFeatures:
-    """What `compare_learnings` looks at."""
+    """Return the features that `compare_learnings` works on."""
     return LearningFeatures(learning)
+
+
+def learning_of(block: Block, entry: Entry) -> Learning:
+    """Return the learning of an entry in a memory file."""
+    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
+    return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
 
 
 def compare_learnings(
     one: LearningFeatures, other: LearningFeatures, thresholds: SimilarityThresholds = DEFAULT_THRESHOLDS
 ) -> Similarity:
-    """How alike two learnings are. Symmetric; a learning is a duplicate of itself."""
+    """Return how alike two learnings are. Symmetric; a learning is a duplicate of itself."""
     title = jaccard(one.title_terms, other.title_terms)
     body = jaccard(one.body_terms, other.body_terms)
     evidence_agrees = one.files == other.files
@@ -152,8 +158,8 @@ def compare_learnings(
 def titles_agree(
     one: LearningFeatures, other: LearningFeatures, thresholds: SimilarityThresholds = DEFAULT_THRESHOLDS
 ) -> bool:
-    """Whether two titles are of one learning."""
-    # The title of an observation is its task: another task is another observation, however alike they sound.
+    """Return whether two titles are of one learning."""
+    # The title of an observation is its task. Another task is another observation, however alike they sound.
     if one.learning.layer is Layer.OBSERVATIONS or other.learning.layer is Layer.OBSERVATIONS:
         return one.normalized_title == other.normalized_title
     return jaccard(one.title_terms, other.title_terms) >= thresholds.title
@@ -161,19 +167,22 @@ def titles_agree(
 
 @lru_cache(maxsize=_TITLE_CACHE_SIZE)
 def bare_title(title: str) -> str:
-    """A title without dates, layer word and type word; `redis: set timeouts` keeps its first word, it is no type."""
+    """Return a title without dates, layer word and type word.
+
+    `redis: set timeouts` keeps its first word, which is not a type.
+    """
     parsed = read_title(title)
     return f"{parsed.kind}: {parsed.text}" if parsed.kind and not parsed.typed else parsed.text
 
 
 def files_in(evidence: str | None) -> frozenset[str]:
-    """The files that a piece of evidence names, without line numbers."""
+    """Return the files that a piece of evidence names, without line numbers."""
     if not evidence:
         return frozenset()
-    found = {match[1] for match in _QUOTED_PATH.finditer(evidence)}
-    found |= {match[0] for match in _PATH.finditer(_PATH_RUN.sub(lambda run: run[0][:_MAX_PATH_LENGTH], evidence))}
-    named = (_LINE_NUMBERS.sub("", path) for path in found if len(path) <= _MAX_PATH_LENGTH)
-    paths = (path.replace("\\", "/").removeprefix("./").rstrip("/.,") for path in named)
+    matches = {match[1] for match in _QUOTED_PATH.finditer(evidence)}
+    matches |= {match[0] for match in _PATH.finditer(_PATH_RUN.sub(lambda run: run[0][:_MAX_PATH_LENGTH], evidence))}
+    without_lines = (_LINE_NUMBERS.sub("", path) for path in matches if len(path) <= _MAX_PATH_LENGTH)
+    paths = (path.replace("\\", "/").removeprefix("./").rstrip("/.,") for path in without_lines)
     return frozenset(path for path in paths if path and path not in _NOT_PATHS)
 
 
@@ -184,21 +193,13 @@ def _without_type(body: str) -> str:
 
 def _terms(text: str) -> frozenset[str]:
     folded = normalize_numbers(fold(text))
-    found = frozenset(stem(word) for word in tokenize(folded))
+    terms = frozenset(stem(word) for word in tokenize(folded))
     # A text without a single word (an emoji, a line of signs) is compared by its characters.
-    return found or frozenset(folded.replace(" ", ""))
-
-
-_MAX_CANDIDATES = 128
-"""So many are compared with one learning at most. Where thousands differ in a number alone, more would take for ever;
-a duplicate that is missed then costs lines, and nothing else."""
-
-_NO_WORD = ""
-_Posting = tuple[frozenset[str], str]
+    return terms or frozenset(folded.replace(" ", ""))
 
 
 class DuplicateFinder:
-    """Learnings by their place: a number that whoever adds them gives them, higher for each."""
+    """Learnings by position, a number that the caller gives each, in ascending order."""
 
     def __init__(self, thresholds: SimilarityThresholds = DEFAULT_THRESHOLDS) -> None:
         self._thresholds = thresholds
@@ -207,35 +208,37 @@ class DuplicateFinder:
         self._by_word: defaultdict[_Posting, list[int]] = defaultdict(list)
 
     def add(self, position: int, learning: LearningFeatures) -> None:
-        """Take up a learning, to be found from now on."""
+        """Add a learning, to be found from now on."""
         self._features[position] = learning
         self._exact[learning.exact_key].append(position)
         for word in learning.title_terms or {_NO_WORD}:
             self._by_word[learning.files, word].append(position)
 
     def find(self, learning: LearningFeatures, excluded: Container[int] = ()) -> int | None:
-        """The place of the learning that this one duplicates: exactly, else the most similar, else the first of them.
+        """Return the position of the learning that this one duplicates.
+
+        An exact duplicate has precedence, then the most similar one, then the first of equals.
 
         Args:
             learning: the new one.
-            excluded: places that are no duplicates of it unless they say exactly the same.
+            excluded: positions that are not duplicates of it unless they are exactly equal.
         """
         if exact := self._exact.get(learning.exact_key):
             return exact[0]
-        found: list[tuple[float, float, int]] = []
+        matches: list[tuple[float, float, int]] = []
         for position in self._candidates(learning):
             other = self._features[position]
             if position in excluded or not titles_agree(learning, other, self._thresholds):
                 continue
             similarity = compare_learnings(learning, other, self._thresholds)
             if similarity.duplicate:
-                found.append((-similarity.title, -similarity.body, position))
-        return min(found)[2] if found else None
+                matches.append((-similarity.title, -similarity.body, position))
+        return min(matches)[2] if matches else None
 
     def _candidates(self, learning: LearningFeatures) -> Iterator[int]:
         words = learning.title_terms or {_NO_WORD}
         postings = sorted(
-            (len(places), word) for word in words if (places := self._by_word.get((learning.files, word)))
+            (len(positions), word) for word in words if (positions := self._by_word.get((learning.files, word)))
         )
         unknown_words = len(words) - len(postings)
         # Two titles that agree cannot differ in more of one's words than this.

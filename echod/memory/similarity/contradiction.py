@@ -1,14 +1,10 @@
-"""Tells whether two texts about the same thing say different things: another number, a negation, an opposite, a name.
+"""Find a contradiction between two similar texts: a number, a negation, an opposite, a name.
 
-A missed duplicate costs a few lines, a false one costs knowledge. So every doubt here counts as a contradiction; the
-tables of words stand in `opposites`.
+A missed duplicate costs a few lines, a false one costs knowledge. Every doubt here therefore counts as a contradiction.
 
-Words that deny one another, as tables. What is concluded from them is told in `contradiction`.
-
-Finds the one word that another has replaced: `install it with pip` against `install it with npm`.
-
-Which words mean the same nobody can list, and which name two things neither: so any two words in the same place that
-are not forms of one word count as different. What follows from that is told in `contradiction`.
+No list can name all words that mean the same, nor all that name different things. Any two words in the same place
+that are not forms of one word therefore count as different, as in `install it with pip` against `install it with npm`.
+Negations, opposites and words that can replace one another come from tables.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ NEGATIONS = frozenset(
         """,
     )
 )
-"""Words after which the next word is denied. English, and the commonest of German, French, Spanish and Vietnamese."""
+"""Words that negate the next word. English, and the commonest of German, French, Spanish and Vietnamese."""
 
 CJK_NEGATIONS = re.compile("[不没沒無无勿别別非]|ない|ません|ずに|않|못|없|금지|禁止|避免")
 NEGATION_SIGNS = re.compile("!(?=[\\w(])|[\u00ac\u274c\u2717\u2718\U0001f6ab\u26d4\U0001f44e]")
@@ -75,7 +71,7 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
     for line in _OPPOSITE_LINES.strip().splitlines()
     for group in line.split(";")
 )
-"""Groups of words of which a text says one side; the words of one side mean the same."""
+"""Groups of opposites. A text has one side of each group; the words of one side mean the same."""
 
 _SYNONYMS = """
 in within inside; because since as; or otherwise else; while during; when whenever; you we one they; can could
@@ -84,7 +80,7 @@ also too; with using via; before prior; need needs must; so thus hence therefore
 SYNONYMS: tuple[frozenset[str], ...] = tuple(
     frozenset(group.split()) for line in _SYNONYMS.strip().splitlines() for group in line.split(";")
 )
-"""Words of which one may stand for another; those on one side of a group of opposites may as well."""
+"""Words that can replace one another; so can those on one side of a group of opposites."""
 
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
 OPPOSITE_PREFIXES = (
@@ -109,13 +105,12 @@ DIRECTED_WORDS = frozenset(
         """,
     )
 )
-"""Words that join two things in one direction: to exchange the things is to say something else."""
+"""Words that join two things in one direction: exchanging the things changes the meaning."""
 
 FILLER_WORDS = frozenset(
     re.findall(r"\S+", "a an the of is are be was were it its this that these those and or do does did ever")
 )
-"""Words that may come and go without changing what is said."""
-
+"""Words that can be added or removed without changing the meaning."""
 
 Slot = tuple[str, str]
 Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
@@ -128,74 +123,17 @@ for _number, _side in enumerate((*SYNONYMS, *(side for group in OPPOSITES for si
     for _word in _side:
         _WORD_GROUPS[stem(_word)].add(_number)
 
-
-def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
-    """For every two neighbours in these texts, what stands between them: a word, or a character of an unspaced script.
-
-    Args:
-        texts: their words in order; each text begins and ends on its own.
-    """
-    slots: defaultdict[Slot, set[tuple[str, ...]]] = defaultdict(set)
-    for text in texts:
-        content = [_EDGE, *(stem(word) for word in text if word not in FILLER_WORDS), _EDGE]
-        for left, word, right in zip(content, content[1:], content[2:], strict=False):
-            slots[left, right].add((word,))
-        # Words of unspaced scripts overlap: another character is two other words.
-        for left, one, two, right in zip(content, content[1:], content[2:], content[3:], strict=False):
-            if is_unspaced(one) and is_unspaced(two):
-                slots[left, right].add((one, two))
-    return {place: frozenset(fillings) for place, fillings in slots.items()}
-
-
-def find_substitution(one: Slots, other: Slots) -> tuple[str, str] | None:
-    """The first two different words, in alphabetical order, that stand in the same place; None if there are none.
-
-    A word that both texts have there, and one of them beside another, is no excuse for the other.
-    """
-    found: list[tuple[str, str]] = []
-    for slot in one.keys() & other.keys():
-        one_fillings, other_fillings = one[slot], other[slot]
-        one_only, other_only = _limited(one_fillings - other_fillings), _limited(other_fillings - one_fillings)
-        found += [
-            (" ".join(word), " ".join(rival))
-            for word, rival in chain(
-                product(one_only, _limited(other_fillings)), product(_limited(one_fillings), other_only)
-            )
-            if len(word) == len(rival) and not any(map(_are_synonyms, word, rival))
-        ]
-    return min((min(pair, pair[::-1]) for pair in found), default=None)
-
-
-def _limited(fillings: frozenset[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    # A list of thousands has as many words in one place; comparing each to each would take for ever.
-    return nsmallest(_MAX_FILLINGS, fillings)
-
-
-def _are_synonyms(one: str, other: str) -> bool:
-    return _are_word_forms(one, other) or not _WORD_GROUPS.get(one, set()).isdisjoint(_WORD_GROUPS.get(other, set()))
-
-
-def _are_word_forms(one: str, other: str) -> bool:
-    """Whether two stems are of one word: `retry` and `retri(es)`, `commit` and `committ(ed)`, `use` and `using`."""
-    short, long = sorted((one, other), key=len)
-    if len(short) < _MIN_SHARED_LETTERS:
-        return one == other
-    if short[:-1] == long[: len(short) - 1] and short[-1] + long[len(short) - 1 :] in {"yi", "iy", "eing"}:
-        return True
-    return one == other or long == short + short[-1] or (short[-1] == "e" and long == short + "d")
-
-
 _OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
 _BLOCK_QUOTE = re.compile(r"^[ \t]*>+", re.MULTILINE)
 _CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
-# A clause that begins with "then" tells the order of what it joins.
+# A clause that begins with "then" gives the order of the things it joins.
 _PUNCTUATION = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
 _CLAUSE_END = re.compile(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
 _CONJUNCTIONS = frozenset({"and", "but", "while", "whereas"})
 _OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
 _DIRECTED_WINDOW = 3  # words on either side of a directed word
 _MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
-_MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can deny
+_MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can negate
 _DIRECTED_STEMS = frozenset(map(stem, DIRECTED_WORDS))
 _OPPOSITE_STEMS = tuple(tuple(frozenset(map(stem, side)) for side in group) for group in OPPOSITES)
 
@@ -204,16 +142,16 @@ DirectedTriple = tuple[str, str, str]
 
 
 class Assertions(NamedTuple):
-    """What two texts must agree on to be the same learning.
+    """The statements of a text that another text must share to be the same learning.
 
     Attributes:
         numbers: every different number with its unit, in order of appearance.
-        negated: the words that a negation stands before, and how often.
+        negated: the words that follow a negation, and how often.
         operators: operators and signs of negation, and how often.
         stems: all words without endings.
-        directed: triples that mean something else when read backwards.
-        cooccurring: pairs of words that stand in one clause.
-        slots: what stands between which words.
+        directed: triples whose meaning changes when they are read backwards.
+        cooccurring: pairs of words in one clause.
+        slots: the words between each pair of neighbors.
     """
 
     numbers: tuple[str, ...]
@@ -226,7 +164,7 @@ class Assertions(NamedTuple):
 
 
 def extract_assertions(title: str, body: str) -> Assertions:
-    """What a title and the text below it say that must not differ."""
+    """Return the statements of a title and the text below it that must not differ."""
     folded = fold(f"{title}\n{body}")
     in_order = tokenize(folded)
     stems = [stem(word) for word in in_order]
@@ -242,36 +180,6 @@ def extract_assertions(title: str, body: str) -> Assertions:
         ),
         slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
     )
-
-
-def find_contradiction(one: Assertions, other: Assertions) -> str | None:
-    """Why two texts cannot be the same learning, in words; None if there is no reason. Symmetric."""
-    if one.numbers != other.numbers:
-        return _describe("numbers", " ".join(one.numbers), " ".join(other.numbers))
-    if one.negated != other.negated:
-        return _describe("negations", _join_counted(one.negated), _join_counted(other.negated))
-    if one.operators != other.operators:
-        return _describe("signs", _join_counted(one.operators), _join_counted(other.operators))
-    opposite = _find_opposite(one.stems, other.stems)
-    if opposite:
-        return _describe("opposites", *opposite)
-    reversed_triple = _find_reversed(one.directed, other.directed)
-    if reversed_triple:
-        return _describe("order", " ".join(reversed_triple), " ".join(reversed(reversed_triple)))
-    crossed = _find_crossed_pair(one, other)
-    if crossed:
-        return _describe("pairs", *crossed)
-    different = find_substitution(one.slots, other.slots)
-    return _describe("words", *different) if different else None
-
-
-def _describe(kind: str, one: str, other: str) -> str:
-    first, second = sorted((one or "none", other or "none"))
-    return f"{kind}: {first} / {second}"
-
-
-def _join_counted(counted: ItemCounts) -> str:
-    return " ".join(sorted(word for word, count in counted for _ in range(count)))
 
 
 def _counted(items: Iterator[str]) -> ItemCounts:
@@ -316,6 +224,54 @@ def _cooccurring_pairs(part: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield from combinations(content, 2)
 
 
+def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
+    """Return what is between every two neighbors in these texts: a word, or a character of an unspaced script.
+
+    Args:
+        texts: their words in order; each text begins and ends on its own.
+    """
+    slots: defaultdict[Slot, set[tuple[str, ...]]] = defaultdict(set)
+    for text in texts:
+        content = [_EDGE, *(stem(word) for word in text if word not in FILLER_WORDS), _EDGE]
+        for left, word, right in zip(content, content[1:], content[2:], strict=False):
+            slots[left, right].add((word,))
+        # Words of unspaced scripts overlap: another character is two other words.
+        for left, one, two, right in zip(content, content[1:], content[2:], content[3:], strict=False):
+            if is_unspaced(one) and is_unspaced(two):
+                slots[left, right].add((one, two))
+    return {slot: frozenset(fillings) for slot, fillings in slots.items()}
+
+
+def find_contradiction(one: Assertions, other: Assertions) -> str | None:
+    """Return why two texts cannot be the same learning, in words; None if there is no reason. Symmetric."""
+    if one.numbers != other.numbers:
+        return _describe("numbers", " ".join(one.numbers), " ".join(other.numbers))
+    if one.negated != other.negated:
+        return _describe("negations", _join_counted(one.negated), _join_counted(other.negated))
+    if one.operators != other.operators:
+        return _describe("signs", _join_counted(one.operators), _join_counted(other.operators))
+    opposite = _find_opposite(one.stems, other.stems)
+    if opposite:
+        return _describe("opposites", *opposite)
+    reversed_triple = _find_reversed(one.directed, other.directed)
+    if reversed_triple:
+        return _describe("order", " ".join(reversed_triple), " ".join(reversed(reversed_triple)))
+    crossed = _find_crossed_pair(one, other)
+    if crossed:
+        return _describe("pairs", *crossed)
+    different = find_substitution(one.slots, other.slots)
+    return _describe("words", *different) if different else None
+
+
+def _describe(kind: str, one: str, other: str) -> str:
+    first, second = sorted((one or "none", other or "none"))
+    return f"{kind}: {first} / {second}"
+
+
+def _join_counted(counted: ItemCounts) -> str:
+    return " ".join(sorted(word for word, count in counted for _ in range(count)))
+
+
 def _find_opposite(one: frozenset[str], other: frozenset[str]) -> tuple[str, str] | None:
     for group in _OPPOSITE_STEMS:
         sides = [[side for side in group if side & stems] for stems in (one, other)]
@@ -350,21 +306,59 @@ def _find_reversed(one: frozenset[DirectedTriple], other: frozenset[DirectedTrip
 
 
 def _find_crossed_pair(one: Assertions, other: Assertions) -> tuple[str, str] | None:
-    """Two names that changed places: `redis for a, postgres for b` against `postgres for a, redis for b`."""
+    """Return two names that changed places: `redis for a, postgres for b` against `postgres for a, redis for b`."""
     shared = one.stems & other.stems
     one_pairs = _adjacency(pair for pair in one.cooccurring - other.cooccurring if shared.issuperset(pair))
     other_pairs = _adjacency(pair for pair in other.cooccurring - one.cooccurring if shared.issuperset(pair))
-    found: list[tuple[str, str]] = []
+    crossed: list[tuple[str, str]] = []
     for name in one_pairs.keys() & other_pairs.keys():
         for role in one_pairs[name]:
             for new_role in other_pairs[name]:
-                found += [(name, rival) for rival in one_pairs.get(new_role, set()) & other_pairs.get(role, set())]
-    return min((min(pair, pair[::-1]) for pair in found), default=None)
+                crossed += [(name, rival) for rival in one_pairs.get(new_role, set()) & other_pairs.get(role, set())]
+    return min((min(pair, pair[::-1]) for pair in crossed), default=None)
 
 
 def _adjacency(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    neighbors: defaultdict[str, set[str]] = defaultdict(set)
     for left, right in pairs:
-        found[left].add(right)
-        found[right].add(left)
-    return found
+        neighbors[left].add(right)
+        neighbors[right].add(left)
+    return neighbors
+
+
+def find_substitution(one: Slots, other: Slots) -> tuple[str, str] | None:
+    """Return the first two different words, in alphabetical order, that are in the same place; None if there are none.
+
+    A word that both texts have there, and one of them beside another, does not excuse the other.
+    """
+    substitutions: list[tuple[str, str]] = []
+    for slot in one.keys() & other.keys():
+        one_fillings, other_fillings = one[slot], other[slot]
+        one_only, other_only = _limited(one_fillings - other_fillings), _limited(other_fillings - one_fillings)
+        substitutions += [
+            (" ".join(word), " ".join(rival))
+            for word, rival in chain(
+                product(one_only, _limited(other_fillings)), product(_limited(one_fillings), other_only)
+            )
+            if len(word) == len(rival) and not any(map(_are_synonyms, word, rival))
+        ]
+    return min((min(pair, pair[::-1]) for pair in substitutions), default=None)
+
+
+def _limited(fillings: frozenset[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    # A list of thousands has as many words in one place; comparing all pairs of them would take too long.
+    return nsmallest(_MAX_FILLINGS, fillings)
+
+
+def _are_synonyms(one: str, other: str) -> bool:
+    return _are_word_forms(one, other) or not _WORD_GROUPS.get(one, set()).isdisjoint(_WORD_GROUPS.get(other, set()))
+
+
+def _are_word_forms(one: str, other: str) -> bool:
+    """Return whether stems are of one word: `retry` and `retri(es)`, `commit` and `committ(ed)`, `use` and `using`."""
+    short, long = sorted((one, other), key=len)
+    if len(short) < _MIN_SHARED_LETTERS:
+        return one == other
+    if short[:-1] == long[: len(short) - 1] and short[-1] + long[len(short) - 1 :] in {"yi", "iy", "eing"}:
+        return True
+    return one == other or long == short + short[-1] or (short[-1] == "e" and long == short + "d")

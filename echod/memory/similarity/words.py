@@ -1,6 +1,6 @@
-"""From text to words that can be compared: one case, one width, no invisible characters, no Markdown marks.
+"""Turn text into comparable words: one case, one width, no invisible characters, no marks.
 
-Numbers with their units in one spelling: `30 seconds`, `30s` and `thirty seconds` are the same number.
+Numbers and their units get one spelling: `30 seconds`, `30s` and `thirty seconds` are the same number.
 """
 
 from __future__ import annotations
@@ -20,54 +20,7 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _MIN_STEM_LENGTH = 3  # letters that a word keeps
 
-
-def fold(text: str) -> str:
-    """The text in one case and width and without invisible characters; apostrophes are straight."""
-    visible, _ = normalize_characters(text)
-    return unicodedata.normalize("NFKC", visible).casefold().replace("\u2019", "'")
-
-
-def tokenize(folded: str) -> list[str]:
-    """The words of a folded text in order; contractions with `not` are two words."""
-    found: list[str] = []
-    for match in _WORD.finditer(folded):
-        word = match[0].strip("_") or match[0]
-        if len(word) > 1 and is_unspaced(word):
-            found += [word[at : at + 2] for at in range(len(word) - 1)]
-        elif word.endswith("n't"):
-            found += [{"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not"]
-        elif word == "cannot":
-            found += ["can", "not"]
-        else:
-            found.append(word.removesuffix("'s"))
-    return found
-
-
-def is_unspaced(word: str) -> bool:
-    """Whether a word is of a script that puts no spaces between words."""
-    return bool(word) and ord(word[0]) > _LAST_SPACED_CODEPOINT and _UNSPACED_RUN.fullmatch(word) is not None
-
-
-def stem(word: str) -> str:
-    """A word without the commonest English endings, so that `awaits` and `awaited` agree."""
-    if not word.isascii():
-        return word
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _MIN_STEM_LENGTH and not word.endswith("ss"):
-            word = word[: -len(suffix)]
-            break
-    return word[:-1] if word.endswith("e") and len(word) > _MIN_STEM_LENGTH else word
-
-
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """How much of both sets is shared, 0..1; two empty sets are equal."""
-    shared = len(one & other)
-    union = len(one) + len(other) - shared
-    return shared / union if union else 1.0
-
-
 _LAST_SPACED_CODEPOINT = 0x0DFF
-
 
 _UNITS = {
     unit: names.split()[0]
@@ -141,7 +94,7 @@ _NUMBER_WORDS = {
 }
 _EACH_WORDS = ("every", "each", "per")
 _UNIT = rf"(?:{'|'.join(sorted(_UNITS.keys() - {'%'}, key=len, reverse=True))})(?![^\W_])"
-# What follows and is no unit stays outside: it may be a number itself (`twenty-five`, `5 million`).
+# A following word that is not a unit is left out: it may be a number itself (`twenty-five`, `5 million`).
 _NUMBER = re.compile(
     rf"(?P<sign>(?<![\w)\]-])-(?=\d))?(?P<digits>\d+(?:[.,]\d+)*)"
     rf"(?:(?P<attached>[^\W\d_]+|%)|[ -](?P<loose>{_UNIT}|%))?"
@@ -151,13 +104,58 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
+def fold(text: str) -> str:
+    """Return the text in one case and width and without invisible characters; apostrophes are straight."""
+    visible, _ = normalize_characters(text)
+    return unicodedata.normalize("NFKC", visible).casefold().replace("\u2019", "'")
+
+
+def tokenize(folded: str) -> list[str]:
+    """Return the words of a folded text in order; contractions with `not` are two words."""
+    tokens: list[str] = []
+    for match in _WORD.finditer(folded):
+        word = match[0].strip("_") or match[0]
+        if len(word) > 1 and is_unspaced(word):
+            tokens += [word[at : at + 2] for at in range(len(word) - 1)]
+        elif word.endswith("n't"):
+            tokens += [{"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not"]
+        elif word == "cannot":
+            tokens += ["can", "not"]
+        else:
+            tokens.append(word.removesuffix("'s"))
+    return tokens
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether a word is of a script that puts no spaces between words."""
+    return bool(word) and ord(word[0]) > _LAST_SPACED_CODEPOINT and _UNSPACED_RUN.fullmatch(word) is not None
+
+
+def stem(word: str) -> str:
+    """Return a word without the commonest English endings, so that `awaits` and `awaited` agree."""
+    if not word.isascii():
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _MIN_STEM_LENGTH and not word.endswith("ss"):
+            word = word[: -len(suffix)]
+            break
+    return word[:-1] if word.endswith("e") and len(word) > _MIN_STEM_LENGTH else word
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the shared part of two sets, 0..1; two empty sets are equal."""
+    shared = len(one & other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 1.0
+
+
 def find_numbers(folded: str) -> Iterator[str]:
-    """The numbers of a folded text in order, each with its unit if it has one; `every minute` is one of them."""
+    """Yield the numbers of a folded text in order, each with its unit if it has one; `every minute` is one of them."""
     return (_canonical_number(match) for match in _NUMBER.finditer(folded))
 
 
 def normalize_numbers(folded: str) -> str:
-    """The folded text with every number in its one spelling."""
+    """Return the folded text with every number in its one spelling."""
     return _NUMBER.sub(_canonical_number, folded)
 
 

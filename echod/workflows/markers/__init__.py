@@ -1,1 +1,1 @@
-"""One module for each kind of workflow marker on disk."""
+"""Read the workflow markers on disk: one module for each kind, called as `module.read_markers(...)`."""

@@ -1,27 +1,23 @@
-"""Arc checkpoints: `arc/{arc-id}/checkpoint.json`, the record of a pipeline of phases.
+"""Read arc checkpoints: `arc/{arc-id}/checkpoint.json`, the record of a pipeline of phases.
 
-A finished pipeline and an abandoned one both keep `completed_at: null` and pending phases, so only a phase that says it
-is in progress means anything.
+A finished pipeline and an abandoned one both keep `completed_at: null` and pending phases, so only a phase in progress
+means anything.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
-from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
-"""After a compaction a checkpoint may lie in `tmp`. Deeper copies and other directories are archives."""
+"""After a compaction a checkpoint may be in `tmp`. Deeper copies and other directories are archives."""
 _ARC_ID = re.compile(r"arc-[0-9]{1,24}")
 _SIZE_LIMIT = 4 << 20
 _COUNT_LIMIT = 64
@@ -35,12 +31,12 @@ class Arc(NamedTuple):
 
 
 def is_arc_id(name: str) -> bool:
-    """Whether a directory's name is a pipeline's id."""
+    """Return whether a directory's name is a pipeline's id."""
     return _ARC_ID.fullmatch(name) is not None
 
 
 def read_markers(project: Path, processes: ProcessTable) -> tuple[dict[str, Arc], tuple[Marker, ...]]:
-    """The pipelines of a project by id, and the places that could not be listed."""
+    """Return the pipelines of a project by id, and the directories that could not be listed."""
     arcs: dict[str, Arc] = {}
     problems: list[Marker] = []
     for root in ARC_DIRECTORIES:
@@ -58,10 +54,10 @@ def read_markers(project: Path, processes: ProcessTable) -> tuple[dict[str, Arc]
     return arcs, tuple(problems)
 
 
-def _newer(current: Arc | None, found: Arc) -> Arc:
-    """One pipeline may have left copies in two places: the one written last is the true one."""
-    if current is None or (found.marker.modified_at or 0) > (current.marker.modified_at or 0):
-        return found
+def _newer(current: Arc | None, other: Arc) -> Arc:
+    """Return the newer of two copies of one pipeline, which it may have left in two directories."""
+    if current is None or (other.marker.modified_at or 0) > (current.marker.modified_at or 0):
+        return other
     return current
 
 
@@ -70,15 +66,15 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
     if file is None:
         return None
     arc_id = path.parent.name
-    heartbeat = files.lstat_or_none(project / "tmp" / "arc" / arc_id / "heartbeat.json")
+    heartbeat_at = files.modified_time_or_none(project / "tmp" / "arc" / arc_id / "heartbeat.json")
     marker = Marker(
         kind=MarkerKind.CHECKPOINT,
         path=files.relative_path(path, project),
         name=arc_id,
-        description=f"the checkpoint of {arc_id} cannot be understood, perhaps it is being written",
+        description=f"the checkpoint of {arc_id} cannot be read, perhaps it is still being written",
         state=MarkerState.UNREADABLE,
         modified_at=file.modified_at,
-        last_active=files.latest_time(file.modified_at, files.modified_time(heartbeat) if heartbeat else None),
+        last_active=files.latest_time(file.modified_at, heartbeat_at),
         workflow="arc",
     )
     content = files.parse_json_object(file)
@@ -102,7 +98,7 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
 
 
 def _phases(content: Mapping[str, object]) -> dict[str, str] | None:
-    """Each phase's status; None if this is no checkpoint."""
+    """Return each phase's status; None if this is not a checkpoint."""
     phases = content.get("phases")
     if not isinstance(phases, dict) or not phases:
         return None
@@ -115,7 +111,7 @@ def _status(phase: object) -> str:
 
 
 def _is_in_progress(status: str) -> bool:
-    """A new word counts as work in progress: unknown means running, for a bounded time."""
+    """Return whether a status means work in progress. A new word does: unknown means running, for a bounded time."""
     return bool(status) and status not in files.ENDED_STATUSES and status != "pending"
 
 

@@ -1,30 +1,25 @@
-"""Who touched the memory last: changes of memory and knowledge files, and editors that have one of them open."""
+"""Detect recent changes of memory and knowledge files, and editors that have one open."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner, ProcessTable
 
 MEMORY_FILES = frozenset({"MEMORY.md", "knowledge.md"})
 _ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _EDITED = r"(?P<edits>MEMORY\.md|knowledge\.md)"
 _VIM = re.compile(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same
 _EMACS = re.compile(rf"\.#{_EDITED}")
-# Kate's and LibreOffice's say nothing about their process. A backup (`MEMORY.md~`) is no lock: it stays behind.
+# Kate's and LibreOffice's do not name their process. A backup (`MEMORY.md~`) is not a lock, because it is kept.
 _OTHER_EDITORS = (re.compile(rf"\.{_EDITED}\.kate-swp"), re.compile(rf"\.~lock\.{_EDITED}#"))
-# Looked for by name: a role may hold very many files, and the gate is asked often.
+# Checked by name: a role may hold very many files, and the gate is evaluated often.
 _LOCK_NAMES = tuple(
     lock
     for name in sorted(MEMORY_FILES)
@@ -48,14 +43,14 @@ def read_edits(
     own_mtime: Callable[[Path], int | None],
     processes: ProcessTable,
 ) -> tuple[tuple[ExternalChange, ...], tuple[EditorLock, ...]]:
-    """Changes and editors in the roles of the stores.
+    """Return changes and editors in the roles of the stores.
 
     Args:
         project: the project's root, for the names shown.
         stores: the stores' directories.
-        since: what changed before (Unix seconds) is left out.
-        own_mtime: the modification time (nanoseconds) that our own last write left on a path; such a state of the
-            file is nobody else's change.
+        since: changes before this (Unix seconds) are left out.
+        own_mtime: the modification time (nanoseconds) that echod's own last write left on a path; a file in that state
+            was not changed by another program.
         processes: the table of processes.
     """
     changes: list[ExternalChange] = []
@@ -77,7 +72,7 @@ def _is_role(name: str) -> bool:
 
 
 def edited_file(name: str) -> str | None:
-    """The file that a lock or swap file of this name says is being edited, None if it is neither."""
+    """Return the file whose lock or swap file has this name, None if it is neither."""
     for pattern in (_VIM, _EMACS, *_OTHER_EDITORS):
         match = pattern.fullmatch(name)
         if match:
@@ -92,7 +87,7 @@ def _read_change(
     if status is None or not stat.S_ISREG(status.st_mode):
         return ()
     changed_at = files.modified_time(status)
-    # Most files are older, and to know what we wrote costs as much as the look.
+    # Most files are older, and looking up our own write costs as much as the status.
     if changed_at < since or own_mtime(path) == status.st_mtime_ns:
         return ()
     return (ExternalChange(files.relative_path(path, project), changed_at),)
@@ -110,7 +105,10 @@ def _read_editor_lock(path: Path, project: Path, processes: ProcessTable) -> tup
 
 
 def _emacs_owner(path: Path) -> tuple[str, int | None]:
-    """Emacs' lock is a link to nothing: `user@host.pid:boot`. Its text is read, it is not followed."""
+    """Return host and process from Emacs' lock.
+
+    It is a link to nothing, `user@host.pid:boot`. Its target is read, not followed.
+    """
     try:
         target = str(path.readlink())
     except OSError:
@@ -120,7 +118,10 @@ def _emacs_owner(path: Path) -> tuple[str, int | None]:
 
 
 def _vim_owner(path: Path) -> tuple[str, int | None]:
-    """Vim's first block: "b0", and at fixed places the process number (little endian) and the host's name."""
+    """Return host and process from Vim's first block.
+
+    It begins with "b0", and has the process number (little endian) and the host's name at fixed offsets.
+    """
     file = files.read_file(path, _VIM_HEADER)
     if file is None or file.data is None or len(file.data) < _VIM_HEADER or not file.data.startswith(b"b0"):
         return "", None

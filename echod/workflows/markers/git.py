@@ -1,22 +1,20 @@
-"""Git operations in progress in a repository that tracks a store. Git itself is never run: it would take locks.
+"""Detect git operations in progress in a repository that tracks a store.
 
-*Tracks* is decided by the repository's index: the store's path stands in it. That may find a path of the same ending
-elsewhere, and where the index cannot be searched (version 4 shortens paths, a split index keeps them elsewhere, it is
-unreadable or huge) the answer is yes: waiting for a merge costs little, changing files in the middle of one costs more.
+Git itself is never run, because it would take locks. *Tracks* is decided by the repository's index: it contains the
+store's path. That may match a path of the same ending elsewhere. Where the index cannot be searched (version 4 shortens
+paths, a split index keeps them elsewhere, it is unreadable or huge) the answer is yes, because waiting for a merge
+costs little, and changing files in the middle of one costs more.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.files import open_regular
 from echod.workflows import files
 from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 OPERATIONS = {
     "index.lock": "git is writing its index",
@@ -34,7 +32,7 @@ _MAX_REBASE_FILES = 64
 
 
 def read_markers(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
-    """The git operations in progress that concern any of the stores."""
+    """Return the git operations in progress that concern any of the stores."""
     markers: dict[Path, Marker] = {}
     for store in stores:
         repository = _find_repository(store)
@@ -48,28 +46,28 @@ def read_markers(project: Path, stores: Sequence[Path]) -> tuple[Marker, ...]:
 
 
 def may_track(store: Path) -> bool:
-    """Whether git tracks files of a store, as far as its index tells: where that cannot be read, it may."""
+    """Return whether git may track files of a store: its index contains the store, or cannot be read."""
     repository = _find_repository(store)
     return repository is not None and _may_track_path(repository[1], store.relative_to(repository[0]))
 
 
 def _marker(path: Path, project: Path) -> Marker:
     last_active = _last_activity(path)
-    shown = files.relative_path(path, project)
+    shown_path = files.relative_path(path, project)
     return Marker(
-        MarkerKind.GIT, shown, path.name, OPERATIONS[path.name], MarkerState.RUNNING, last_active, last_active
+        MarkerKind.GIT, shown_path, path.name, OPERATIONS[path.name], MarkerState.RUNNING, last_active, last_active
     )
 
 
 def _last_activity(path: Path) -> float | None:
-    """A rebase keeps its steps in files of its directory, rewritten in place."""
+    """Return the last sign of life. A rebase keeps its steps in files of its directory, rewritten in place."""
     names = files.list_names(path, lambda _name: True).names[:_MAX_REBASE_FILES]
     statuses = (files.lstat_or_none(at) for at in (path, *(path / step for step in names)))
     return files.latest_time(*(files.modified_time(status) for status in statuses if status))
 
 
 def _find_repository(store: Path) -> tuple[Path, Path] | None:
-    """The worktree that a store lies in, and its git directory, which a worktree or submodule keeps elsewhere."""
+    """Return the worktree that contains a store, and its git directory (elsewhere for a worktree or submodule)."""
     for directory in (store, *store.parents):
         link = directory / ".git"
         if files.lstat_or_none(link) is None:

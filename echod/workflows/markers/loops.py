@@ -1,25 +1,20 @@
-"""Loop files: `arc-{phase,batch,hierarchy,issues}-loop.local.md`, which keep a pipeline going from phase to phase.
+"""Read loop files, which keep a pipeline going from phase to phase.
 
-Lines like YAML between two lines of `---`, then a prompt. It changes between phases only, and those last up to an hour.
-Deleting one may end with an empty file. An abrupt end leaves `active: true`, so its checkpoint has the last word.
+An `arc-{phase,batch,hierarchy,issues}-loop.local.md` has lines like YAML between two lines of `---`, then a prompt. It
+changes between phases only, and those last up to an hour. Deleting one may end with an empty file. An abrupt end leaves
+`active: true`, so its checkpoint decides.
 """
 
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.checkpoints import Arc, is_arc_id
-from echod.workflows.model import Marker, MarkerKind, MarkerState
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
-
-LOOP_DIRECTORIES = (".rune", ".claude")
 LOOP_KINDS = ("phase", "batch", "hierarchy", "issues")
 _KIND_BY_NAME = {f"arc-{kind}-loop.local.md": kind for kind in LOOP_KINDS}
 _SIZE_LIMIT = 1 << 16
@@ -27,12 +22,12 @@ _FENCE = "---"
 
 
 def read_markers(project: Path, arcs: Mapping[str, Arc], processes: ProcessTable) -> tuple[Marker, ...]:
-    """The loop files of a project, judged together with the checkpoints (`arcs`, by id) they name."""
+    """Return the loop files of a project, judged together with the checkpoints (`arcs`, by id) they name."""
     markers: list[Marker] = []
-    for root in LOOP_DIRECTORIES:
+    for root in files.UPSTREAM_DIRECTORIES:
         directory = project / root
         listing = files.list_names(directory, _KIND_BY_NAME.__contains__)
-        # Where names cannot be listed, files may be there all the same.
+        # Where names cannot be listed, files may exist all the same.
         for name in listing.names if listing.readable else _KIND_BY_NAME:
             marker = _read_loop(directory / name, _KIND_BY_NAME[name], project, arcs, processes)
             if marker is not None:
@@ -65,7 +60,10 @@ def _read_loop(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], pr
 
 
 def parse_front_matter(data: bytes) -> dict[str, str] | None:
-    """The `key: value` lines at the top. Empty for an empty file (that is a deleted one), None for anything else."""
+    """Return the `key: value` lines at the top.
+
+    Empty for an empty file (that is a deleted one), None for anything else.
+    """
     text = data.decode("utf-8-sig", errors="replace")
     if not text.strip():
         return {}
@@ -98,7 +96,7 @@ def _loop_state(fields: Mapping[str, str], arc: Arc | None) -> MarkerState:
 
 
 def _arc_id(checkpoint_path: str) -> str:
-    """The pipeline that a checkpoint's path, relative or absolute, names; "" if it names none."""
+    """Return the pipeline that a checkpoint's path, relative or absolute, names; "" if it names none."""
     name = posixpath.basename(posixpath.dirname(checkpoint_path))
     return name if is_arc_id(name) else ""
 
@@ -106,7 +104,7 @@ def _arc_id(checkpoint_path: str) -> str:
 def _workflow_key(kind: str, arc_id: str, fields: Mapping[str, str]) -> str:
     if arc_id:
         return f"arc:{arc_id}"
-    # Nothing else tells one batch from the next.
+    # Nothing else distinguishes one batch from the next.
     start = fields.get("started_at", "")
     return f"loop:{kind}:{files.printable(start)}" if start and kind != "phase" else ""
 
@@ -114,5 +112,5 @@ def _workflow_key(kind: str, arc_id: str, fields: Mapping[str, str]) -> str:
 def _describe(kind: str, arc_id: str, state: MarkerState) -> str:
     of = f" of {arc_id}" if arc_id else ""
     if state is MarkerState.UNREADABLE:
-        return f"the {kind} loop file cannot be understood"
-    return f"the {kind} loop{of} says it is {'active' if state is MarkerState.RUNNING else 'over'}"
+        return f"the {kind} loop file cannot be read"
+    return f"the {kind} loop{of} is {'active' if state is MarkerState.RUNNING else 'over'}"

@@ -1,7 +1,8 @@
-"""Busy Claude Code sessions: `sessions/{pid}.json` in Claude Code's own directory, one for each session that runs.
+"""Read Claude Code's sessions that are busy in a project.
 
-Only the word "busy" counts. A session that waits for its person does not hold anything up, and a word that is not
-known is no reason either: sessions come with every version, and workflows leave markers of their own.
+Its own directory has a `sessions/{pid}.json` for each running session. Only the word "busy" counts. A session that
+waits for its user delays nothing, and an unknown word is not a reason either: every version brings new words, and
+workflows leave markers of their own.
 """
 
 from __future__ import annotations
@@ -9,13 +10,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.workflows import files
-from echod.workflows.model import Marker, MarkerKind, MarkerOwner, MarkerState
-
-if TYPE_CHECKING:
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerOwner, MarkerState, ProcessTable
 
 _NAME = re.compile(r"[0-9]{1,7}\.json")
 _SIZE_LIMIT = 1 << 16
@@ -24,12 +21,12 @@ _WORKTREES = Path(".claude/worktrees")
 
 
 def read_markers(claude_home: Path, project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
-    """The busy sessions whose working directory is in the project (and not in a worktree copy of it)."""
+    """Return the busy sessions whose working directory is in the project (and not in a worktree copy of it)."""
     directory = claude_home / "sessions"
     names = files.list_names(directory, lambda name: _NAME.fullmatch(name) is not None).names
     paths = files.newest((directory / name for name in names), _COUNT_LIMIT)
-    found = (_read_session(path, project, processes) for path in paths)
-    return tuple(marker for marker in found if marker is not None)
+    markers = (_read_session(path, project, processes) for path in paths)
+    return tuple(marker for marker in markers if marker is not None)
 
 
 def _read_session(path: Path, project: Path, processes: ProcessTable) -> Marker | None:

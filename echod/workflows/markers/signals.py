@@ -1,21 +1,20 @@
-"""Team signals: `tmp/.rune-signals/{team}/`, where a team's tasks report that they are done.
+"""Read team signals: `tmp/.rune-signals/{team}/`, where a team's tasks report that they are done.
 
-Files directly in `.rune-signals` are messages between hooks (and `.echo-dirty`, which echod itself touches): they say
-nothing about workflows.
+Files directly in `.rune-signals` are messages between hooks (and `.echo-dirty`, which echod itself touches). They mean
+nothing for workflows.
 """
 
 from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
 from echod.workflows.model import Marker, MarkerKind, MarkerState
 
-if TYPE_CHECKING:
-    from pathlib import Path
+DIRECTORY = "tmp/.rune-signals"
 
 _TEAM = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _NUMBER = re.compile(rb"\s*([0-9]{1,6})\s*")
@@ -26,8 +25,8 @@ _FILE_LIMIT = 2_000
 
 
 def read_markers(project: Path) -> tuple[tuple[Marker, ...], dict[str, float]]:
-    """The teams that wait for tasks or are done with them, and the last sign of life (Unix seconds) of every team."""
-    base = project / "tmp" / ".rune-signals"
+    """Return a marker for each team with tasks, and the last sign of life (Unix seconds) of every team."""
+    base = project / DIRECTORY
     if not files.is_directory(base.parent):
         return (), {}
     listing = files.list_names(base, lambda name: _TEAM.fullmatch(name) is not None)
@@ -57,7 +56,7 @@ def _team_markers(
     if any(_is_regular_file(team / name) for name in _ALL_DONE if name in contents.names) or total == 0:
         state, description = MarkerState.ENDED, f"team {team.name} has done its tasks"
     elif total is None:
-        state, description = MarkerState.UNREADABLE, f"team {team.name} does not say how many tasks it has"
+        state, description = MarkerState.UNREADABLE, f"team {team.name} does not state how many tasks it has"
     else:
         state = MarkerState.RUNNING if total > done else MarkerState.ENDED
         description = f"team {team.name} has done {done} of {total} tasks"
@@ -80,7 +79,10 @@ def _parse_count(file: files.MarkerFile) -> int | None:
 
 
 def _last_activity(team: Path, contents: files.DirectoryListing) -> float | None:
-    """Agents rewrite their activity files in place, which does not touch the directory."""
+    """Return a team's last sign of life.
+
+    Agents rewrite their activity files in place, which does not touch the directory.
+    """
     statuses = (files.lstat_or_none(team / name) for name in contents.names[:_FILE_LIMIT])
     return files.latest_time(contents.modified_at, *(files.modified_time(status) for status in statuses if status))
 

@@ -1,26 +1,22 @@
-"""State files: `tmp/.rune-{type}-{id}.json`, one for each run of a workflow, and the incremental audit's checkpoint.
+"""Read state files, one for each run of a workflow, and the incremental audit's checkpoint.
 
-A run's lead writes it at the start, rewrites it in place at the end, and never deletes it; so most of them tell of the
-past. It is written by a language model's file tool, not atomically: it can be caught half-written.
+A run's lead writes `tmp/.rune-{type}-{id}.json` at the start, rewrites it in place at the end, and never deletes it, so
+most of them are of past runs. It is written by a language model's file tool, not atomically: it can be caught
+half-written.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from echod.workflows import files
 from echod.workflows.markers.locks import unlistable_marker
-from echod.workflows.model import Marker, MarkerKind, MarkerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from echod.workflows.model import ProcessTable
+from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 _NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
-# Files of the same shape that are no state: requests to stop, compaction notes, cleanup notes, review findings.
+# Files with such a name that hold no state: requests to stop, compaction notes, cleanup notes, review findings.
 _EXCLUDED_PREFIXES = (
     ".rune-shutdown-signal-",
     ".rune-force-shutdown-",
@@ -28,7 +24,7 @@ _EXCLUDED_PREFIXES = (
     ".rune-cleanup-",
     ".rune-pr-comment-findings-",
 )
-# Types whose names hold a hyphen; every other type is what stands before the first hyphen.
+# Types whose names contain a hyphen; every other type ends at the first hyphen.
 _HYPHENATED_TYPES = ("gap-fix", "design-sync", "resolve-todos", "self-audit", "codex-review")
 _AUDIT_CHECKPOINT = ("audit-state", "checkpoint.json")
 _ARC_ID = re.compile(r"arc-[0-9]+")
@@ -37,7 +33,7 @@ MAX_STATE_FILES = 256
 
 
 def read_markers(project: Path, teams: Mapping[str, float], processes: ProcessTable) -> tuple[Marker, ...]:
-    """The state files of a project.
+    """Return the state files of a project.
 
     Args:
         project: its root, without symbolic links.
@@ -56,15 +52,15 @@ def read_markers(project: Path, teams: Mapping[str, float], processes: ProcessTa
 
 
 def _audit_checkpoints(project: Path) -> Iterator[Path]:
-    """Where the incremental audit's checkpoint may be."""
-    for root in (".rune", ".claude"):
+    """Yield the possible paths of the incremental audit's checkpoint."""
+    for root in files.UPSTREAM_DIRECTORIES:
         parent = project / root
         if files.is_directory(parent) and files.is_directory(directory := parent / _AUDIT_CHECKPOINT[0]):
             yield directory / _AUDIT_CHECKPOINT[1]
 
 
 def is_state_file(name: str) -> bool:
-    """Whether a name in `tmp` is a state file's. Unknown types count: upstream adds new ones."""
+    """Return whether a name in `tmp` is a state file's. Unknown types count, because upstream adds new ones."""
     return name.startswith(".rune-") and not name.startswith(_EXCLUDED_PREFIXES) and _NAME.fullmatch(name) is not None
 
 
@@ -96,7 +92,7 @@ def _read_state_file(path: Path, project: Path, teams: Mapping[str, float], proc
 
 
 def marker_state(status: str) -> MarkerState:
-    """What a status says. No status at all says nothing (as upstream reads it); a new word means running."""
+    """Return the meaning of a status: none means nothing (as upstream reads it), and a new word means running."""
     return (
         MarkerState.ENDED
         if not status or files.normalize_status(status) in files.ENDED_STATUSES
@@ -114,7 +110,7 @@ def _workflow_type(run: str) -> str:
 
 
 def _workflow_key(run: str, arc: str, *, readable: bool) -> str:
-    """A phase of an arc is a part of the arc, not one more workflow. A file that cannot be read may be either."""
+    """Return the identity of a run: its arc's, if it is a phase of one. A file that cannot be read may be either."""
     if not readable:
         return ""
     return f"arc:{arc}" if arc else f"run:{run}"
@@ -122,5 +118,5 @@ def _workflow_key(run: str, arc: str, *, readable: bool) -> str:
 
 def _describe(workflow: str, status: str, *, readable: bool) -> str:
     if not readable:
-        return f"the state file of the {workflow} workflow cannot be understood, perhaps it is being written"
-    return f'the {workflow} workflow says "{files.printable(status)}"'
+        return f"the state file of the {workflow} workflow cannot be read, perhaps it is still being written"
+    return f'the {workflow} workflow has the status "{files.printable(status)}"'

@@ -1,4 +1,4 @@
-"""Tokens known by their form. No token stands in this file: each is put together from a seeded generator."""
+"""Tokens recognized by their form. This file contains no token: each is built by a seeded generator."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def armour(label: str, lines: int = 5, *, prefix: str = "", end: str = "-----") 
 
 
 @pytest.mark.parametrize("label", PEM_LABELS)
-def test_a_private_key_goes_as_a_whole_and_its_fence_stays(label: str) -> None:
+def test_a_private_key_is_removed_as_a_whole_and_its_fence_stays(label: str) -> None:
     text = f"before\n```pem\n{armour(label)}\n```\nafter\n"
 
     assert redact(text).text == "before\n```pem\n[REDACTED:private-key]\n```\nafter\n"
@@ -178,7 +178,7 @@ def test_a_cut_private_key_does_not_swallow_what_follows() -> None:
 
 
 @pytest.mark.parametrize("body", ["...", "xxx", "***", "YWJjZGVmZ2hp", "<your key>", "a line of prose about keys"])
-def test_an_armour_without_a_key_is_none(body: str) -> None:
+def test_armor_without_a_key_is_not_a_secret(body: str) -> None:
     assert find_secrets("-----BEGIN PRIVATE" + f" KEY-----\n{body}\n-----END PRIVATE" + " KEY-----\n") == ()
 
 

@@ -1,4 +1,4 @@
-"""What is chatter, and what only sounds like it: a greeting may stay, a learning must."""
+"""Boilerplate, and learnings that sound like it: a greeting may stay, a learning must."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from echod.memory.findings.sections import is_boilerplate
         "I\u2019m happy to elaborate.",
     ],
 )
-def test_this_says_nothing(text: str) -> None:
+def test_this_is_not_a_finding(text: str) -> None:
     assert is_boilerplate(text)
 
 

@@ -26,7 +26,7 @@ def test_a_workflow_keeps_its_key_from_start_to_end(scene: Scene) -> None:
     assert keys(scene) == [("run:review-abc", WorkflowRunState.ENDED)]
 
 
-def test_a_workflow_tells_what_it_is_when_it_began_and_when_it_ended(scene: Scene) -> None:
+def test_a_workflow_run_has_its_kind_its_start_and_its_end(scene: Scene) -> None:
     scene.state("self-audit-7", status="completed", startedAt="2026-03-17T12:00:00Z", completed="2026-03-17T12:30:00Z")
     scene.now = 1_773_800_000.0
 
@@ -36,7 +36,7 @@ def test_a_workflow_tells_what_it_is_when_it_began_and_when_it_ended(scene: Scen
     assert (seen.started, seen.ended_at) == (1_773_748_800.0, 1_773_750_600.0)
 
 
-def test_an_end_that_is_not_said_or_still_to_come_is_the_last_sign_of_life(scene: Scene) -> None:
+def test_a_missing_or_future_end_is_the_last_sign_of_life(scene: Scene) -> None:
     scene.state("work-1", status="completed", age=2)
     scene.state("work-2", status="completed", completed="2099-01-01T00:00:00Z", age=3)
     scene.state("work-3", status="active", owner_pid=DEAD_PID, age=4)
@@ -66,7 +66,7 @@ def test_a_pipeline_between_two_phases_still_runs(scene: Scene) -> None:
     assert keys(scene) == [("arc:arc-7", WorkflowRunState.RUNNING)]
 
 
-def test_a_batch_is_told_from_the_next_by_its_start(scene: Scene) -> None:
+def test_batches_are_distinguished_by_their_start(scene: Scene) -> None:
     name = ".rune/arc-batch-loop.local.md"
     scene.file(name, '---\nactive: true\nstarted_at: "2026-03-17T12:00:00Z"\n---\n')
     first = keys(scene)
@@ -89,7 +89,7 @@ def test_an_announced_workflow_is_counted_and_a_second_of_its_name_is_another(sc
         assert seen.state is (WorkflowRunState.ENDED if began < scene.now - 3600 else WorkflowRunState.RUNNING)
 
 
-def test_locks_teams_sessions_and_what_cannot_be_read_are_not_counted(scene: Scene) -> None:
+def test_locks_teams_sessions_and_unreadable_files_are_not_counted(scene: Scene) -> None:
     scene.json("tmp/.rune-locks/strive/meta.json", pid=LIVE_PID)
     scene.file("tmp/.rune-signals/rune-work-1/.expected", "2")
     scene.file("tmp/.rune-work-1.json", "{")
@@ -101,7 +101,7 @@ def test_of_an_empty_project_its_root_is_watched(scene: Scene) -> None:
     assert marker_directories(scene.project) == (scene.project,)
 
 
-def test_each_place_of_markers_is_watched_or_what_stands_above_it(scene: Scene) -> None:
+def test_each_marker_directory_or_its_nearest_ancestor_is_watched(scene: Scene) -> None:
     scene.file("tmp/.rune-signals/rune-work-1/.expected", "2")
     scene.file(".rune/arc/arc-7/checkpoint.json", "{}")
     scene.file("tmp/unrelated/deep/file")

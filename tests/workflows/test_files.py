@@ -1,4 +1,4 @@
-"""Asking a directory for names: the same answer however large it is."""
+"""Names in a directory: the same result for small and large directories."""
 
 from __future__ import annotations
 

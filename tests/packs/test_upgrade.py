@@ -1,4 +1,4 @@
-"""A new version of a pack under a person's edits, and which manifest belongs to what was done."""
+"""A new version of a pack under the user's edits, and the manifest that matches a history of changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_untouched_pack_becomes_the_new_one() -> None:
     assert (found.edited, found.deleted, found.overridden) == ((), (), ())
 
 
-def test_an_edit_stays_beside_what_is_new_in_the_same_entry() -> None:
+def test_an_edit_stays_beside_new_text_in_the_same_entry() -> None:
     found = upgrade(OLD, OLD.replace("- one\n", "- one, and mine\n"))
 
     text = found.data.decode()
@@ -65,7 +65,7 @@ def test_an_edit_stays_beside_what_is_new_in_the_same_entry() -> None:
     assert "1.0.0" not in text
 
 
-def test_of_two_edits_of_a_line_the_persons_stays_and_it_is_said() -> None:
+def test_of_two_edits_of_a_line_the_users_wins_and_it_is_reported() -> None:
     found = upgrade(OLD, OLD.replace("- three", "- mine"))
 
     assert "- mine" in found.data.decode()
@@ -73,7 +73,7 @@ def test_of_two_edits_of_a_line_the_persons_stays_and_it_is_said() -> None:
     assert found.overridden == ("Kit: first",)
 
 
-def test_an_entry_that_a_person_added_stays_and_so_does_one_that_was_taken_out() -> None:
+def test_added_entries_stay_and_removed_ones_stay_removed() -> None:
     start = OLD.index("## Etched \u2014 Kit: second")
     visible = OLD[:start] + OLD[OLD.index("## Etched \u2014 Kit: gone") :] + "\n" + MINE
 
@@ -86,7 +86,7 @@ def test_an_entry_that_a_person_added_stays_and_so_does_one_that_was_taken_out()
     assert "Kit: third" in found.data.decode()
 
 
-def test_a_withdrawn_entry_goes_unless_a_person_edited_it() -> None:
+def test_a_withdrawn_entry_is_removed_unless_the_user_edited_it() -> None:
     assert "withdrawn" not in upgrade(OLD, OLD).data.decode()
 
     found = upgrade(OLD, OLD.replace("- withdrawn", "- withdrawn, still true"))
@@ -95,7 +95,7 @@ def test_a_withdrawn_entry_goes_unless_a_person_edited_it() -> None:
     assert found.edited == ("Kit: gone",)
 
 
-def test_where_it_is_not_known_what_was_installed_everything_that_is_not_the_packs_stays() -> None:
+def test_with_an_unknown_base_every_entry_that_is_not_the_packs_stays() -> None:
     found = upgrade(None, OLD.replace("- old", "- older") + "\n" + MINE)
 
     assert found.data.decode().startswith(NEW.rstrip())
@@ -104,7 +104,7 @@ def test_where_it_is_not_known_what_was_installed_everything_that_is_not_the_pac
 
 
 @given(st.lists(st.sampled_from(["- one\n", "- two\n", "- three", "- old", "- withdrawn"]), unique=True))
-def test_no_edit_of_a_person_is_lost(lines: list[str]) -> None:
+def test_no_edit_of_the_user_is_lost(lines: list[str]) -> None:
     visible = OLD
     for line in lines:
         visible = visible.replace(line, line.replace("- ", "- mine ", 1))
@@ -135,7 +135,7 @@ INSTALL, UPDATE, REMOVE = (None, T.one), (T.one, T.two), (T.two, None)
 
 
 def steps(*changes: tuple[str | None, str | None], undone: int = 0) -> list[ManifestChange]:
-    """The newest first; so many of the newest were undone."""
+    """Changes, the newest first; a number of the newest were undone."""
     return [
         ManifestChange(before, after, in_effect=number >= undone)
         for number, (before, after) in enumerate(reversed(list(changes)))
@@ -181,7 +181,7 @@ def steps(*changes: tuple[str | None, str | None], undone: int = 0) -> list[Mani
         "nothing was ever done here",
     ],
 )
-def test_the_manifest_follows_what_was_done_to_the_pack(
+def test_the_manifest_follows_the_history_of_the_pack(
     done: list[ManifestChange], present: str | None, has_file: bool, due: ExpectedManifest | None
 ) -> None:
     assert expected_manifest("kit", done, present, has_file=has_file) == due
