@@ -28,6 +28,11 @@ from echod.memory.redact import redact_entry
 
 NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 
+_DIGEST_LENGTH = 16
+
+_MAX_CACHED_REDACTIONS = 2_048
+"""A file is looked at several times for each change of one entry, and looking for secrets is most of the look."""
+
 
 class EntrySignature(NamedTuple):
     """Digests of an entry's title, date, source and body; `body` is empty where the entry has none."""
@@ -148,12 +153,6 @@ class _Matcher:
             if signature is not None:
                 grouped[key_of(signature)].append(entry_id)
         return grouped
-
-
-_DIGEST_LENGTH = 16
-
-_MAX_CACHED_REDACTIONS = 2_048
-"""A file is looked at several times for each change of one entry, and looking for secrets is most of the look."""
 
 
 def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:

@@ -58,6 +58,36 @@ _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILI
 _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
+CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
+
+_LAYERS = {layer.value: layer for layer in Layer}
+_MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
+
+# Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
+_LEADING_MARKS = r"[`*_\"' \t]*+"
+_WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
+_NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
+_DATE = re.compile(
+    rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
+    re.ASCII,
+)
+_NONE_VALUE = re.compile(
+    r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
+)
+_CODE = re.compile(r"`([^`\n]+)`")
+
+_HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
+# Dashes of every kind and number; a single ASCII hyphen counts only beside a space, because "Notes-taking" is a word.
+_DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
+_LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
+_BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
+_BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
+_DATE_IN_PARENTHESES = re.compile(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
+_KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
+_TASK = re.compile(r"(Task):[ \t]*", re.IGNORECASE)
+_SPACE = " \t\r\n"
+_SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
+
 
 class MetadataBlock(NamedTuple):
     """The metadata right below a heading. Offsets count from the heading's line.
@@ -153,25 +183,6 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
     return Field(field.name, value, Span(begin, begin + len(value)))
 
 
-CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
-
-_LAYERS = {layer.value: layer for layer in Layer}
-_MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
-
-# Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
-_LEADING_MARKS = r"[`*_\"' \t]*+"
-_WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
-_NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
-_DATE = re.compile(
-    rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
-    re.ASCII,
-)
-_NONE_VALUE = re.compile(
-    r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
-)
-_CODE = re.compile(r"`([^`\n]+)`")
-
-
 def parse_layer(value: str) -> Layer | None:
     """The layer that `value` names, in any case; None for an unknown word and for a choice (`etched | notes`)."""
     word = _WORD.match(value)
@@ -235,19 +246,6 @@ def _date_or_none(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
-
-
-_HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
-# Dashes of every kind and number; a single ASCII hyphen counts only beside a space, because "Notes-taking" is a word.
-_DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
-_LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
-_BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
-_BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
-_DATE_IN_PARENTHESES = re.compile(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
-_KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
-_TASK = re.compile(r"(Task):[ \t]*", re.IGNORECASE)
-_SPACE = " \t\r\n"
-_SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
 class EntryHeading(NamedTuple):

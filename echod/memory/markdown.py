@@ -67,6 +67,18 @@ _NAME = r"[A-Za-z][A-Za-z0-9-]*+"
 _VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
 _ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
 
+_SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
+"""What a line that is not plain text can begin with."""
+
+_QUOTE = -1
+_MAX_INDENT = 3  # columns; what stands further in is indented code
+_MAX_DEPTH = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
+_SPACES = re.compile(r" *+")
+
+_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
+_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+
 
 class Fence(NamedTuple):
     """Fenced code that is open."""
@@ -143,15 +155,6 @@ class BlockEndIndex:
         if pattern not in self._last_ends:
             self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
         return self._last_ends[pattern]
-
-
-_SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
-"""What a line that is not plain text can begin with."""
-
-_QUOTE = -1
-_MAX_INDENT = 3  # columns; what stands further in is indented code
-_MAX_DEPTH = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
-_SPACES = re.compile(r" *+")
 
 
 class _Paragraph:
@@ -385,11 +388,6 @@ class _Scanner:
 def _after_spaces(line: str, position: int) -> int:
     match = _SPACES.match(line, position)
     return match.end() if match else position
-
-
-_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
-_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
-_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 def find_conflict_line(text: str, structure: Structure) -> int | None:

@@ -23,6 +23,8 @@ from echod.memory.alignment import BlockKey, align, align_additions, block_conte
 from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
 
+_Edit = tuple[int, int, list[str]]
+
 
 class MergeResult(NamedTuple):
     """The visible file with the other version's changes.
@@ -217,9 +219,6 @@ def _merge_lines(base: str, visible: str, other: str) -> str | None:
         merged[start:end] = new
     tail = visible[len(visible.rstrip()) :]
     return "".join(merged).rstrip() + tail
-
-
-_Edit = tuple[int, int, list[str]]
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:

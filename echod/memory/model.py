@@ -14,6 +14,9 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""Bytes of a memory, knowledge or findings file. Other readers of these files stop at the same size."""
+
 
 class Layer(StrEnum):
     """How long an entry is meant to live, from permanent to fleeting."""
@@ -124,7 +127,3 @@ class Unreadable(NamedTuple):
     def render(self) -> bytes:
         """The bytes as they came."""
         return self.data
-
-
-MAX_FILE_BYTES = 10 * 1024 * 1024
-"""Bytes of a memory, knowledge or findings file. Other readers of these files stop at the same size."""

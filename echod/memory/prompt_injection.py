@@ -15,6 +15,13 @@ from echod.memory.obfuscation import hides_text, normalize_characters
 
 HIDDEN_TEXT = "hidden text"
 
+_NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
+_READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
+_USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
+_FEW_WORDS = r"(?: \w{1,20}){0,2}"
+
+_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
+
 
 class InjectionRule(NamedTuple):
     """What a pattern makes an entry look like, in a few words for the person.
@@ -31,11 +38,6 @@ class InjectionRule(NamedTuple):
 def _rule(description: str, keywords: str, *parts: str) -> InjectionRule:
     return InjectionRule(description, tuple(keywords.split("|")), re.compile("".join(parts)))
 
-
-_NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
-_READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
-_USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
-_FEW_WORDS = r"(?: \w{1,20}){0,2}"
 
 # Matched against the text in lower case, blanks collapsed, emphasis and quotes gone. Every repetition is bounded.
 PHRASE_RULES = (
@@ -195,7 +197,6 @@ MARKUP_RULES = (
     _rule("conversation markup", "human: ", r"(?:^|\n)human: .{0,200}\n{1,3}assistant:"),
 )
 
-_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 _PHRASE_KEYWORDS = frozenset(word for rule in PHRASE_RULES for word in rule.keywords)
 _MARKUP_KEYWORDS = frozenset(word for rule in MARKUP_RULES for word in rule.keywords)
 

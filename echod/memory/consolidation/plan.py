@@ -37,6 +37,10 @@ from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
+__all__ = ["ConsolidationPlan", "FindingsFile", "plan_consolidation"]
+
+FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
+
 
 class AppliedFinding(NamedTuple):
     """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
@@ -227,11 +231,6 @@ def apply_findings(
 
 def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
     return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}
-
-
-__all__ = ["ConsolidationPlan", "FindingsFile", "plan_consolidation"]
-
-FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
 
 
 def plan_consolidation(

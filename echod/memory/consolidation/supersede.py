@@ -18,6 +18,8 @@ from echod.memory.consolidation.deduplicate import FindingMatcher, SupersedeRequ
 from echod.memory.findings import Finding
 from echod.memory.model import Entry, Layer
 
+_SUPERSEDABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
+
 
 class SupersedeProblem(StrEnum):
     """Why nothing gave way to a finding that says what it replaces."""
@@ -28,9 +30,6 @@ class SupersedeProblem(StrEnum):
     PROTECTED = "protected"
     PINNED = "pinned"
     UNCLOSED_BLOCK = "unclosed-block"
-
-
-_SUPERSEDABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 
 
 class ResolvedSupersede(NamedTuple):

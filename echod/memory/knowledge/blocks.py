@@ -69,6 +69,20 @@ _STOP_WORDS = frozenset(
     )
 )
 
+MIN_TOPIC_SIMILARITY = 0.5
+"""Share of two titles' words that makes them one topic."""
+
+MAX_REFERENCE_CHARACTERS = 1500
+"""Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
+
+_MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
+_MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
+
+POINT_LINES = 3
+"""Lines for the points of a block; heading and references take the other two of five."""
+
+_MARKUP = re.compile(r"[`~<>#|\[\]]")
+
 
 class BlockMaterial(NamedTuple):
     """What goes into a knowledge block.
@@ -173,16 +187,6 @@ def _select_points(title: str, body: str) -> tuple[str, ...]:
     return tuple(points) or (title,)
 
 
-MIN_TOPIC_SIMILARITY = 0.5
-"""Share of two titles' words that makes them one topic."""
-
-MAX_REFERENCE_CHARACTERS = 1500
-"""Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
-
-_MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
-_MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
-
-
 @dataclass(slots=True)
 class _TopicGroup:
     members: list[int]
@@ -266,12 +270,6 @@ def _features(material: BlockMaterial) -> Iterator[tuple[str, str]]:
 def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]:
     counts = Counter(feature for material in materials for feature in _features(material))
     return {feature for feature, count in counts.items() if count >= _MIN_COMMON_COUNT and feature[0] != "title"}
-
-
-POINT_LINES = 3
-"""Lines for the points of a block; heading and references take the other two of five."""
-
-_MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
 def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:

@@ -33,6 +33,43 @@ _ABBREVIATION = re.compile(
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
 
+_ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
+_FENCE = re.compile(r"\s*(```+|~~~+)")
+_SEPARATOR = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
+_STATISTICS = re.compile(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
+_FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_MAX_LIST_DEPTH = 3  # lists in lists; what is deeper is detail
+_NESTED_INDENT = 2  # columns from which on a line belongs to the item above
+
+_INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
+_NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
+_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
+_IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
+_IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
+_MAX_TOKEN_LENGTH = 400  # characters; nobody refers to anything by a longer name
+
+# Each of these is matched against a whole short token.
+_LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
+_NAME = r"[\w.@~+$-]+"
+_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
+_BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
+_FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
+_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # `5/10/15` and `READ/WRITE/NONE` are none
+_ADDRESS = re.compile(r"https?://\S+")
+_IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
+_COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_KNOWN_ENDING = re.compile(
+    r"c|cc|cfg|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|pl|proto|ps1|py"
+    r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
+    re.IGNORECASE,
+)
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
+_NO_REFERENCE = re.compile(
+    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
+)
+
 
 def first_sentence(text: str) -> str:
     """The first sentence of a text that stands on one line; all of it where none ends in it."""
@@ -80,17 +117,6 @@ def _ends_sentence(text: str, end: re.Match[str]) -> bool:
     following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
     is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
     return not (following.islower() or is_abbreviation)
-
-
-_ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
-_FENCE = re.compile(r"\s*(```+|~~~+)")
-_SEPARATOR = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
-_STATISTICS = re.compile(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
-_FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_MAX_LIST_DEPTH = 3  # lists in lists; what is deeper is detail
-_NESTED_INDENT = 2  # columns from which on a line belongs to the item above
 
 
 @dataclass(slots=True)
@@ -175,34 +201,6 @@ def _introduces_list(part: _LearningPart, following: list[_LearningPart]) -> boo
 def _dedent(lines: list[str]) -> str:
     margin = min(len(line) - len(line.lstrip(" ")) for line in lines if line.strip())
     return "\n".join(line[margin:] for line in lines)
-
-
-_INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
-_NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
-_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
-_IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
-_IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
-_MAX_TOKEN_LENGTH = 400  # characters; nobody refers to anything by a longer name
-
-# Each of these is matched against a whole short token.
-_LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
-_NAME = r"[\w.@~+$-]+"
-_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
-_BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
-_FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
-_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # `5/10/15` and `READ/WRITE/NONE` are none
-_ADDRESS = re.compile(r"https?://\S+")
-_IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
-_COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
-_KNOWN_ENDING = re.compile(
-    r"c|cc|cfg|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|pl|proto|ps1|py"
-    r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
-    re.IGNORECASE,
-)
-_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
-_NO_REFERENCE = re.compile(
-    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
-)
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact
 
+_POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
+
 
 class ExpiryThreshold(NamedTuple):
     """When entries of a layer expire: after so many unreferenced days, and with a score below this (None: any)."""
@@ -105,9 +107,6 @@ def _scores_below(status: EntryStatus, policy: PolicySettings, day: date, thresh
         return False
     later_recency = recency(status.layer, status.verified, policy, day)
     return compute_score(ScoreTerms(status.terms.importance, status.terms.relevance, later_recency), policy) < threshold
-
-
-_POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
 
 
 def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:

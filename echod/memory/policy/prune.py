@@ -48,6 +48,9 @@ from echod.memory.policy.scoring import (
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
+_SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
+"""A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
+
 
 class PruneDraft:
     """Takes entries out of a file, and counts lines."""
@@ -203,10 +206,6 @@ def measure_over_limit(
         deferred=deferred,
         not_removable=not_removable,
     )
-
-
-_SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
-"""A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
 
 
 class EntryAction(NamedTuple):

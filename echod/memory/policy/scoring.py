@@ -26,6 +26,18 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Entry, Layer
 from echod.memory.policy_model import PolicySettings
 
+EARLIEST_DATE = date(2000, 1, 1)
+"""No agent wrote anything before; an older date is an accident and counts as missing."""
+
+_MAX_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
+_SCORE_DIGITS = 9
+
+DEFAULT_CONFIDENCE = 0.5
+PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
+NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
+
+_OPENING_MARKS = ("```", "~~~", "<")
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -64,13 +76,6 @@ class Facts:
 
 
 UNKNOWN_HISTORY = History()
-
-
-EARLIEST_DATE = date(2000, 1, 1)
-"""No agent wrote anything before; an older date is an accident and counts as missing."""
-
-_MAX_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
-_SCORE_DIGITS = 9
 
 
 class ScoreTerms(NamedTuple):
@@ -156,13 +161,6 @@ def count_document_lines(document: Document) -> int:
     texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
     # A byte order mark before the first heading is text, but no line.
     return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))
-
-
-DEFAULT_CONFIDENCE = 0.5
-PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
-NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
-
-_OPENING_MARKS = ("```", "~~~", "<")
 
 
 @dataclass(frozen=True, slots=True)
