@@ -21,6 +21,11 @@ def block_content(block: Block) -> str:
     return block.text.replace("\r\n", "\n").rstrip()
 
 
+def block_contents(document: Document) -> list[str]:
+    """Return the contents of a document's blocks in order."""
+    return [block_content(block) for block in document.blocks]
+
+
 def block_key(block: Block) -> BlockKey:
     """What a block is, whatever its text says: title, date and source of an entry, the heading of another block."""
     entry = block.entry

@@ -16,7 +16,8 @@ from echod.memory.document import parse
 from echod.memory.findings import Finding
 from echod.memory.findings.text import canonical_title
 from echod.memory.forms import parse_source
-from echod.memory.model import Block, Document, Entry, Form, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Block, Document, Entry, Form, Unreadable, full_title
 
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2
@@ -59,7 +60,10 @@ def with_entries(document: Document, findings: Sequence[Finding], form: Form | N
     for indent in (_INDENT, _DEEP_INDENT):
         texts = [compose_entry(finding, form, newline, indent) for finding in findings]
         after = parse(append_entries(document, texts))
-        if isinstance(after, Unreadable) or _appends_only(document, after, len(findings)):
+        if isinstance(after, Unreadable):
+            return after
+        appended = appended_blocks(document, after)
+        if appended is not None and len(appended) == len(findings) and all(block.entry for block in appended):
             return after
     raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
 
@@ -91,9 +95,7 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
 
 def normalize_finding(finding: Finding) -> Finding:
     """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
-    kind, title = canonical_title(
-        collapse_whitespace(f"{finding.kind}: {finding.title}" if finding.kind else finding.title)
-    )
+    kind, title = canonical_title(collapse_whitespace(full_title(finding.kind, finding.title)))
     return replace(
         finding,
         kind=kind,
@@ -139,7 +141,7 @@ def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tu
 
 
 def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
-    title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    title = full_title(finding.kind, finding.title)
     day = finding.heading_date.isoformat()
     if form in _LAYER_FORMS:
         heading = f"## {finding.layer.value.title()} \u2014 {title} ({day})"
@@ -208,18 +210,6 @@ def close_open_blocks(text: str) -> str:
     return "\n".join(lines[first:]).rstrip()
 
 
-def _appends_only(before: Document, after: Document, count: int) -> bool:
-    """Whether `after` holds every block of `before` as it was, and as many entries more."""
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    return (
-        len(new) == len(old) + count
-        and new[: len(old) - 1] == old[:-1]
-        and new[len(old) - 1].startswith(old[-1])
-        and all(block.entry for block in after.blocks[len(before.blocks) :])
-    )
-
-
 def _parse_single_block(text: str) -> Block | None:
     document = parse(text.encode())
     if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
@@ -229,11 +219,8 @@ def _parse_single_block(text: str) -> Block | None:
 
 def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
     """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    expected_title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
-    body = block.text[entry.body.start : entry.body.end]
-    return (title, entry.layer, entry.heading_date, body.split()) == (
-        expected_title,
+    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
+        full_title(finding.kind, finding.title),
         finding.layer,
         finding.heading_date,
         learning,

@@ -14,13 +14,12 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, block_content, block_heading, block_key
-from echod.memory.model import Block, Document, Entry, Layer
+from echod.memory.alignment import BlockKey, block_content, block_contents, block_heading, block_key
+from echod.memory.model import Block, Document
 
 RedactedForms = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""
 
-_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
 _REDACTION_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
 
 
@@ -114,7 +113,7 @@ class _RetainedContent:
         for block in blocks:
             self._texts.add(block_content(block))
             if block.entry is not None:
-                self._learnings.setdefault(block_key(block), set()).add(_learning_text(block, block.entry))
+                self._learnings.setdefault(block_key(block), set()).add(_learning_text(block))
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
     def find_missing(self, blocks: Iterable[Block]) -> list[Block]:
@@ -137,7 +136,7 @@ class _RetainedContent:
         learnings = self._learnings.get(block_key(block))
         if block.entry is None or learnings is None:
             return False
-        learning = _learning_text(block, block.entry)
+        learning = _learning_text(block)
         return learning in learnings or any(form in learnings for form in self._redacted_forms(learning))
 
 
@@ -174,8 +173,8 @@ def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) ->
 
 
 def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
-    after = {block_content(block) for block in change.after.blocks}
-    protected = (b for b in change.before.blocks if _is_protected(b))
+    after = set(block_contents(change.after))
+    protected = (block for block in change.before.blocks if block.protected)
     return [
         Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
         for block in protected
@@ -183,10 +182,6 @@ def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -
     ]
 
 
-def _is_protected(block: Block) -> bool:
-    return block.entry is None or block.entry.layer is None or block.entry.layer in _PROTECTED_LAYERS
-
-
-def _learning_text(block: Block, entry: Entry) -> str:
+def _learning_text(block: Block) -> str:
     """The body of an entry, as it is compared."""
-    return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n").strip()
+    return block.body.replace("\r\n", "\n").strip()

@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from echod.memory import forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
 from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, UnreadableKind
+from echod.memory.words import capitalize
 
 SCHEMA_VERSION = 1
 """The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
@@ -98,5 +99,9 @@ def parse_block(text: str) -> Block:
 
 def new_memory_file(role: str) -> bytes:
     """What a memory file holds before its first entry; the role without a name is the global memory's."""
-    name = role or "global"
-    return f"<!-- echo-schema: v1 -->\n# {name[:1].upper()}{name[1:]} Memory\n".encode()
+    return f"<!-- echo-schema: v1 -->\n# {capitalize(role or 'global')} Memory\n".encode()
+
+
+def count_lines(text: str) -> int:
+    """Return the lines that a text takes in its file. A line is what a newline ends; blank lines count."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))

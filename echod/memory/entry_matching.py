@@ -177,7 +177,7 @@ def entry_signature(block: Block) -> EntrySignature:
     if block.entry is None:
         raise ValueError("an opaque block is no entry")
     _, title, day, source = block_key(block)
-    body = block.text[block.entry.body.start : block.entry.body.end].replace("\r\n", "\n")
+    body = block.body.replace("\r\n", "\n")
     return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
 
 

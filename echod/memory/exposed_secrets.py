@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from echod.memory.document import parse
-from echod.memory.model import Block, Layer, Unreadable
+from echod.memory.model import Block, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
 from echod.memory.redact.spans import replace_spans
-
-_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
 
 
 class SecretLocation(NamedTuple):
@@ -122,6 +120,6 @@ def _block_part(block: Block, line: int) -> _Part:
     if block.entry is None:
         return _Part(block.text, redact(block.text), line, None, needs_confirmation=False)
     title = redact(block.entry.title).text
-    return _Part(
-        block.text, redact_entry(block.text), line, title, needs_confirmation=block.entry.layer in _PROTECTED_LAYERS
-    )
+    layer = block.entry.layer
+    needs_confirmation = layer is not None and layer.protected
+    return _Part(block.text, redact_entry(block.text), line, title, needs_confirmation=needs_confirmation)

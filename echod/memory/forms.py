@@ -32,19 +32,19 @@ from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
-IDENTIFYING_FIELDS = frozenset({
+_IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
 """Names that say by themselves that what they describe is an entry."""
 
-KNOWN_FIELDS = IDENTIFYING_FIELDS | frozenset({
+_KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
     "superseded_by", "promoted_to", "promoted_from", "promoted_date", "metrics_snapshot",
 })  # fmt: skip
 """All names that writers of memory files use."""
 
-METADATA_LINE = re.compile(
+_METADATA_LINE = re.compile(
     r"( {0,3})([-*+](?: {1,4}|\t))?"
     r"\*\*([A-Za-z][A-Za-z0-9_ -]{0,39})(?:\*\*[ \t]*:|:\*\*)[ \t]*([^\n]*)"
 )
@@ -95,7 +95,7 @@ class MetadataBlock(NamedTuple):
     Attributes:
         fields: the metadata lines in file order.
         end: where the head ends; without fields, where it would begin.
-        has_identifying_bullet: whether a bullet in it has one of the names in `IDENTIFYING_FIELDS`.
+        has_identifying_bullet: whether a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
     """
 
     fields: tuple[Field, ...]
@@ -103,7 +103,7 @@ class MetadataBlock(NamedTuple):
     has_identifying_bullet: bool
 
 
-def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
+def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
     """The head of the entry whose heading line begins at `start` and ends before `position`.
 
     A name that is not known is passed over where it looks like a field (one lower-case word in a bullet) and a known
@@ -115,7 +115,7 @@ def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
     has_identifying_bullet = False
     column = 0  # where the content of the last bullet begins; lines indented that far belong to it
     while position < len(text):
-        line = METADATA_LINE.match(text, position)
+        line = _METADATA_LINE.match(text, position)
         if line and not 0 < column <= len(line[1]):
             indent, bullet, name, value = line.groups()
             begin = line.start(4) - start
@@ -123,8 +123,8 @@ def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
             field = Field(name.rstrip().lower(), value, Span(begin, begin + len(value)))
             column = len((indent + bullet).expandtabs(4)) if bullet else 0
             position = min(line.end() + 1, len(text))
-            if field.name in KNOWN_FIELDS:
-                has_identifying_bullet |= bool(bullet) and field.name in IDENTIFYING_FIELDS
+            if field.name in _KNOWN_FIELDS:
+                has_identifying_bullet |= bool(bullet) and field.name in _IDENTIFYING_FIELDS
                 fields += [*unknown_fields, field]
                 unknown_fields.clear()
                 metadata_end = position
@@ -146,7 +146,7 @@ def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
     return MetadataBlock(tuple(fields), metadata_end - start, has_identifying_bullet)
 
 
-def body_fields(text: str, body: Span) -> tuple[Field, ...]:
+def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
     """The fields that stand in the learning itself, above its first section: source, category, domain."""
     if not _BODY_FIELD_HINT.search(text, body.start, body.end):
         return ()
@@ -183,7 +183,7 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
     return Field(field.name, value, Span(begin, begin + len(value)))
 
 
-def parse_layer(value: str) -> Layer | None:
+def _parse_layer(value: str) -> Layer | None:
     """The layer that `value` names, in any case; None for an unknown word and for a choice (`etched | notes`)."""
     word = _WORD.match(value)
     return _LAYERS.get(word[1].lower()) if word else None
@@ -195,7 +195,7 @@ def layer_token(value: str) -> Span | None:
     return Span(*word.span(1)) if word and word[1].lower() in _LAYERS else None
 
 
-def parse_confidence(value: str) -> float | None:
+def _parse_confidence(value: str) -> float | None:
     """0..1 from a number, a percentage or a word; None where it is neither or out of range."""
     number = _NUMBER.match(value)
     if number:
@@ -210,10 +210,10 @@ def parse_confidence(value: str) -> float | None:
 def confidence_token(value: str) -> Span | None:
     """Where in `value` the number or word stands; None where there is nothing to keep the rest of."""
     token = _NUMBER.match(value) or _WORD.match(value)
-    return Span(*token.span(1)) if token and parse_confidence(value) is not None else None
+    return Span(*token.span(1)) if token and _parse_confidence(value) is not None else None
 
 
-def parse_date(value: str) -> date | None:
+def _parse_date(value: str) -> date | None:
     """The date at the beginning of `value`; None where there is none or the calendar does not have it."""
     match = _DATE.match(value)
     return _date_or_none(match[2]) if match else None
@@ -225,7 +225,7 @@ def date_token(value: str) -> Span | None:
     return Span(*match.span(1)) if match and _date_or_none(match[2]) else None
 
 
-def date_from_match(match: re.Match[str] | None) -> date | None:
+def _date_from_match(match: re.Match[str] | None) -> date | None:
     """The date in the first group of a match; None where the calendar does not have it."""
     return _date_or_none(match[1]) if match else None
 
@@ -236,7 +236,7 @@ def parse_source(value: str) -> str | None:
     return (code[1] if code else value).strip() or None
 
 
-def title_or_none(value: str) -> str | None:
+def _title_or_none(value: str) -> str | None:
     """A title as written; None where the field is empty or says that there is none."""
     return None if _NONE_VALUE.fullmatch(value) else value
 
@@ -284,7 +284,7 @@ def match_entry(text: str, start: int) -> PartialEntry | None:
     heading = parse_heading(text[start:line_end])
     if heading is None:
         return None
-    metadata = parse_metadata_block(text, start, line_end)
+    metadata = _parse_metadata_block(text, start, line_end)
     return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
 
 
@@ -306,29 +306,29 @@ def parse_heading(line: str) -> EntryHeading | None:
     task = _TASK.match(title)
     if task:
         form, title = Form.OBSERVATION, title[task.end() :]
-    return EntryHeading(form, layer_word, title, task[1] if task else None, date_from_match(day), day is not None)
+    return EntryHeading(form, layer_word, title, task[1] if task else None, _date_from_match(day), day is not None)
 
 
 def complete_entry(partial: PartialEntry, text: str) -> Entry:
     """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
     heading = partial.heading
     body = _body_span(text, partial.metadata.end)
-    fields = partial.metadata.fields + body_fields(text, body)
+    fields = partial.metadata.fields + _body_fields(text, body)
     values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
     word = heading.layer_word
     # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
     layer = text[word.start : word.end] if word else values.get("layer", "")
     return Entry(
         form=heading.form,
-        layer=parse_layer(layer),
+        layer=_parse_layer(layer),
         title=heading.title,
         kind=heading.kind,
-        heading_date=heading.day or parse_date(values.get("date", "")),
-        verified=parse_date(values.get("verified", "")),
-        confidence=parse_confidence(values.get("confidence", "")),
+        heading_date=heading.day or _parse_date(values.get("date", "")),
+        verified=_parse_date(values.get("verified", "")),
+        confidence=_parse_confidence(values.get("confidence", "")),
         source=parse_source(values.get("source", "")),
         evidence=values.get("evidence") or None,
-        supersedes=title_or_none(values.get("supersedes", "")),
+        supersedes=_title_or_none(values.get("supersedes", "")),
         body=body,
         fields=fields,
     )
@@ -338,7 +338,7 @@ def _bullet_heading(content: str) -> EntryHeading | None:
     bracket = _BRACKET_DATE.match(content)
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.BULLET, None, title, kind, date_from_match(bracket), is_conclusive=False)
+        return EntryHeading(Form.BULLET, None, title, kind, _date_from_match(bracket), is_conclusive=False)
     if _BRACKET_ID.match(content):
         return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
     return None
@@ -348,10 +348,10 @@ def _writer_heading(content: str) -> EntryHeading:
     bracket = _BRACKET_DATE.match(content)
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.WRITER, None, title, kind, date_from_match(bracket), is_conclusive=False)
+        return EntryHeading(Form.WRITER, None, title, kind, _date_from_match(bracket), is_conclusive=False)
     day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
     title = content[: day.start()].rstrip(" \t") if day else content
-    return EntryHeading(Form.WRITER, None, title, None, date_from_match(day), is_conclusive=False)
+    return EntryHeading(Form.WRITER, None, title, None, _date_from_match(day), is_conclusive=False)
 
 
 def _split_kind(title: str) -> tuple[str | None, str]:
@@ -372,7 +372,7 @@ def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
         return True
     if form in {Form.BULLET, Form.WRITER}:
         return any(field.name == "layer" for field in metadata.fields)
-    return any(field.name in IDENTIFYING_FIELDS for field in metadata.fields)
+    return any(field.name in _IDENTIFYING_FIELDS for field in metadata.fields)
 
 
 def _body_span(text: str, metadata_end: int) -> Span:

@@ -15,7 +15,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from echod.memory.model import Block, Document, Entry
+from echod.memory.model import Document, Entry
 
 ID_LENGTH = 12
 """Hex digits of an id: among 10,000 entries of one project two agree by chance once in five million projects."""
@@ -70,7 +70,7 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
             ids.append(None)
             continue
         key = _identity_key(block.entry)
-        body = _body_text(block, block.entry)
+        body = block.body.replace("\r\n", "\n")
         salt: list[str | int] = []
         if bodies[key]:
             salt = [hashlib.sha256(body.encode()).hexdigest()]
@@ -102,10 +102,6 @@ def resolve_id(prefix: str, ids: Iterable[str]) -> str:
 def _identity_key(entry: Entry) -> _IdentityKey:
     day = entry.heading_date.isoformat() if entry.heading_date else ""
     return normalize_title(entry.title), day, " ".join((entry.source or "").split())
-
-
-def _body_text(block: Block, entry: Entry) -> str:
-    return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n")
 
 
 def _digest(*parts: str | int) -> str:

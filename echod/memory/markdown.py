@@ -30,31 +30,31 @@ from echod.memory import forms
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
-ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
+_ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
 """A heading of any level, from its first mark on."""
 
-SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
+_SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
 """The underline that makes a heading of the paragraph above."""
 
-THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
+_THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
-LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+_LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 """The marker of a list item. Groups: marker, its number, the spaces behind it."""
 
-PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
+_PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
 """A list item that holds a paragraph, as most lines of memory files do."""
 
-BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
+_BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
 """Text that begins in bold, as metadata does; neither a list item nor a break."""
 
-FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
+_FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
 """The marks that open fenced code."""
 
-FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
+_FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
 """A line that closes fenced code, if its marks are of the right kind and number."""
 
-FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
+_FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 """All such lines of a text."""
 
 _BLOCK_TAGS = (
@@ -80,7 +80,7 @@ _START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 _END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
-class Fence(NamedTuple):
+class _Fence(NamedTuple):
     """Fenced code that is open."""
 
     mark: str
@@ -93,11 +93,11 @@ class Fence(NamedTuple):
 
     def ends_at(self, text: str, position: int) -> bool:
         """Whether the line that begins at `position` closes it."""
-        end = FENCE_END.match(text, position)
+        end = _FENCE_END.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
 
-class HtmlBlockKind(NamedTuple):
+class _HtmlBlockKind(NamedTuple):
     """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
 
     start_pattern: re.Pattern[str]
@@ -105,24 +105,24 @@ class HtmlBlockKind(NamedTuple):
     closing: str | None = None
 
 
-HTML_BLOCKS = (
-    HtmlBlockKind(
+_HTML_BLOCKS = (
+    _HtmlBlockKind(
         re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
         re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
         "</pre>",
     ),
-    HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
-    HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
-    HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
-    HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
-    HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+    _HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
+    _HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
+    _HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
+    _HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
+    _HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
 )
 
-OTHER_HTML_TAG = HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+_OTHER_HTML_TAG = _HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
 """Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
 
 
-class BlockEndIndex:
+class _BlockEndIndex:
     """All lines of a text that can close a fence or an HTML block."""
 
     def __init__(self, text: str) -> None:
@@ -130,9 +130,9 @@ class BlockEndIndex:
         self._fences: dict[str, tuple[list[int], list[int]]] = {}
         self._last_ends: dict[re.Pattern[str], int] = {}
 
-    def is_closed_after(self, leaf: Fence | HtmlBlockKind, position: int) -> bool:
+    def is_closed_after(self, leaf: _Fence | _HtmlBlockKind, position: int) -> bool:
         """Whether a line that closes `leaf` stands anywhere from `position` on."""
-        if isinstance(leaf, Fence):
+        if isinstance(leaf, _Fence):
             offsets, longest_from = self._fence_ends(leaf.mark)
             index = bisect_left(offsets, position)
             return index < len(offsets) and longest_from[index] >= leaf.length
@@ -142,7 +142,7 @@ class BlockEndIndex:
         """The offsets of all lines that could close a fence of this mark, and the longest run from each on."""
         if not self._fences:
             self._fences = {"`": ([], []), "~": ([], [])}
-            for line in FENCE_ENDS.finditer(self._text):
+            for line in _FENCE_ENDS.finditer(self._text):
                 offsets, lengths = self._fences[line[1][0]]
                 offsets.append(line.start())
                 lengths.append(len(line[1]))
@@ -162,7 +162,7 @@ class _Paragraph:
 
 
 _PARAGRAPH = _Paragraph()
-_Leaf = HtmlBlockKind | Fence | _Paragraph | None
+_Leaf = _HtmlBlockKind | _Fence | _Paragraph | None
 
 
 class BlockStart(NamedTuple):
@@ -207,7 +207,7 @@ class _Scanner:
         self._containers: list[int] = []
         self._leaf: _Leaf = None
         self._item_is_empty = False
-        self._block_ends = BlockEndIndex(text)
+        self._block_ends = _BlockEndIndex(text)
 
     def run(self) -> None:
         text = self._text
@@ -216,15 +216,15 @@ class _Scanner:
             end = text.find("\n", position) + 1 or len(text)
             first = text[position]
             # Four kinds of line make up nearly all of a real file; the general case costs five times as much.
-            if first not in _SPECIAL or (first == "*" and BOLD_TEXT.match(text, position)):
+            if first not in _SPECIAL or (first == "*" and _BOLD_TEXT.match(text, position)):
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
                     self._leaf = _PARAGRAPH
-            elif first == "-" and (item := PLAIN_LIST_ITEM.match(text, position)):
+            elif first == "-" and (item := _PLAIN_LIST_ITEM.match(text, position)):
                 self._containers = [item.end() - position]
                 self._leaf = _PARAGRAPH
                 self._item_is_empty = False
-            elif first == "#" and ATX_HEADING.match(text, position):
+            elif first == "#" and _ATX_HEADING.match(text, position):
                 self._containers = []
                 self._leaf = None
                 self._record_heading(position)
@@ -233,7 +233,7 @@ class _Scanner:
             else:
                 self._read_line(text[position:end], position)
                 leaf = self._leaf
-                if isinstance(leaf, Fence | HtmlBlockKind) and not self._containers:
+                if isinstance(leaf, _Fence | _HtmlBlockKind) and not self._containers:
                     end = self._skip_leaf(leaf, position, end)
                     self._leaf = None
             position = end
@@ -254,16 +254,16 @@ class _Scanner:
             if (
                 not all_matched
                 or self._leaf is _PARAGRAPH
-                or (isinstance(self._leaf, HtmlBlockKind) and not self._leaf.end_pattern)
+                or (isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern)
             ):
                 self._leaf = None
             self._item_is_empty = False
             return
-        if all_matched and isinstance(self._leaf, Fence):
+        if all_matched and isinstance(self._leaf, _Fence):
             if self._leaf.ends_at(line, position):
                 self._leaf = None
             return
-        if all_matched and isinstance(self._leaf, HtmlBlockKind):
+        if all_matched and isinstance(self._leaf, _HtmlBlockKind):
             if self._leaf.end_pattern and self._leaf.end_pattern.search(line, position):
                 self._leaf = None
             return
@@ -304,7 +304,7 @@ class _Scanner:
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and SETEXT_UNDERLINE.match(line, first):
+            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.match(line, first):
                 self._leaf = None
                 return
             opened, leaf = self._open_leaf(line, first, in_paragraph=in_paragraph or may_be_lazy)
@@ -318,7 +318,7 @@ class _Scanner:
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := LIST_ITEM.match(line, first):
+            elif item := _LIST_ITEM.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
@@ -338,14 +338,14 @@ class _Scanner:
         """Whether a leaf block begins here, and what of it stays open after this line."""
         mark = line[first]
         if mark == "#":
-            return ATX_HEADING.match(line, first) is not None, None
+            return _ATX_HEADING.match(line, first) is not None, None
         if mark in "`~":
-            fence = FENCE.match(line, first)
-            return (True, Fence(mark, len(fence[0]))) if fence else (False, None)
+            fence = _FENCE.match(line, first)
+            return (True, _Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
-            return THEMATIC_BREAK.match(line, first) is not None, None
+            return _THEMATIC_BREAK.match(line, first) is not None, None
         if mark == "<":
-            for kind in HTML_BLOCKS if in_paragraph else (*HTML_BLOCKS, OTHER_HTML_TAG):
+            for kind in _HTML_BLOCKS if in_paragraph else (*_HTML_BLOCKS, _OTHER_HTML_TAG):
                 if kind.start_pattern.match(line, first):
                     return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
         return False, None
@@ -357,10 +357,10 @@ class _Scanner:
             if partial or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
                 self.starts.append(BlockStart(offset, partial))
 
-    def _skip_leaf(self, leaf: Fence | HtmlBlockKind, begin: int, position: int) -> int:
+    def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
         """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
-        end_pattern = leaf.end_pattern if isinstance(leaf, HtmlBlockKind) else None
+        end_pattern = leaf.end_pattern if isinstance(leaf, _HtmlBlockKind) else None
         # What is never closed ends before the next entry: the one deviation from CommonMark.
         closed = self._block_ends.is_closed_after(leaf, position)
         after_blank = False
@@ -370,7 +370,7 @@ class _Scanner:
             if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
-            if isinstance(leaf, Fence):
+            if isinstance(leaf, _Fence):
                 is_ended = text[position] in " `~" and leaf.ends_at(text, position)
             elif end_pattern is None:
                 is_ended = after_blank
@@ -380,7 +380,7 @@ class _Scanner:
         else:
             if not closed:
                 self.closing = leaf.closing
-        if isinstance(leaf, Fence):
+        if isinstance(leaf, _Fence):
             self.fences.append((begin, position))
         return position
 

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, align, align_additions, block_content, is_truncated, numbered_keys
+from echod.memory.alignment import (
+    BlockKey,
+    align,
+    align_additions,
+    block_content,
+    block_contents,
+    is_truncated,
+    numbered_keys,
+)
 from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
 
@@ -270,7 +278,7 @@ def _round_trip_problem(data: bytes, pieces: list[_Piece]) -> str | None:
     reparsed = parse(data)
     if isinstance(reparsed, Unreadable):
         return reparsed.reason
-    if [block_content(b) for b in reparsed.blocks] != [block_content(p.block) for p in pieces]:
+    if block_contents(reparsed) != [block_content(piece.block) for piece in pieces]:
         return "Put together, the two versions would no longer read as the same entries."
     return None
 
@@ -279,3 +287,16 @@ def round_trips(document: Document) -> bool:
     """Whether the document's bytes, read again, give just this document."""
     reparsed = parse(document.render())
     return not isinstance(reparsed, Unreadable) and reparsed == document
+
+
+def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
+    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads otherwise in it.
+
+    Blank lines at the end of `before` do not count, since appended text is kept apart by them.
+    """
+    old = [before.preamble, *(block.text for block in before.blocks)]
+    new = [after.preamble, *(block.text for block in after.blocks)]
+    last = len(old) - 1
+    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
+        return None
+    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]

@@ -15,7 +15,6 @@ import unicodedata
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
 from echod.memory.compose import (
     append_entries,
     close_open_blocks,
@@ -24,10 +23,12 @@ from echod.memory.compose import (
     learning_layouts,
 )
 from echod.memory.document import parse
-from echod.memory.model import Block, Document, Layer, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.redact import redact
+from echod.memory.words import without_full_stop
 
-NOTE_SOURCE = "user:remember"
+_NOTE_SOURCE = "user:remember"
 
 _MAX_TITLE_LENGTH = 60
 _INDENTS = (2, 4)  # a fence indented by four closes none that was opened at the margin
@@ -82,8 +83,8 @@ def with_note(document: Document, note: Note, day: date) -> Document | Unwritabl
         for text in _note_layouts(note, day, indent):
             after = parse(append_entries(document, [text.replace("\n", newline)]))
             if isinstance(after, Unreadable):
-                return UnwritableNote(after.reason.rstrip("."))
-            if _appends_only(document, after, note, day):
+                return UnwritableNote(without_full_stop(after.reason))
+            if _is_appended(document, after, note, day):
                 return after
     return UnwritableNote("a code block or comment that is never closed in this file would swallow it")
 
@@ -92,38 +93,29 @@ def find_same_note(document: Document, note: Note) -> int | None:
     """The position of an entry of the layer notes that says the same, whatever its title and date."""
     note_text = _comparison_text(note.text)
     for position, block in enumerate(document.blocks):
-        if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(_body_text(block)) == note_text:
+        if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(block.body) == note_text:
             return position
     return None
 
 
 def _note_layouts(note: Note, day: date, indent: int) -> list[str]:
-    head = f"## Notes \u2014 {note.title} ({day.isoformat()})\n**Source**: {NOTE_SOURCE}\n"
+    head = f"## Notes \u2014 {note.title} ({day.isoformat()})\n**Source**: {_NOTE_SOURCE}\n"
     return [head + "\n".join(lines) + "\n" for lines in learning_layouts(note.text, indent)]
 
 
-def _appends_only(before: Document, after: Document, note: Note, day: date) -> bool:
+def _is_appended(before: Document, after: Document, note: Note, day: date) -> bool:
     """Whether the file reads as before, with this note as one entry behind it."""
-    old = [block_content(block) for block in before.blocks]
-    if len(after.blocks) != len(old) + 1 or [block_content(block) for block in after.blocks[:-1]] != old:
+    appended = appended_blocks(before, after)
+    if appended is None or len(appended) != 1 or (entry := appended[0].entry) is None:
         return False
-    entry = after.blocks[-1].entry
-    if entry is None or before.preamble.rstrip() != after.preamble.rstrip():
-        return False
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
     entry_values = (
-        collapse_whitespace(title),
+        collapse_whitespace(entry.full_title),
         entry.layer,
         entry.heading_date,
         entry.source,
-        _comparison_text(_body_text(after.blocks[-1])),
+        _comparison_text(appended[0].body),
     )
-    return entry_values == (note.title, Layer.NOTES, day, NOTE_SOURCE, _comparison_text(note.text))
-
-
-def _body_text(block: Block) -> str:
-    assert block.entry is not None  # noqa: S101  only asked of entries
-    return block.text[block.entry.body.start : block.entry.body.end]
+    return entry_values == (note.title, Layer.NOTES, day, _NOTE_SOURCE, _comparison_text(note.text))
 
 
 def _comparison_text(text: str) -> str:

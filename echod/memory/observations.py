@@ -16,16 +16,17 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
-from echod.memory.compose import append_entries
+from echod.memory.alignment import block_content, block_contents
+from echod.memory.compose import append_entries, detect_newline
 from echod.memory.document import parse, parse_block
+from echod.memory.merge import appended_blocks
 from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact
 
 MAX_TEXT_LENGTH = 500
 """Characters of a subject and of a description that are kept."""
 
-DEFAULT_ROLE = "orchestrator"
+_DEFAULT_ROLE = "orchestrator"
 
 _ROLE_WORDS = (
     ("reviewer", frozenset({"review", "reviewer", "appraise", "audit", "auditor"})),
@@ -151,7 +152,7 @@ def observe_task(
     if _HOUSEKEEPING.search(subject):
         return ObservationDropReason.HOUSEKEEPING
     team = task.team or f"session-{task.session[:8]}"
-    role = infer_role(task.team) or infer_role(definition or task.agent_type) or DEFAULT_ROLE
+    role = infer_role(task.team) or infer_role(definition or task.agent_type) or _DEFAULT_ROLE
     return Observation(
         key=_task_key(task, subject),
         role=role,
@@ -171,7 +172,7 @@ def existing_texts(memory: bytes) -> tuple[str, ...]:
     document = parse(memory)
     if isinstance(document, Unreadable):
         return ()
-    return tuple(block_content(block) for block in document.blocks)
+    return tuple(block_contents(document))
 
 
 def comparison_text(observation: Observation) -> str:
@@ -184,27 +185,27 @@ def with_observations(memory: bytes, observations: Iterable[Observation]) -> byt
     before = parse(memory)
     if isinstance(before, Unreadable):
         return UnwritableMemory(before.reason)
-    newline = "\r\n" if memory.count(b"\r\n") * 2 > memory.count(b"\n") else "\n"
+    newline = detect_newline(before)
     texts = [observation.text.replace("\n", newline) for observation in observations]
     data = append_entries(before, texts)
     after = parse(data)
     if isinstance(after, Unreadable):
         return UnwritableMemory(after.reason)
-    if not _appends_only(before, after, len(texts)):
+    if not _are_appended(before, after, len(texts)):
         return UnwritableMemory("A code block or comment that is never closed in this file would swallow new entries.")
     return data
 
 
-def _appends_only(before: Document, after: Document, count: int) -> bool:
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    observations = after.blocks[len(before.blocks) :]
+def _are_appended(before: Document, after: Document, count: int) -> bool:
+    """Whether the file reads as before, with so many observations behind it."""
+    appended = appended_blocks(before, after)
     return (
-        len(observations) == count
-        and new[: len(old) - 1] == old[:-1]
-        and new[len(old) - 1].startswith(old[-1])
-        and all(b.entry and b.entry.form is Form.OBSERVATION for b in observations)
-        and all(b.entry and b.entry.layer is Layer.OBSERVATIONS for b in observations)
+        appended is not None
+        and len(appended) == count
+        and all(
+            block.entry and block.entry.form is Form.OBSERVATION and block.entry.layer is Layer.OBSERVATIONS
+            for block in appended
+        )
     )
 
 

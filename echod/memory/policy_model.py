@@ -6,9 +6,13 @@ The names of the rules that move entries, and what they do with them. `explain`,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from echod.memory.model import Layer
+
+MAX_FUTURE = timedelta(days=1)
+"""A date further in the future is a mistake. A writer's time zone may be a day ahead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from echod.memory.obfuscation import hides_text, normalize_characters
 
-HIDDEN_TEXT = "hidden text"
+_HIDDEN_TEXT = "hidden text"
 
 _NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
 _READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
@@ -204,7 +204,7 @@ _MARKUP_KEYWORDS = frozenset(word for rule in MARKUP_RULES for word in rule.keyw
 def find_injection(text: str) -> str | None:
     """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
     if hides_text(text):
-        return HIDDEN_TEXT
+        return _HIDDEN_TEXT
     plain = _normalize(text)
     return _first_match(MARKUP_RULES, _MARKUP_KEYWORDS, plain) or _first_match(
         PHRASE_RULES, _PHRASE_KEYWORDS, _strip_emphasis(plain)

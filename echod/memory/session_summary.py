@@ -11,7 +11,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.document import parse
-from echod.memory.model import Document, Entry, Layer
+from echod.memory.model import DEFAULT_CONFIDENCE, Document, Entry, Layer
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact
 
@@ -68,12 +68,12 @@ def _candidates(role: str, data: bytes) -> Iterable[_Candidate]:
         rank = (
             _LAYER_RANKS[entry.layer],
             role not in _SHARED_ROLES,
-            -(entry.confidence or 0.5),
+            -(entry.confidence or DEFAULT_CONFIDENCE),
             -(entry.verified or entry.heading_date or date.min).toordinal(),
             role,
             entry.title,
         )
-        yield _Candidate(rank, _line(role, entry, block.text[entry.body.start : entry.body.end]))
+        yield _Candidate(rank, _line(role, entry, block.body))
 
 
 def _line(role: str, entry: Entry, body: str) -> str:

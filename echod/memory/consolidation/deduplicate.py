@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import normalize_finding
 from echod.memory.edit import with_confidence, with_verified
-from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
+from echod.memory.findings import Finding
 from echod.memory.identity import normalize_title
-from echod.memory.model import Block, Document, Entry, Layer
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, full_title
+from echod.memory.policy_model import MAX_FUTURE
 from echod.memory.similarity import DuplicateFinder, Learning, LearningFeatures, bare_title, features_of, learning_of
 
-_REFRESHABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
 
 
@@ -100,7 +100,7 @@ class FindingMatcher:
         self.duplicates.append((finding, index))
         if index < len(self.blocks):
             before = self.blocks[index]
-            self.blocks[index] = refresh_entry(before, finding, self._today)
+            self.blocks[index] = _refresh_entry(before, finding, self._today)
             self.changed_count += self.blocks[index] is not before
             return
         first = self.new[index - len(self.blocks)]
@@ -111,12 +111,12 @@ class FindingMatcher:
         )
 
 
-def refresh_entry(block: Block, finding: Finding, today: date) -> Block:
+def _refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     """The block of an entry that was found again: the later date, the higher confidence, nothing else."""
     entry = block.entry
-    if entry is None or entry.layer not in _REFRESHABLE_LAYERS:
+    if entry is None or entry.protected:
         return block
-    last_day = last_verified(entry, today)
+    last_day = _last_verified(entry, today)
     verified = min(finding.verified, today)
     if last_day is None or verified > last_day:
         block = with_verified(block, verified)
@@ -124,7 +124,7 @@ def refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     return with_confidence(block, finding.confidence) if finding.confidence > current_confidence else block
 
 
-def last_verified(entry: Entry, today: date) -> date | None:
+def _last_verified(entry: Entry, today: date) -> date | None:
     """The day on which an entry was last found to be true, as far as it says. One in the future is a mistake."""
     days = (day for day in (entry.verified, entry.heading_date) if day and not is_future(day, today))
     return next(days, None)
@@ -132,13 +132,14 @@ def last_verified(entry: Entry, today: date) -> date | None:
 
 def is_future(day: date, today: date) -> bool:
     """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
-    return day > today + timedelta(days=1)
+    return day > today + MAX_FUTURE
 
 
 def _to_learning(finding: Finding) -> Learning:
     normalized = normalize_finding(finding)
-    title = f"{normalized.kind}: {normalized.title}" if normalized.kind else normalized.title
-    return Learning(title, normalized.text, normalized.evidence, normalized.layer)
+    return Learning(
+        full_title(normalized.kind, normalized.title), normalized.text, normalized.evidence, normalized.layer
+    )
 
 
 def supersedes_key(supersedes: str | None) -> str:

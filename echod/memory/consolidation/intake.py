@@ -17,7 +17,7 @@ _EMAIL_OR_WORD = re.compile(
     r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
 )  # a word without "@" too, so that none is read twice
 _EMAIL_MARKER = "[REDACTED:email]"
-MAX_LINES = 200_000
+_MAX_LINES = 200_000
 """Of a findings file; what is full of tiny findings would take minutes and a gigabyte to understand."""
 
 
@@ -62,9 +62,9 @@ def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedF
     """Read a findings file and redact all of it. A file from the future counts as today's."""
     redacted_data = redact_bytes(file.data)
     lines = redacted_data.count(b"\n")
-    if lines > MAX_LINES:
+    if lines > _MAX_LINES:
         return RejectedFile(
-            file, f"It has {lines:,} lines; more than {MAX_LINES:,} are not read. Split it.", redacted_data
+            file, f"It has {lines:,} lines; more than {_MAX_LINES:,} are not read. Split it.", redacted_data
         )
     agent = redact(file.agent).text
     found = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))

@@ -163,7 +163,7 @@ class ConsolidationPlan(NamedTuple):
         return ", ".join(parts) or "nothing new"
 
 
-class ConsolidatedDocument(NamedTuple):
+class _ConsolidatedDocument(NamedTuple):
     """The outcome, by place as in `FindingMatcher`.
 
     Attributes:
@@ -179,15 +179,15 @@ class ConsolidatedDocument(NamedTuple):
     id_changes: Mapping[str, str]
 
 
-def without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
+def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
     """The old file with what was found again refreshed, and without what gives way."""
     blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
     return replace(document, blocks=blocks)
 
 
-def apply_findings(
+def _apply_findings(
     role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
-) -> ConsolidatedDocument | Unreadable:
+) -> _ConsolidatedDocument | Unreadable:
     """The file with all new findings that did not give way themselves.
 
     `Unreadable` is returned where the file would grow too large to be read again.
@@ -204,7 +204,7 @@ def apply_findings(
     old = range(len(document.blocks))
     new = range(len(old), len(old) + len(matcher.new))
     added = [index for index in new if index not in superseded]
-    remaining = without_entries(document, matcher, superseded)
+    remaining = _without_entries(document, matcher, superseded)
     after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
     if isinstance(after, Unreadable):
         return after
@@ -219,7 +219,7 @@ def apply_findings(
     before = _ids_by_index(old, entry_ids(role, document))
     indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
     ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
-    return ConsolidatedDocument(
+    return _ConsolidatedDocument(
         after=after,
         ids={**before, **ids},
         superseded_blocks={**superseded_blocks, **superseded_findings},
@@ -333,7 +333,7 @@ def _build_plan(
     options: _ConsolidationOptions,
 ) -> ConsolidationPlan | Unreadable:
     resolved, unresolved = _resolve_supersedes(document, matcher, options)
-    consolidated = apply_findings(options.role, document, matcher, resolved.keys())
+    consolidated = _apply_findings(options.role, document, matcher, resolved.keys())
     if isinstance(consolidated, Unreadable):
         return consolidated
     ids, data = consolidated.ids, consolidated.after.render()
@@ -381,7 +381,7 @@ def _resolve_supersedes(
     ids = entry_ids(options.role, document)
     resolved, unresolved = resolve_supersedes(matcher, options.today, lambda index: ids[index] in options.pinned_ids)
     by_index = {one.block_index: one for one in resolved}
-    if by_index and not round_trips(without_entries(document, matcher, by_index)):
+    if by_index and not round_trips(_without_entries(document, matcher, by_index)):
         # Only the heading of what would go ends a code block or comment above it.
         return {}, [
             *unresolved,
@@ -392,7 +392,7 @@ def _resolve_supersedes(
 
 def _applied_supersede(
     resolved: ResolvedSupersede,
-    consolidated: ConsolidatedDocument,
+    consolidated: _ConsolidatedDocument,
     matcher: FindingMatcher,
     options: _ConsolidationOptions,
 ) -> AppliedSupersede:

@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import FindingMatcher, SupersedeRequest, is_future
 from echod.memory.findings import Finding
-from echod.memory.model import Entry, Layer
-
-_SUPERSEDABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
+from echod.memory.model import Entry
 
 
 class SupersedeProblem(StrEnum):
@@ -93,7 +91,7 @@ def _find_problem(
         return SupersedeProblem.SEVERAL
     (index,) = older
     entry = _entry_at(index, matcher)
-    if entry is not None and entry.layer not in _SUPERSEDABLE_LAYERS:
+    if entry is not None and entry.protected:
         return SupersedeProblem.PROTECTED
     return SupersedeProblem.PINNED if entry is not None and is_pinned(index) else None
 

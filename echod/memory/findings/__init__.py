@@ -12,6 +12,6 @@ heading), `titles` (what a heading says), `gleaning` (metadata apart from learni
 
 from __future__ import annotations
 
-from echod.memory.findings.reader import DEFAULT_CONFIDENCE, DEFAULT_LAYER, Finding, read_findings
+from echod.memory.findings.reader import DEFAULT_LAYER, Finding, read_findings
 
-__all__ = ["DEFAULT_CONFIDENCE", "DEFAULT_LAYER", "Finding", "read_findings"]
+__all__ = ["DEFAULT_LAYER", "Finding", "read_findings"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Generic, NamedTuple, TypeVar
 
-from echod.memory.forms import parse_heading
+from echod.memory.forms import CONFIDENCE_WORDS, parse_heading
 from echod.memory.model import Layer
 
 T_co = TypeVar("T_co", covariant=True)
@@ -53,7 +53,11 @@ _DATE = re.compile(
     re.VERBOSE,
 )
 
-_CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "med": 0.75, "moderate": 0.75, "low": 0.4}
+_CONFIDENCE_WORDS = {
+    **CONFIDENCE_WORDS,
+    "med": CONFIDENCE_WORDS["medium"],
+    "moderate": CONFIDENCE_WORDS["medium"],
+}
 _NUMBER = re.compile(r"[~\u2248]?\s*(?P<number>\d{1,3}(?:[.,]\d+)?|[.,]\d+)\s*(?P<scale>%|/\s*\d{1,3})?")
 _EMPTY_VALUES = frozenset({"", "none", "n/a", "na", "nil", "null", "nothing", "-", "\u2013", "\u2014", "no"})
 

@@ -33,24 +33,26 @@ from echod.memory.knowledge.text import (
     strip_emphasis,
     truncate_text,
 )
-from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.words import capitalize
 
-MAX_POINT_CHARACTERS = 1000
+_MAX_POINT_CHARACTERS = 1000
 """Characters of the points of one block, about 250 tokens; what holds more is a topic of its own."""
 
-MAX_BLOCK_LINES = 5
+_MAX_BLOCK_LINES = 5
 """Lines of a knowledge block."""
 
-TITLE_PREFIX = "Knowledge: "
+_TITLE_PREFIX = "Knowledge: "
 """What the title of a knowledge block begins with."""
 
-REFERENCE_SEPARATOR = "; "
+_REFERENCE_SEPARATOR = "; "
 """Stands between references."""
 
-NO_EVIDENCE = "none recorded"
+_NO_EVIDENCE = "none recorded"
 
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_POINT_LENGTH = 300
@@ -72,13 +74,13 @@ _STOP_WORDS = frozenset(
 MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
-MAX_REFERENCE_CHARACTERS = 1500
+_MAX_REFERENCE_CHARACTERS = 1500
 """Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
 
 _MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
 _MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
 
-POINT_LINES = 3
+_POINT_LINES = 3
 """Lines for the points of a block; heading and references take the other two of five."""
 
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
@@ -106,11 +108,6 @@ class BlockMaterial(NamedTuple):
     is_compressed: bool
 
     @property
-    def point_characters(self) -> int:
-        """Characters of the points."""
-        return sum(map(len, self.points))
-
-    @property
     def titled_points(self) -> tuple[str, ...]:
         """The points as they stand among those of other entries: each says what it is about."""
         if any(point.startswith("*") for point in self.points):
@@ -126,23 +123,23 @@ def is_knowledge_block(block: Block) -> bool:
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
-        and entry.title.startswith(TITLE_PREFIX)
-        and len(block.text.rstrip().split("\n")) <= MAX_BLOCK_LINES
+        and entry.title.startswith(_TITLE_PREFIX)
+        and len(block.text.rstrip().split("\n")) <= _MAX_BLOCK_LINES
     )
 
 
 def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
     """What the entry of a block puts into a knowledge block; `day` is the day it was last verified."""
-    body = block.text[entry.body.start : entry.body.end]
+    body = block.body
     is_compressed = is_knowledge_block(block)
     if is_compressed:
-        title = entry.title.removeprefix(TITLE_PREFIX)
+        title = entry.title.removeprefix(_TITLE_PREFIX)
         points = tuple(line.removeprefix("- ").rstrip() for line in body.split("\n") if line.strip())
         evidence = " ".join((entry.evidence or "").split())
-        references = () if evidence == NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(REFERENCE_SEPARATOR)))
+        references = () if evidence == _NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(_REFERENCE_SEPARATOR)))
         topic_text = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
     else:
-        title = normalize_topic_title(entry.title)
+        title = _normalize_topic_title(entry.title)
         points = _select_points(title, body)
         references = extract_references(entry, body)
         topic_text = title
@@ -153,18 +150,18 @@ def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
         references=references,
         # A file name without its folder (`README.md`) stands for too many files to tell topics apart.
         files=frozenset(name for name in files_in(" ".join(references)) if "/" in name),
-        words=topic_words(topic_text),
+        words=_topic_words(topic_text),
         is_compressed=is_compressed,
     )
 
 
-def topic_words(title: str) -> frozenset[str]:
+def _topic_words(title: str) -> frozenset[str]:
     """The words of a title that say what it is about, without endings."""
     stems = (stem(word) for word in tokenize(fold(title)))
     return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
 
 
-def normalize_topic_title(title: str) -> str:
+def _normalize_topic_title(title: str) -> str:
     """A title as it stands in a knowledge block: no dates, no marks, not too long."""
     bare = strip_emphasis(_DATE.sub("", bare_title(title))).strip(" -:\u2013\u2014#")
     return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
@@ -174,7 +171,7 @@ def _select_points(title: str, body: str) -> tuple[str, ...]:
     """What the body says, as much as a block can hold: one statement of each learning, without repeating the title."""
     normalized_title = normalize_title(title)
     points: list[str] = []
-    remaining = MAX_POINT_CHARACTERS
+    remaining = _MAX_POINT_CHARACTERS
     for learning in extract_learnings(body):
         point = truncate_text(extract_statement(learning), _MAX_POINT_LENGTH)
         if normalize_title(_TASK_COMPLETED.sub("", point)) == normalized_title:
@@ -200,7 +197,7 @@ class _TopicGroup:
 
 def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...], ...]:
     """The groups, each in order of date and title; the groups in the order of their first members in `materials`."""
-    order = sorted(range(len(materials)), key=lambda at: canonical_order(materials[at]))
+    order = sorted(range(len(materials)), key=lambda at: _canonical_order(materials[at]))
     common = _common_features(materials)
     groups: list[_TopicGroup] = []
     open_by_feature: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)
@@ -224,7 +221,7 @@ def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...],
     return tuple(sorted((tuple(group.members) for group in groups), key=min))
 
 
-def canonical_order(material: BlockMaterial) -> tuple[object, ...]:
+def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
     """The order of materials that does not depend on where they stand."""
     return (material.day, material.title, material.points, material.references)
 
@@ -240,10 +237,10 @@ def _best_group(
     best: tuple[float, int] | None = None
     for number in candidates:
         group = groups[number]
-        if group.size + _titled_size(material) > MAX_POINT_CHARACTERS:
+        if group.size + _titled_size(material) > _MAX_POINT_CHARACTERS:
             continue
         new = sum(len(reference) for reference in material.references if reference not in group.references)
-        if group.reference_size + new > MAX_REFERENCE_CHARACTERS:
+        if group.reference_size + new > _MAX_REFERENCE_CHARACTERS:
             continue
         affinity = max(_affinity(material, materials[member], common) for member in group.members)
         if affinity >= MIN_TOPIC_SIMILARITY and (best is None or (-affinity, number) < best):
@@ -279,8 +276,8 @@ def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
 
 def compose_block(group: Sequence[BlockMaterial]) -> str:
     """The block of one topic. The order of its entries makes no difference."""
-    group = sorted(group, key=canonical_order)
-    title = group[0].title if len(group) == 1 else topic_title(group)
+    group = sorted(group, key=_canonical_order)
+    title = group[0].title if len(group) == 1 else _topic_title(group)
     points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
     for heading in (title, "several learnings"):
         for lines in (points, [_MARKUP.sub("", point) for point in points]):
@@ -290,12 +287,12 @@ def compose_block(group: Sequence[BlockMaterial]) -> str:
     return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
 
 
-def topic_title(group: Sequence[BlockMaterial]) -> str:
+def _topic_title(group: Sequence[BlockMaterial]) -> str:
     """What a group is about: the words that most of its titles share, else the title of the newest one."""
     shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
     shared = {word for word, count in shares.items() if 2 * count > len(group)}
-    newest = max(group, key=canonical_order)
-    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), canonical_order(member)))
+    newest = max(group, key=_canonical_order)
+    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), _canonical_order(member)))
     return best.title if shared else newest.title
 
 
@@ -303,9 +300,9 @@ def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) ->
     references = dict.fromkeys(reference for member in group for reference in member.references)
     day = max(member.day for member in group)
     return "\n".join([
-        f"## {Layer.INSCRIBED.value.title()} \u2014 {TITLE_PREFIX}{title} ({day.isoformat()})",
-        f"**Evidence**: {REFERENCE_SEPARATOR.join(references) or NO_EVIDENCE}",
-        *(f"- {line}" for line in pack_lines(points, POINT_LINES)),
+        f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
+        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
+        *(f"- {line}" for line in pack_lines(points, _POINT_LINES)),
         "",
     ])  # fmt: skip
 
@@ -337,7 +334,7 @@ def _reads_back(text: str, title: str) -> bool:
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
-        and entry.title == f"{TITLE_PREFIX}{title}"
+        and entry.title == f"{_TITLE_PREFIX}{title}"
         and [field.name for field in entry.fields] == ["evidence"]
         and entry.body.end > entry.body.start
     )
@@ -345,7 +342,7 @@ def _reads_back(text: str, title: str) -> bool:
 
 def new_knowledge_file(role: str) -> bytes:
     """What a knowledge file holds before its first block."""
-    return f"<!-- echo-schema: v1 -->\n# {role[:1].upper()}{role[1:]} Knowledge\n".encode()
+    return f"<!-- echo-schema: v1 -->\n# {capitalize(role)} Knowledge\n".encode()
 
 
 def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
@@ -369,15 +366,10 @@ def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> by
     newline = detect_newline(document)
     data = append_entries(document, [text.replace("\n", newline) for text in new])
     after = parse(data)
-    if isinstance(after, Unreadable) or not _appends_only(document, after, new):
+    appended = None if isinstance(after, Unreadable) else appended_blocks(document, after)
+    if appended is None or [_comparison_text(block.text) for block in appended] != list(map(_comparison_text, new)):
         raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
     return data
-
-
-def _appends_only(before: Document, after: Document, new: Sequence[str]) -> bool:
-    """Whether `after` has the blocks of `before` and the new ones behind them, and nothing else."""
-    contents = [_comparison_text(block.text) for block in (*before.blocks,)] + [_comparison_text(text) for text in new]
-    return [_comparison_text(block.text) for block in after.blocks] == contents
 
 
 def _comparison_text(text: str) -> str:

@@ -12,7 +12,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import detect_newline
-from echod.memory.document import parse_block
+from echod.memory.document import count_lines, parse_block
 from echod.memory.knowledge.blocks import BlockMaterial, compose_block, extract_material, group_by_topic
 from echod.memory.model import Block, Document, Entry
 
@@ -60,12 +60,12 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
         texts[first] = item.text
         for other in others:
             del texts[other]
-    lines = sum(_count_lines(text) for text in (document.preamble, *texts.values()))
+    lines = sum(count_lines(text) for text in (document.preamble, *texts.values()))
     dropped: list[int] = []
     for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
         if lines <= limit or (len(texts) == 1 and not document.preamble.strip()):
             break  # an emptied file looks like a lost one
-        lines -= _count_lines(texts.pop(min(item.origins)))
+        lines -= count_lines(texts.pop(min(item.origins)))
         dropped += item.origins
     dropped_indexes = set(dropped)
     merged = [
@@ -106,7 +106,3 @@ def _merge_group(group: list[_Item], newline: str) -> list[_Item]:
 
 def _to_item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
     return _Item(origins, block.text, extract_material(block, entry, day))
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))

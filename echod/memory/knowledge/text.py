@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from echod.memory.model import Entry
 
-MIN_STATEMENT_WORDS = 6
+_MIN_STATEMENT_WORDS = 6
 """Words from which on a bold lead says something by itself (`**Docs-only changes still need a review**: ...`)."""
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." are no sentences to keep alone
@@ -88,7 +88,7 @@ def extract_statement(text: str) -> str:
     """
     lead = _BOLD_LEAD.match(text.strip())
     selected = first_sentence(text)
-    if lead and len(lead["inner"].split()) >= MIN_STATEMENT_WORDS:
+    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
         selected = lead["inner"].rstrip(" :")
         selected += "" if selected.endswith((".", "!", "?")) else "."
     return strip_emphasis(selected)

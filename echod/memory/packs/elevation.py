@@ -24,8 +24,9 @@ from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalize_title
-from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
+from echod.memory.words import without_full_stop
 
 _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
@@ -90,8 +91,6 @@ def domains_by_frequency(document: Document) -> tuple[str, ...]:
 GLOBAL_ROLE = ""
 """The role of the global memory file in ids: it lies in no role's directory."""
 
-_DEFAULT_CONFIDENCE = 0.5
-
 
 class ElevationRequest(NamedTuple):
     """What is to be elevated: an entry, where it stands, the domain it is for, and the local day."""
@@ -146,7 +145,7 @@ def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResul
     except ComposeError:
         return NotEligible("a code block or comment that is never closed in the global memory would swallow it")
     if isinstance(extended, Unreadable):
-        return NotEligible(extended.reason.rstrip("."))
+        return NotEligible(without_full_stop(extended.reason))
     return ElevationResult(extended, entry_ids(GLOBAL_ROLE, extended)[-1] or "", bool(redaction.spans))
 
 
@@ -159,7 +158,7 @@ def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Fin
         heading_date=request.day,
         layer=Layer.INSCRIBED,
         claimed_layer=None,
-        confidence=_DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
+        confidence=DEFAULT_CONFIDENCE if entry.confidence is None else entry.confidence,
         source=elevated_source(request.project, request.role),
         evidence=entry.evidence,
         verified=entry.verified or entry.heading_date or request.day,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from echod.memory.model import Block, Layer
+from echod.memory.model import MEMORY_FILE, Block, Layer
 from echod.memory.policy.scoring import ScoreTerms
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
@@ -86,7 +86,7 @@ def to_archived_entry(
     rule: Rule,
     day: date,
     *,
-    file: str = "MEMORY.md",
+    file: str = MEMORY_FILE,
     score: float | None = None,
     terms: ScoreTerms | None = None,
 ) -> ArchivedEntry:

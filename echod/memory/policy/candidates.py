@@ -58,7 +58,7 @@ def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThres
     return None
 
 
-def is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
+def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
     """Whether the entry is old enough (and low enough) to go."""
     threshold = expiry_threshold(status.layer, policy)
     if threshold is None or status.score is None or status.idle_days < threshold.days:
@@ -69,7 +69,7 @@ def is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
 def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """The observations that go whatever the size of the file, the first to go first."""
     expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and is_expired(s, policy)
+        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and _is_expired(s, policy)
     )
     return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
@@ -77,7 +77,7 @@ def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings)
 def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """The inscribed and traced entries that go while the file is over its limit, the first to go first."""
     expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and is_expired(s, policy)
+        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and _is_expired(s, policy)
     )
     return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
@@ -118,7 +118,7 @@ def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
         archive: the archive file, relative to the role (`archive/pruned-2026.md`).
     """
     entry = block.entry
-    if entry is None or is_condensed(block, entry):
+    if entry is None or is_condensed(block):
         return None
     text = block.text
     newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
@@ -127,9 +127,7 @@ def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
         for f in entry.fields
         if f.span.start >= entry.body.start
     ]
-    leads = dict.fromkeys(
-        first_sentence(learning) for learning in extract_learnings(text[entry.body.start : entry.body.end])
-    )
+    leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
     pointer = f"- Full text: `{archive}`, entry {entry_id}."
     body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
     result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
@@ -138,9 +136,9 @@ def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
     return result
 
 
-def is_condensed(block: Block, entry: Entry) -> bool:
+def is_condensed(block: Block) -> bool:
     """Whether the entry's last line says that the full text is in the archive."""
-    last_line = block.text[entry.body.start : entry.body.end].rpartition("\n")[2]
+    last_line = block.body.rpartition("\n")[2]
     return _POINTER.fullmatch(last_line.strip()) is not None
 
 
@@ -162,7 +160,7 @@ def _differs_only_in_body(entry: Entry, result: Block) -> bool:
         and (new.form, new.layer, new.title, new.kind, new.heading_date)
         == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
         and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
-        and is_condensed(result, new)
+        and is_condensed(result)
         and markdown.parse_structure(result.text).closing is None
     )
 
@@ -221,7 +219,7 @@ def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple
         if s.is_removable
         and s.layer is Layer.INSCRIBED
         and s.content_lines > policy.condense_over_lines
-        and not is_condensed(s.block, s.entry)
+        and not is_condensed(s.block)
     )
     return tuple(
         PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE)

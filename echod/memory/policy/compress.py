@@ -9,15 +9,14 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.document import parse
+from echod.memory.document import count_lines, parse
 from echod.memory.knowledge import CompressibleEntry, compress_knowledge
-from echod.memory.model import Document
+from echod.memory.model import KNOWLEDGE_FILE, Document
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy.candidates import allowed_in_knowledge
-from echod.memory.policy.scoring import Facts, count_document_lines, count_lines, entry_statuses
+from echod.memory.policy.scoring import Facts, count_document_lines, entry_statuses
 from echod.memory.policy_model import PolicySettings, Rule
 
-KNOWLEDGE_FILE = "knowledge.md"
 _CHARACTERS_PER_TOKEN = 4
 
 

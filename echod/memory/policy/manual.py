@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
+from echod.memory.alignment import block_content, block_contents
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
@@ -112,7 +112,8 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         archived: the entry, as the archive has it.
     """
     restored_content = block_content(parse_block(archived.text))
-    if any(block_content(block) == restored_content for block in document.blocks):
+    contents = block_contents(document)
+    if restored_content in contents:
         return EditRefusal(f"{archived.id} stands in {archived.file} already")
     condensed_index = _find_condensed(role, document, archived.id)
     if condensed_index is None:
@@ -122,9 +123,8 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         full = Block(_with_spacing_of(before, archived.text), None)
         blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
         after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
-    contents = [block_content(block) for block in document.blocks]
     contents[position : position + (condensed_index is not None)] = [restored_content]
-    if after is None or [block_content(block) for block in after.blocks] != contents:
+    if after is None or block_contents(after) != contents:
         return EditRefusal(_UNCLOSED_BLOCK)
     return Restoration(after, entry_ids(role, after)[position] or archived.id, before)
 
@@ -132,7 +132,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
     """Where the entry of that id stands, if what stands there is a short form of it."""
     for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if own == entry_id and block.entry and is_condensed(block, block.entry):
+        if own == entry_id and is_condensed(block):
             return position
     return None
 

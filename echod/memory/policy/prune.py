@@ -20,6 +20,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import extract_material, knowledge_blocks
 from echod.memory.merge import round_trips
@@ -43,16 +44,16 @@ from echod.memory.policy.scoring import (
     Facts,
     ScoreTerms,
     count_document_lines,
-    count_lines,
     entry_statuses,
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.words import pluralize
 
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
 
 
-class PruneDraft:
+class _PruneDraft:
     """Takes entries out of a file, and counts lines."""
 
     def __init__(
@@ -163,11 +164,11 @@ class OverLimit(NamedTuple):
             (self.deferred, "are inscribed entries, of which a few may go each day"),
             (self.not_removable, "hold a code block or comment that is never closed; close it"),
         )
-        details = "; ".join(f"{lines} {'line' if lines == 1 else 'lines'} {what}" for lines, what in parts if lines)
+        details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
         return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
 
 
-def measure_over_limit(
+def _measure_over_limit(
     document: Document,
     after: Document,
     statuses: Sequence[EntryStatus],
@@ -291,19 +292,19 @@ def plan_prune(
     """
     archive = archive or select_archive_file(today.year, {})
     statuses = entry_statuses(role, document, facts, policy, today)
-    draft = PruneDraft(document, statuses, policy, archive)
+    draft = _PruneDraft(document, statuses, policy, archive)
     _remove_expired(draft, statuses, policy)
     _reduce_to_limit(draft, statuses, policy, inscribed_allowance(statuses, facts.inscribed_archived_today, policy))
     draft.keep_last_entry()
     after = draft.document()
     if not round_trips(after):
         # A file with code or comments that are never closed can hang together in ways that no rule foresees.
-        draft = PruneDraft(document, statuses, policy, archive)
+        draft = _PruneDraft(document, statuses, policy, archive)
         after = document
     return _build_plan(role, document, after, statuses, draft, policy, today, archive)
 
 
-def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
+def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
     for status in expired_at_any_size(statuses, policy):
         draft.remove(PruneCandidate(status, Rule.EXPIRED))
     for status in expired_over_limit(statuses, policy):
@@ -313,7 +314,7 @@ def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: 
 
 
 def _reduce_to_limit(
-    draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
+    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
 ) -> None:
     if not draft.is_over_limit():
         return
@@ -341,7 +342,7 @@ def _build_plan(
     document: Document,
     after: Document,
     statuses: Sequence[EntryStatus],
-    draft: PruneDraft,
+    draft: _PruneDraft,
     policy: PolicySettings,
     today: date,
     archive: str,
@@ -369,13 +370,13 @@ def _build_plan(
         knowledge=knowledge_blocks([extract_material(s.block, s.entry, s.verified) for s in summarized]),
         lines_before=count_document_lines(document),
         lines_after=lines_after,
-        over_limit=measure_over_limit(document, after, statuses, draft.removed, policy),
+        over_limit=_measure_over_limit(document, after, statuses, draft.removed, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
         id_changes=_id_changes(role, after, [s for s in statuses if draft.contains(s)]) if changed else {},
     )
 
 
-def _entry_action(status: EntryStatus, draft: PruneDraft) -> EntryAction:
+def _entry_action(status: EntryStatus, draft: _PruneDraft) -> EntryAction:
     candidate = draft.removed.get(status.index)
     action = draft.action_of(status)
     rule = candidate.rule if candidate else Rule.LONG if action is PruneAction.CONDENSE else None

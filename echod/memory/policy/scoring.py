@@ -17,23 +17,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from types import MappingProxyType
 from typing import NamedTuple
 
 from echod.memory import markdown
+from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
-from echod.memory.model import Block, Document, Entry, Layer
-from echod.memory.policy_model import PolicySettings
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
+from echod.memory.policy_model import MAX_FUTURE, PolicySettings
 
 EARLIEST_DATE = date(2000, 1, 1)
 """No agent wrote anything before; an older date is an accident and counts as missing."""
 
-_MAX_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
 _SCORE_DIGITS = 9
 
-DEFAULT_CONFIDENCE = 0.5
-PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
 NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
 
 _OPENING_MARKS = ("```", "~~~", "<")
@@ -75,7 +73,7 @@ class Facts:
     inscribed_archived_today: int = 0
 
 
-UNKNOWN_HISTORY = History()
+_UNKNOWN_HISTORY = History()
 
 
 class ScoreTerms(NamedTuple):
@@ -113,15 +111,15 @@ def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
     return round(_clamp(total), _SCORE_DIGITS)
 
 
-def plausible_date(value: date | None, today: date) -> date | None:
+def _plausible_date(value: date | None, today: date) -> date | None:
     """The day, unless it is more than a day in the future or before there were agents."""
-    return value if value is not None and EARLIEST_DATE <= value <= today + _MAX_FUTURE else None
+    return value if value is not None and EARLIEST_DATE <= value <= today + MAX_FUTURE else None
 
 
 def last_verified_on(entry: Entry, history: History, today: date) -> date:
     """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
     for day in (entry.verified, entry.heading_date, history.first_seen):
-        plausible_day = plausible_date(day, today)
+        plausible_day = _plausible_date(day, today)
         if plausible_day is not None:
             return plausible_day
     return today
@@ -133,8 +131,8 @@ def idle_since(verified: date, history: History, today: date) -> date:
     It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
     so an entry without a known first sight counts from today.
     """
-    first_seen = plausible_date(history.first_seen, today) or today
-    return max(verified, first_seen, plausible_date(history.last_reference, today) or first_seen)
+    first_seen = _plausible_date(history.first_seen, today) or today
+    return max(verified, first_seen, _plausible_date(history.last_reference, today) or first_seen)
 
 
 def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
@@ -144,11 +142,6 @@ def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
 
 def _clamp(number: float) -> float:
     return min(1.0, max(0.0, number))
-
-
-def count_lines(text: str) -> int:
-    """Lines that a text takes in its file, blank ones at its end included."""
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
 def count_entry_lines(text: str) -> int:
@@ -199,7 +192,7 @@ class EntryStatus:
     @property
     def is_protected(self) -> bool:
         """Whether only a person may change or remove it, whatever its age."""
-        return self.entry.layer is None or self.entry.layer in PROTECTED_LAYERS
+        return self.entry.protected
 
     @property
     def is_removable(self) -> bool:
@@ -228,7 +221,7 @@ def entry_statuses(
     for index, (block, entry_id) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True)):
         if block.entry is not None and entry_id is not None:
             entry = block.entry
-            history = facts.histories.get(entry_id, UNKNOWN_HISTORY)
+            history = facts.histories.get(entry_id, _UNKNOWN_HISTORY)
             verified = last_verified_on(entry, history, today)
             terms = (
                 score_terms(entry.layer, verified, history, facts.workflows_seen, policy, today)

@@ -14,10 +14,10 @@ from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
-from echod.memory.model import Document
+from echod.memory.model import DEFAULT_CONFIDENCE, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, PruneAction, Rule, plan_prune
 from echod.memory.policy.candidates import noise_budget
-from echod.memory.policy.scoring import DEFAULT_CONFIDENCE, EARLIEST_DATE
+from echod.memory.policy.scoring import EARLIEST_DATE
 from echod.settings.values import Settings
 from tests.memory.policy.samples import every_day
 
