@@ -93,47 +93,6 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
     raise ComposeError(f"The finding {finding.key} cannot be written as one entry.")
 
 
-def normalize_finding(finding: Finding) -> Finding:
-    """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
-    kind, title = canonical_title(collapse_whitespace(full_title(finding.kind, finding.title)))
-    return replace(
-        finding,
-        kind=kind,
-        title=title,
-        source=collapse_whitespace(finding.source),
-        evidence=collapse_whitespace(finding.evidence or "") or None,
-        supersedes=collapse_whitespace(finding.supersedes or "") or None,
-        fields=tuple((name, collapse_whitespace(value)) for name, value in finding.fields if value.strip()),
-        text=close_open_blocks(finding.text),
-    )
-
-
-def collapse_whitespace(text: str) -> str:
-    """The text on one line, white space collapsed."""
-    return " ".join(text.split())
-
-
-def append_entries(document: Document, texts: Sequence[str]) -> bytes:
-    """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
-    data = document.render().decode()
-    if not texts:
-        return data.encode()
-    newline = detect_newline(document)
-    if data.strip("\ufeff \t\r\n"):
-        if not data.endswith("\n"):
-            data += newline
-        if data.rstrip("\n").rpartition("\n")[2].strip(" \t\r") and not data.endswith(("\n\n", "\n\r\n")):
-            data += newline
-    return (data + newline.join(texts)).encode()
-
-
-def detect_newline(document: Document) -> str:
-    """The line ending that most lines of the file have."""
-    data = document.render()
-    windows = data.count(b"\r\n")
-    return "\r\n" if windows * 2 > data.count(b"\n") else "\n"
-
-
 def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
     """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
     bodies = list(learning_layouts(finding.text, indent))
@@ -178,6 +137,39 @@ def _format_confidence(confidence: float) -> str:
     return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
 
 
+def _parse_single_block(text: str) -> Block | None:
+    document = parse(text.encode())
+    if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
+        return None
+    return document.blocks[0]
+
+
+def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """Every value of the finding is found again, and no metadata that it does not have."""
+    expected_names = [name for name, _ in _metadata_fields(finding)]
+    parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
+    return (
+        _reads_back_as_entry(block, entry, finding, learning)
+        and entry.verified == finding.verified
+        and entry.confidence == round(finding.confidence, 4)
+        and entry.source == parse_source(finding.source)
+        and entry.evidence == finding.evidence
+        and entry.supersedes == finding.supersedes
+        and parsed_fields.keys() <= set(expected_names)
+        and all(parsed_fields.get(name) == value for name, value in finding.fields if expected_names.count(name) == 1)
+    )
+
+
+def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
+    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
+        full_title(finding.kind, finding.title),
+        finding.layer,
+        finding.heading_date,
+        learning,
+    )
+
+
 def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     """Ways to write a learning as the last bullet of an entry, the one that reads best first.
 
@@ -198,6 +190,21 @@ def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     yield ["-", margin + first, *nested]
 
 
+def normalize_finding(finding: Finding) -> Finding:
+    """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
+    kind, title = canonical_title(collapse_whitespace(full_title(finding.kind, finding.title)))
+    return replace(
+        finding,
+        kind=kind,
+        title=title,
+        source=collapse_whitespace(finding.source),
+        evidence=collapse_whitespace(finding.evidence or "") or None,
+        supersedes=collapse_whitespace(finding.supersedes or "") or None,
+        fields=tuple((name, collapse_whitespace(value)) for name, value in finding.fields if value.strip()),
+        text=close_open_blocks(finding.text),
+    )
+
+
 def close_open_blocks(text: str) -> str:
     """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
@@ -210,34 +217,27 @@ def close_open_blocks(text: str) -> str:
     return "\n".join(lines[first:]).rstrip()
 
 
-def _parse_single_block(text: str) -> Block | None:
-    document = parse(text.encode())
-    if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
-        return None
-    return document.blocks[0]
+def collapse_whitespace(text: str) -> str:
+    """The text on one line, white space collapsed."""
+    return " ".join(text.split())
 
 
-def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
-    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
-        full_title(finding.kind, finding.title),
-        finding.layer,
-        finding.heading_date,
-        learning,
-    )
+def append_entries(document: Document, texts: Sequence[str]) -> bytes:
+    """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
+    data = document.render().decode()
+    if not texts:
+        return data.encode()
+    newline = detect_newline(document)
+    if data.strip("\ufeff \t\r\n"):
+        if not data.endswith("\n"):
+            data += newline
+        if data.rstrip("\n").rpartition("\n")[2].strip(" \t\r") and not data.endswith(("\n\n", "\n\r\n")):
+            data += newline
+    return (data + newline.join(texts)).encode()
 
 
-def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """Every value of the finding is found again, and no metadata that it does not have."""
-    expected_names = [name for name, _ in _metadata_fields(finding)]
-    parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
-    return (
-        _reads_back_as_entry(block, entry, finding, learning)
-        and entry.verified == finding.verified
-        and entry.confidence == round(finding.confidence, 4)
-        and entry.source == parse_source(finding.source)
-        and entry.evidence == finding.evidence
-        and entry.supersedes == finding.supersedes
-        and parsed_fields.keys() <= set(expected_names)
-        and all(parsed_fields.get(name) == value for name, value in finding.fields if expected_names.count(name) == 1)
-    )
+def detect_newline(document: Document) -> str:
+    """The line ending that most lines of the file have."""
+    data = document.render()
+    windows = data.count(b"\r\n")
+    return "\r\n" if windows * 2 > data.count(b"\n") else "\n"

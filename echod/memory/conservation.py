@@ -77,6 +77,21 @@ def find_violations(
     return tuple(found)
 
 
+def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
+    before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
+    return before == after or any(form.strip() == after for form in redacted_forms(before))
+
+
+def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
+    after = set(block_contents(change.after))
+    protected = (block for block in change.before.blocks if block.protected)
+    return [
+        Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
+        for block in protected
+        if block_content(block) not in after and not any(form in after for form in redacted_forms(block_content(block)))
+    ]
+
+
 def find_missing_findings(
     blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
 ) -> tuple[Violation, ...]:
@@ -140,6 +155,11 @@ class _RetainedContent:
         return learning in learnings or any(form in learnings for form in self._redacted_forms(learning))
 
 
+def _learning_text(block: Block) -> str:
+    """The body of an entry, as it is compared."""
+    return block.body.replace("\r\n", "\n").strip()
+
+
 def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
     """Those of the `candidates` texts that stand in a text as whole lines. One pass, however many they are.
 
@@ -165,23 +185,3 @@ def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
 def _end_of_line(text: str, start: int) -> int:
     end = text.find("\n", start)
     return len(text) if end < 0 else end
-
-
-def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
-    before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
-    return before == after or any(form.strip() == after for form in redacted_forms(before))
-
-
-def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
-    after = set(block_contents(change.after))
-    protected = (block for block in change.before.blocks if block.protected)
-    return [
-        Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
-        for block in protected
-        if block_content(block) not in after and not any(form in after for form in redacted_forms(block_content(block)))
-    ]
-
-
-def _learning_text(block: Block) -> str:
-    """The body of an entry, as it is compared."""
-    return block.body.replace("\r\n", "\n").strip()

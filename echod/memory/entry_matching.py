@@ -56,6 +56,41 @@ class PresentEntry(NamedTuple):
     signature: EntrySignature
 
 
+def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
+    """The entries of a role's memory file in file order."""
+    pairs = zip(entry_ids(role, document), document.blocks, strict=True)
+    return tuple(
+        PresentEntry(entry_id, block.entry.layer, entry_signature(block))
+        for entry_id, block in pairs
+        if entry_id is not None and block.entry is not None
+    )
+
+
+def entry_signature(block: Block) -> EntrySignature:
+    """What an entry can be recognised by later.
+
+    Raises:
+        ValueError: the block is opaque.
+    """
+    redacted = _redacted_text(block.text)
+    if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
+        block = plain
+    if block.entry is None:
+        raise ValueError("an opaque block is no entry")
+    _, title, day, source = block_key(block)
+    body = block.body.replace("\r\n", "\n")
+    return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
+
+
+@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
+def _redacted_text(text: str) -> str:
+    return redact_entry(text).text
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
 def match_entries(
     previous: Mapping[str, EntrySignature | None],
     removed: Mapping[str, EntrySignature | None],
@@ -153,38 +188,3 @@ class _Matcher:
             if signature is not None:
                 grouped[key_of(signature)].append(entry_id)
         return grouped
-
-
-def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
-    """The entries of a role's memory file in file order."""
-    pairs = zip(entry_ids(role, document), document.blocks, strict=True)
-    return tuple(
-        PresentEntry(entry_id, block.entry.layer, entry_signature(block))
-        for entry_id, block in pairs
-        if entry_id is not None and block.entry is not None
-    )
-
-
-def entry_signature(block: Block) -> EntrySignature:
-    """What an entry can be recognised by later.
-
-    Raises:
-        ValueError: the block is opaque.
-    """
-    redacted = _redacted_text(block.text)
-    if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
-        block = plain
-    if block.entry is None:
-        raise ValueError("an opaque block is no entry")
-    _, title, day, source = block_key(block)
-    body = block.body.replace("\r\n", "\n")
-    return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
-
-
-@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
-def _redacted_text(text: str) -> str:
-    return redact_entry(text).text
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

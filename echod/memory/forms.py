@@ -89,6 +89,26 @@ _SPACE = " \t\r\n"
 _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
+class EntryHeading(NamedTuple):
+    """What a heading says.
+
+    Attributes:
+        form: the form that the entry has, if it is one.
+        layer_word: where in the line the layer's word stands, in the forms that have it there.
+        title: the heading without layer word, type word, date and marks.
+        kind: the word before the title.
+        day: the date.
+        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
+    """
+
+    form: Form
+    layer_word: Span | None
+    title: str
+    kind: str | None
+    day: date | None
+    is_conclusive: bool
+
+
 class MetadataBlock(NamedTuple):
     """The metadata right below a heading. Offsets count from the heading's line.
 
@@ -101,6 +121,135 @@ class MetadataBlock(NamedTuple):
     fields: tuple[Field, ...]
     end: int
     has_identifying_bullet: bool
+
+
+class PartialEntry(NamedTuple):
+    """A recognised entry whose end is not known yet."""
+
+    heading: EntryHeading
+    metadata: MetadataBlock
+
+
+def match_entry(text: str, start: int) -> PartialEntry | None:
+    """The entry whose heading line begins at `start`, or None where that heading does not begin one.
+
+    The caller has made sure that the line is a heading and not, say, a line of a code block.
+    """
+    line_end = text.find("\n", start) + 1 or len(text)
+    heading = parse_heading(text[start:line_end])
+    if heading is None:
+        return None
+    metadata = _parse_metadata_block(text, start, line_end)
+    return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
+
+
+def complete_entry(partial: PartialEntry, text: str) -> Entry:
+    """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
+    heading = partial.heading
+    body = _body_span(text, partial.metadata.end)
+    fields = partial.metadata.fields + _body_fields(text, body)
+    values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
+    word = heading.layer_word
+    # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
+    layer = text[word.start : word.end] if word else values.get("layer", "")
+    return Entry(
+        form=heading.form,
+        layer=_parse_layer(layer),
+        title=heading.title,
+        kind=heading.kind,
+        heading_date=heading.day or _parse_date(values.get("date", "")),
+        verified=_parse_date(values.get("verified", "")),
+        confidence=_parse_confidence(values.get("confidence", "")),
+        source=parse_source(values.get("source", "")),
+        evidence=values.get("evidence") or None,
+        supersedes=_title_or_none(values.get("supersedes", "")),
+        body=body,
+        fields=fields,
+    )
+
+
+def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
+    """Whether the head makes an entry of a heading that alone could be a person's own section."""
+    if form is Form.BULLET and metadata.has_identifying_bullet:
+        return True
+    if form in {Form.BULLET, Form.WRITER}:
+        return any(field.name == "layer" for field in metadata.fields)
+    return any(field.name in _IDENTIFYING_FIELDS for field in metadata.fields)
+
+
+def _body_span(text: str, metadata_end: int) -> Span:
+    """The learning, without blank lines and separators around it."""
+    end = _end_of_learning(text, metadata_end)
+    if end <= metadata_end:
+        return Span(metadata_end, metadata_end)
+    first_character = end - len(text[metadata_end:end].lstrip(_SPACE))
+    return Span(max(text.rfind("\n", metadata_end, first_character) + 1, metadata_end), end)
+
+
+def _end_of_learning(text: str, metadata_end: int) -> int:
+    end = len(text.rstrip(_SPACE))
+    if end <= metadata_end or text[end - 1] not in "-*_":
+        return end
+    last_line = end = len(text)
+    while last_line > metadata_end:
+        last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
+        if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
+            return last_line + len(text[last_line:end].rstrip(_SPACE))
+        end = last_line
+    return metadata_end
+
+
+def parse_heading(line: str) -> EntryHeading | None:
+    """What a heading line of level 2 or 3 says, or None where it cannot begin an entry."""
+    marks = _HEADING_MARKS.match(line)
+    if marks is None:
+        return None
+    content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
+    if marks[1] == "###":
+        return _bullet_heading(content)
+    word = _LAYER_WORD.match(content)
+    if word is None:
+        return _writer_heading(content)
+    layer_word = Span(marks.end(), marks.end() + word.end(1))
+    day = _DATE_IN_PARENTHESES.search(content, word.end())
+    title = content[word.end() : day.start() if day else None].strip(" \t")
+    form = Form.NOTES if word[1].lower() == Layer.NOTES else Form.LAYER_HEADING
+    task = _TASK.match(title)
+    if task:
+        form, title = Form.OBSERVATION, title[task.end() :]
+    return EntryHeading(form, layer_word, title, task[1] if task else None, _date_from_match(day), day is not None)
+
+
+def _bullet_heading(content: str) -> EntryHeading | None:
+    bracket = _BRACKET_DATE.match(content)
+    if bracket:
+        kind, title = _split_kind(content[bracket.end() :])
+        return EntryHeading(Form.BULLET, None, title, kind, _date_from_match(bracket), is_conclusive=False)
+    if _BRACKET_ID.match(content):
+        return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
+    return None
+
+
+def _writer_heading(content: str) -> EntryHeading:
+    bracket = _BRACKET_DATE.match(content)
+    if bracket:
+        kind, title = _split_kind(content[bracket.end() :])
+        return EntryHeading(Form.WRITER, None, title, kind, _date_from_match(bracket), is_conclusive=False)
+    day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
+    title = content[: day.start()].rstrip(" \t") if day else content
+    return EntryHeading(Form.WRITER, None, title, None, _date_from_match(day), is_conclusive=False)
+
+
+def _split_kind(title: str) -> tuple[str | None, str]:
+    kind = _KIND.match(title)
+    return (kind[1], title[kind.end() :]) if kind else (None, title)
+
+
+def _strip_closing_marks(content: str) -> str:
+    if not content.endswith("#"):
+        return content
+    unclosed = content.rstrip("#")
+    return content if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t")
 
 
 def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
@@ -146,18 +295,6 @@ def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock
     return MetadataBlock(tuple(fields), metadata_end - start, has_identifying_bullet)
 
 
-def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
-    """The fields that stand in the learning itself, above its first section: source, category, domain."""
-    if not _BODY_FIELD_HINT.search(text, body.start, body.end):
-        return ()
-    end = _BODY_FIELDS_END.search(text, body.start, body.end)
-    found = []
-    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
-        value = line[2].rstrip(" \t\r")
-        found.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
-    return tuple(found)
-
-
 def _end_of_indented(text: str, position: int, column: int) -> int:
     """The end of the lines from `position` on that are indented at least to `column`; blank lines may lie between."""
     end = position
@@ -181,6 +318,18 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
     begin = field.span.start
     value = text[start + begin : end].rstrip(" \t\r\n")
     return Field(field.name, value, Span(begin, begin + len(value)))
+
+
+def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
+    """The fields that stand in the learning itself, above its first section: source, category, domain."""
+    if not _BODY_FIELD_HINT.search(text, body.start, body.end):
+        return ()
+    end = _BODY_FIELDS_END.search(text, body.start, body.end)
+    found = []
+    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
+        value = line[2].rstrip(" \t\r")
+        found.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
+    return tuple(found)
 
 
 def _parse_layer(value: str) -> Layer | None:
@@ -230,6 +379,13 @@ def _date_from_match(match: re.Match[str] | None) -> date | None:
     return _date_or_none(match[1]) if match else None
 
 
+def _date_or_none(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def parse_source(value: str) -> str | None:
     """Who says so: what stands in back quotes at the beginning, else all of it."""
     code = _CODE.match(value)
@@ -239,159 +395,3 @@ def parse_source(value: str) -> str | None:
 def _title_or_none(value: str) -> str | None:
     """A title as written; None where the field is empty or says that there is none."""
     return None if _NONE_VALUE.fullmatch(value) else value
-
-
-def _date_or_none(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-class EntryHeading(NamedTuple):
-    """What a heading says.
-
-    Attributes:
-        form: the form that the entry has, if it is one.
-        layer_word: where in the line the layer's word stands, in the forms that have it there.
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title.
-        day: the date.
-        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
-    """
-
-    form: Form
-    layer_word: Span | None
-    title: str
-    kind: str | None
-    day: date | None
-    is_conclusive: bool
-
-
-class PartialEntry(NamedTuple):
-    """A recognised entry whose end is not known yet."""
-
-    heading: EntryHeading
-    metadata: MetadataBlock
-
-
-def match_entry(text: str, start: int) -> PartialEntry | None:
-    """The entry whose heading line begins at `start`, or None where that heading does not begin one.
-
-    The caller has made sure that the line is a heading and not, say, a line of a code block.
-    """
-    line_end = text.find("\n", start) + 1 or len(text)
-    heading = parse_heading(text[start:line_end])
-    if heading is None:
-        return None
-    metadata = _parse_metadata_block(text, start, line_end)
-    return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
-
-
-def parse_heading(line: str) -> EntryHeading | None:
-    """What a heading line of level 2 or 3 says, or None where it cannot begin an entry."""
-    marks = _HEADING_MARKS.match(line)
-    if marks is None:
-        return None
-    content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
-    if marks[1] == "###":
-        return _bullet_heading(content)
-    word = _LAYER_WORD.match(content)
-    if word is None:
-        return _writer_heading(content)
-    layer_word = Span(marks.end(), marks.end() + word.end(1))
-    day = _DATE_IN_PARENTHESES.search(content, word.end())
-    title = content[word.end() : day.start() if day else None].strip(" \t")
-    form = Form.NOTES if word[1].lower() == Layer.NOTES else Form.LAYER_HEADING
-    task = _TASK.match(title)
-    if task:
-        form, title = Form.OBSERVATION, title[task.end() :]
-    return EntryHeading(form, layer_word, title, task[1] if task else None, _date_from_match(day), day is not None)
-
-
-def complete_entry(partial: PartialEntry, text: str) -> Entry:
-    """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
-    heading = partial.heading
-    body = _body_span(text, partial.metadata.end)
-    fields = partial.metadata.fields + _body_fields(text, body)
-    values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
-    word = heading.layer_word
-    # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
-    layer = text[word.start : word.end] if word else values.get("layer", "")
-    return Entry(
-        form=heading.form,
-        layer=_parse_layer(layer),
-        title=heading.title,
-        kind=heading.kind,
-        heading_date=heading.day or _parse_date(values.get("date", "")),
-        verified=_parse_date(values.get("verified", "")),
-        confidence=_parse_confidence(values.get("confidence", "")),
-        source=parse_source(values.get("source", "")),
-        evidence=values.get("evidence") or None,
-        supersedes=_title_or_none(values.get("supersedes", "")),
-        body=body,
-        fields=fields,
-    )
-
-
-def _bullet_heading(content: str) -> EntryHeading | None:
-    bracket = _BRACKET_DATE.match(content)
-    if bracket:
-        kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.BULLET, None, title, kind, _date_from_match(bracket), is_conclusive=False)
-    if _BRACKET_ID.match(content):
-        return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
-    return None
-
-
-def _writer_heading(content: str) -> EntryHeading:
-    bracket = _BRACKET_DATE.match(content)
-    if bracket:
-        kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.WRITER, None, title, kind, _date_from_match(bracket), is_conclusive=False)
-    day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
-    title = content[: day.start()].rstrip(" \t") if day else content
-    return EntryHeading(Form.WRITER, None, title, None, _date_from_match(day), is_conclusive=False)
-
-
-def _split_kind(title: str) -> tuple[str | None, str]:
-    kind = _KIND.match(title)
-    return (kind[1], title[kind.end() :]) if kind else (None, title)
-
-
-def _strip_closing_marks(content: str) -> str:
-    if not content.endswith("#"):
-        return content
-    unclosed = content.rstrip("#")
-    return content if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t")
-
-
-def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
-    """Whether the head makes an entry of a heading that alone could be a person's own section."""
-    if form is Form.BULLET and metadata.has_identifying_bullet:
-        return True
-    if form in {Form.BULLET, Form.WRITER}:
-        return any(field.name == "layer" for field in metadata.fields)
-    return any(field.name in _IDENTIFYING_FIELDS for field in metadata.fields)
-
-
-def _body_span(text: str, metadata_end: int) -> Span:
-    """The learning, without blank lines and separators around it."""
-    end = _end_of_learning(text, metadata_end)
-    if end <= metadata_end:
-        return Span(metadata_end, metadata_end)
-    first_character = end - len(text[metadata_end:end].lstrip(_SPACE))
-    return Span(max(text.rfind("\n", metadata_end, first_character) + 1, metadata_end), end)
-
-
-def _end_of_learning(text: str, metadata_end: int) -> int:
-    end = len(text.rstrip(_SPACE))
-    if end <= metadata_end or text[end - 1] not in "-*_":
-        return end
-    last_line = end = len(text)
-    while last_line > metadata_end:
-        last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
-        if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
-            return last_line + len(text[last_line:end].rstrip(_SPACE))
-        end = last_line
-    return metadata_end

@@ -80,6 +80,60 @@ _START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 _END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
+class BlockStart(NamedTuple):
+    """The offset of a heading that begins a block, and the entry's shape where it begins one."""
+
+    offset: int
+    partial: forms.PartialEntry | None
+
+
+class Structure(NamedTuple):
+    """What there is at the left margin of a text; offsets are characters.
+
+    Attributes:
+        starts: the headings that begin blocks.
+        fences: begin and end of every stretch of fenced code.
+        closing: the line that would close the fence or comment in which the text ends; None where none is open.
+    """
+
+    starts: tuple[BlockStart, ...]
+    fences: tuple[tuple[int, int], ...]
+    closing: str | None
+
+
+def parse_structure(text: str) -> Structure:
+    """Read the block structure of a whole file, in time linear in its length."""
+    scanner = _Scanner(text)
+    scanner.run()
+    return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
+
+
+def find_conflict_line(text: str, structure: Structure) -> int | None:
+    """The number (from 1) of the line where a merge conflict begins, or None.
+
+    A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
+    of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
+    """
+    if _START_MARKS not in text or _END_MARKS not in text:
+        return None
+    starts = [marker.start() for marker in _START.finditer(text)]
+    ends = [marker.start() for marker in _END.finditer(text)]
+    if not starts or not ends:
+        return None
+    fence_starts = [begin for begin, _ in structure.fences]
+
+    def fenced(offset: int) -> bool:
+        fence = bisect_right(fence_starts, offset) - 1
+        return fence >= 0 and offset < structure.fences[fence][1]
+
+    last_end = ends[-1]
+    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
+    for start in starts:
+        if start < (last_open_end if fenced(start) else last_end):
+            return text.count("\n", 0, start) + 1
+    return None
+
+
 class _Fence(NamedTuple):
     """Fenced code that is open."""
 
@@ -163,34 +217,6 @@ class _Paragraph:
 
 _PARAGRAPH = _Paragraph()
 _Leaf = _HtmlBlockKind | _Fence | _Paragraph | None
-
-
-class BlockStart(NamedTuple):
-    """The offset of a heading that begins a block, and the entry's shape where it begins one."""
-
-    offset: int
-    partial: forms.PartialEntry | None
-
-
-class Structure(NamedTuple):
-    """What there is at the left margin of a text; offsets are characters.
-
-    Attributes:
-        starts: the headings that begin blocks.
-        fences: begin and end of every stretch of fenced code.
-        closing: the line that would close the fence or comment in which the text ends; None where none is open.
-    """
-
-    starts: tuple[BlockStart, ...]
-    fences: tuple[tuple[int, int], ...]
-    closing: str | None
-
-
-def parse_structure(text: str) -> Structure:
-    """Read the block structure of a whole file, in time linear in its length."""
-    scanner = _Scanner(text)
-    scanner.run()
-    return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
 
 class _Scanner:
@@ -388,29 +414,3 @@ class _Scanner:
 def _after_spaces(line: str, position: int) -> int:
     match = _SPACES.match(line, position)
     return match.end() if match else position
-
-
-def find_conflict_line(text: str, structure: Structure) -> int | None:
-    """The number (from 1) of the line where a merge conflict begins, or None.
-
-    A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
-    of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
-    """
-    if _START_MARKS not in text or _END_MARKS not in text:
-        return None
-    starts = [marker.start() for marker in _START.finditer(text)]
-    ends = [marker.start() for marker in _END.finditer(text)]
-    if not starts or not ends:
-        return None
-    fence_starts = [begin for begin, _ in structure.fences]
-
-    def fenced(offset: int) -> bool:
-        fence = bisect_right(fence_starts, offset) - 1
-        return fence >= 0 and offset < structure.fences[fence][1]
-
-    last_end = ends[-1]
-    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
-    for start in starts:
-        if start < (last_open_end if fenced(start) else last_end):
-            return text.count("\n", 0, start) + 1
-    return None

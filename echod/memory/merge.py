@@ -86,6 +86,25 @@ def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
     return Document(document.preamble, tuple(block for key, block in keyed if key not in keys))
 
 
+def round_trips(document: Document) -> bool:
+    """Whether the document's bytes, read again, give just this document."""
+    reparsed = parse(document.render())
+    return not isinstance(reparsed, Unreadable) and reparsed == document
+
+
+def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
+    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads otherwise in it.
+
+    Blank lines at the end of `before` do not count, since appended text is kept apart by them.
+    """
+    old = [before.preamble, *(block.text for block in before.blocks)]
+    new = [after.preamble, *(block.text for block in after.blocks)]
+    last = len(old) - 1
+    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
+        return None
+    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]
+
+
 @dataclass(slots=True)
 class _Piece:
     """A block of the result, and where it stood in the visible file (None: it came in)."""
@@ -281,22 +300,3 @@ def _round_trip_problem(data: bytes, pieces: list[_Piece]) -> str | None:
     if block_contents(reparsed) != [block_content(piece.block) for piece in pieces]:
         return "Put together, the two versions would no longer read as the same entries."
     return None
-
-
-def round_trips(document: Document) -> bool:
-    """Whether the document's bytes, read again, give just this document."""
-    reparsed = parse(document.render())
-    return not isinstance(reparsed, Unreadable) and reparsed == document
-
-
-def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
-    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads otherwise in it.
-
-    Blank lines at the end of `before` do not count, since appended text is kept apart by them.
-    """
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    last = len(old) - 1
-    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
-        return None
-    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]

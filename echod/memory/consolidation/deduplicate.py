@@ -130,16 +130,16 @@ def _last_verified(entry: Entry, today: date) -> date | None:
     return next(days, None)
 
 
-def is_future(day: date, today: date) -> bool:
-    """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
-    return day > today + MAX_FUTURE
-
-
 def _to_learning(finding: Finding) -> Learning:
     normalized = normalize_finding(finding)
     return Learning(
         full_title(normalized.kind, normalized.title), normalized.text, normalized.evidence, normalized.layer
     )
+
+
+def is_future(day: date, today: date) -> bool:
+    """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
+    return day > today + MAX_FUTURE
 
 
 def supersedes_key(supersedes: str | None) -> str:

@@ -37,8 +37,6 @@ from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
-__all__ = ["ConsolidationPlan", "FindingsFile", "plan_consolidation"]
-
 FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
 
 
@@ -163,76 +161,6 @@ class ConsolidationPlan(NamedTuple):
         return ", ".join(parts) or "nothing new"
 
 
-class _ConsolidatedDocument(NamedTuple):
-    """The outcome, by place as in `FindingMatcher`.
-
-    Attributes:
-        after: the file as it will be.
-        ids: the id of each entry, then; of one that gave way, the one it had.
-        superseded_blocks: the blocks of what gave way, as they stood, or would have stood.
-        id_changes: old id -> new id of entries that stay under another one.
-    """
-
-    after: Document
-    ids: Mapping[int, str]
-    superseded_blocks: Mapping[int, Block]
-    id_changes: Mapping[str, str]
-
-
-def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
-    """The old file with what was found again refreshed, and without what gives way."""
-    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
-    return replace(document, blocks=blocks)
-
-
-def _apply_findings(
-    role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
-) -> _ConsolidatedDocument | Unreadable:
-    """The file with all new findings that did not give way themselves.
-
-    `Unreadable` is returned where the file would grow too large to be read again.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file as it was.
-        matcher: what was received for it.
-        superseded: the places of what gives way.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
-    """
-    old = range(len(document.blocks))
-    new = range(len(old), len(old) + len(matcher.new))
-    added = [index for index in new if index not in superseded]
-    remaining = _without_entries(document, matcher, superseded)
-    after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
-    if isinstance(after, Unreadable):
-        return after
-    form, newline = detect_form(remaining), detect_newline(remaining)
-    # What gave way is kept as it stood, not as it would have been refreshed.
-    superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
-    superseded_findings = {
-        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
-        for index in new
-        if index in superseded
-    }
-    before = _ids_by_index(old, entry_ids(role, document))
-    indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
-    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
-    return _ConsolidatedDocument(
-        after=after,
-        ids={**before, **ids},
-        superseded_blocks={**superseded_blocks, **superseded_findings},
-        id_changes={
-            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
-        },
-    )
-
-
-def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
-    return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}
-
-
 def plan_consolidation(
     role: str,
     memory: bytes | None,
@@ -324,6 +252,21 @@ def _add_findings(
     return portions, skipped_keys
 
 
+def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
+    """The files whose findings can be written, and the others with the reason."""
+    writable: list[_Portion] = []
+    rejected: list[RejectedFile] = []
+    for file in portions:
+        try:
+            after = with_entries(document, file.findings)
+        except ComposeError as error:
+            rejected.append(RejectedFile(file.file.file, str(error), file.file.redacted_data))
+            continue
+        writable.append(file)
+        document = document if isinstance(after, Unreadable) else after
+    return writable, rejected
+
+
 def _build_plan(
     document: Document,
     matcher: FindingMatcher,
@@ -407,16 +350,71 @@ def _applied_supersede(
     )
 
 
-def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
-    """The files whose findings can be written, and the others with the reason."""
-    writable: list[_Portion] = []
-    rejected: list[RejectedFile] = []
-    for file in portions:
-        try:
-            after = with_entries(document, file.findings)
-        except ComposeError as error:
-            rejected.append(RejectedFile(file.file.file, str(error), file.file.redacted_data))
-            continue
-        writable.append(file)
-        document = document if isinstance(after, Unreadable) else after
-    return writable, rejected
+class _ConsolidatedDocument(NamedTuple):
+    """The outcome, by place as in `FindingMatcher`.
+
+    Attributes:
+        after: the file as it will be.
+        ids: the id of each entry, then; of one that gave way, the one it had.
+        superseded_blocks: the blocks of what gave way, as they stood, or would have stood.
+        id_changes: old id -> new id of entries that stay under another one.
+    """
+
+    after: Document
+    ids: Mapping[int, str]
+    superseded_blocks: Mapping[int, Block]
+    id_changes: Mapping[str, str]
+
+
+def _apply_findings(
+    role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
+) -> _ConsolidatedDocument | Unreadable:
+    """The file with all new findings that did not give way themselves.
+
+    `Unreadable` is returned where the file would grow too large to be read again.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the file as it was.
+        matcher: what was received for it.
+        superseded: the places of what gives way.
+
+    Raises:
+        ComposeError: the file cannot take one of the findings.
+    """
+    old = range(len(document.blocks))
+    new = range(len(old), len(old) + len(matcher.new))
+    added = [index for index in new if index not in superseded]
+    remaining = _without_entries(document, matcher, superseded)
+    after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
+    if isinstance(after, Unreadable):
+        return after
+    form, newline = detect_form(remaining), detect_newline(remaining)
+    # What gave way is kept as it stood, not as it would have been refreshed.
+    superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
+    superseded_findings = {
+        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
+        for index in new
+        if index in superseded
+    }
+    before = _ids_by_index(old, entry_ids(role, document))
+    indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
+    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
+    return _ConsolidatedDocument(
+        after=after,
+        ids={**before, **ids},
+        superseded_blocks={**superseded_blocks, **superseded_findings},
+        id_changes={
+            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
+        },
+    )
+
+
+def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
+    """The old file with what was found again refreshed, and without what gives way."""
+    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
+    return replace(document, blocks=blocks)
+
+
+def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
+    return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}

@@ -116,6 +116,113 @@ class BlockMaterial(NamedTuple):
         return (joined if joined == self.title else f"*{self.title}*: {joined}",)
 
 
+def new_knowledge_file(role: str) -> bytes:
+    """What a knowledge file holds before its first block."""
+    return f"<!-- echo-schema: v1 -->\n# {capitalize(role)} Knowledge\n".encode()
+
+
+def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
+    """The knowledge file with these blocks at its end; those that it holds already are passed over.
+
+    Args:
+        role: the role's name, for the title of a new file.
+        knowledge: the file's bytes; None if there is none.
+        blocks: texts as `knowledge_blocks` gives them.
+
+    Raises:
+        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
+    """
+    document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
+    if isinstance(document, Unreadable):
+        return document
+    existing = {_comparison_text(block.text) for block in document.blocks}
+    new = [text for text in dict.fromkeys(blocks) if _comparison_text(text) not in existing]
+    if not new:
+        return document.render() if knowledge is None else knowledge
+    newline = detect_newline(document)
+    data = append_entries(document, [text.replace("\n", newline) for text in new])
+    after = parse(data)
+    appended = None if isinstance(after, Unreadable) else appended_blocks(document, after)
+    if appended is None or [_comparison_text(block.text) for block in appended] != list(map(_comparison_text, new)):
+        raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
+    return data
+
+
+def _comparison_text(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip()
+
+
+def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
+    """The blocks that these entries become, one for each topic; without secrets, each ends with one newline."""
+    return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
+
+
+def compose_block(group: Sequence[BlockMaterial]) -> str:
+    """The block of one topic. The order of its entries makes no difference."""
+    group = sorted(group, key=_canonical_order)
+    title = group[0].title if len(group) == 1 else _topic_title(group)
+    points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
+    for heading in (title, "several learnings"):
+        for lines in (points, [_MARKUP.sub("", point) for point in points]):
+            text = redact_entry(_block(heading, group, lines)).text
+            if _reads_back(text, heading):
+                return text
+    return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
+
+
+def _topic_title(group: Sequence[BlockMaterial]) -> str:
+    """What a group is about: the words that most of its titles share, else the title of the newest one."""
+    shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
+    shared = {word for word, count in shares.items() if 2 * count > len(group)}
+    newest = max(group, key=_canonical_order)
+    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), _canonical_order(member)))
+    return best.title if shared else newest.title
+
+
+def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
+    references = dict.fromkeys(reference for member in group for reference in member.references)
+    day = max(member.day for member in group)
+    return "\n".join([
+        f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
+        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
+        *(f"- {line}" for line in pack_lines(points, _POINT_LINES)),
+        "",
+    ])  # fmt: skip
+
+
+def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
+    """The points in their order on at most so many lines of about the same length."""
+    remaining_points = list(points)
+    result = []
+    for remaining in range(lines, 0, -1):
+        if not remaining_points:
+            break
+        target_length = sum(map(len, remaining_points)) / remaining
+        line = [remaining_points.pop(0)]
+        while remaining_points and (
+            remaining == 1
+            or (
+                len(remaining_points) >= remaining
+                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
+            )
+        ):
+            line.append(remaining_points.pop(0))
+        result.append(" ".join(line))
+    return tuple(result)
+
+
+def _reads_back(text: str, title: str) -> bool:
+    entry = parse_block(text).entry
+    return (
+        entry is not None
+        and entry.form is Form.LAYER_HEADING
+        and entry.layer is Layer.INSCRIBED
+        and entry.title == f"{_TITLE_PREFIX}{title}"
+        and [field.name for field in entry.fields] == ["evidence"]
+        and entry.body.end > entry.body.start
+    )
+
+
 def is_knowledge_block(block: Block) -> bool:
     """Whether a block is a knowledge block as `blocks` writes them, and as short as those are."""
     entry = block.entry
@@ -221,11 +328,6 @@ def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...],
     return tuple(sorted((tuple(group.members) for group in groups), key=min))
 
 
-def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
-    """The order of materials that does not depend on where they stand."""
-    return (material.day, material.title, material.points, material.references)
-
-
 def _best_group(
     material: BlockMaterial,
     candidates: dict[int, None],
@@ -269,108 +371,6 @@ def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]
     return {feature for feature, count in counts.items() if count >= _MIN_COMMON_COUNT and feature[0] != "title"}
 
 
-def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
-    """The blocks that these entries become, one for each topic; without secrets, each ends with one newline."""
-    return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
-
-
-def compose_block(group: Sequence[BlockMaterial]) -> str:
-    """The block of one topic. The order of its entries makes no difference."""
-    group = sorted(group, key=_canonical_order)
-    title = group[0].title if len(group) == 1 else _topic_title(group)
-    points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
-    for heading in (title, "several learnings"):
-        for lines in (points, [_MARKUP.sub("", point) for point in points]):
-            text = redact_entry(_block(heading, group, lines)).text
-            if _reads_back(text, heading):
-                return text
-    return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
-
-
-def _topic_title(group: Sequence[BlockMaterial]) -> str:
-    """What a group is about: the words that most of its titles share, else the title of the newest one."""
-    shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
-    shared = {word for word, count in shares.items() if 2 * count > len(group)}
-    newest = max(group, key=_canonical_order)
-    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), _canonical_order(member)))
-    return best.title if shared else newest.title
-
-
-def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
-    references = dict.fromkeys(reference for member in group for reference in member.references)
-    day = max(member.day for member in group)
-    return "\n".join([
-        f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
-        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
-        *(f"- {line}" for line in pack_lines(points, _POINT_LINES)),
-        "",
-    ])  # fmt: skip
-
-
-def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
-    """The points in their order on at most so many lines of about the same length."""
-    remaining_points = list(points)
-    result = []
-    for remaining in range(lines, 0, -1):
-        if not remaining_points:
-            break
-        target_length = sum(map(len, remaining_points)) / remaining
-        line = [remaining_points.pop(0)]
-        while remaining_points and (
-            remaining == 1
-            or (
-                len(remaining_points) >= remaining
-                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
-            )
-        ):
-            line.append(remaining_points.pop(0))
-        result.append(" ".join(line))
-    return tuple(result)
-
-
-def _reads_back(text: str, title: str) -> bool:
-    entry = parse_block(text).entry
-    return (
-        entry is not None
-        and entry.form is Form.LAYER_HEADING
-        and entry.layer is Layer.INSCRIBED
-        and entry.title == f"{_TITLE_PREFIX}{title}"
-        and [field.name for field in entry.fields] == ["evidence"]
-        and entry.body.end > entry.body.start
-    )
-
-
-def new_knowledge_file(role: str) -> bytes:
-    """What a knowledge file holds before its first block."""
-    return f"<!-- echo-schema: v1 -->\n# {capitalize(role)} Knowledge\n".encode()
-
-
-def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
-    """The knowledge file with these blocks at its end; those that it holds already are passed over.
-
-    Args:
-        role: the role's name, for the title of a new file.
-        knowledge: the file's bytes; None if there is none.
-        blocks: texts as `knowledge_blocks` gives them.
-
-    Raises:
-        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
-    """
-    document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
-    if isinstance(document, Unreadable):
-        return document
-    existing = {_comparison_text(block.text) for block in document.blocks}
-    new = [text for text in dict.fromkeys(blocks) if _comparison_text(text) not in existing]
-    if not new:
-        return document.render() if knowledge is None else knowledge
-    newline = detect_newline(document)
-    data = append_entries(document, [text.replace("\n", newline) for text in new])
-    after = parse(data)
-    appended = None if isinstance(after, Unreadable) else appended_blocks(document, after)
-    if appended is None or [_comparison_text(block.text) for block in appended] != list(map(_comparison_text, new)):
-        raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
-    return data
-
-
-def _comparison_text(text: str) -> str:
-    return text.replace("\r\n", "\n").rstrip()
+def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
+    """The order of materials that does not depend on where they stand."""
+    return (material.day, material.title, material.points, material.references)

@@ -71,52 +71,19 @@ _NO_REFERENCE = re.compile(
 )
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of a text that stands on one line; all of it where none ends in it."""
-    text = text.strip()
-    masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
-    for end in _SENTENCE_END.finditer(masked):
-        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
-            return text[: end.end()]
-    return text
+def extract_learnings(body: str) -> tuple[str, ...]:
+    """The learnings of a body in their order. An empty body has none."""
+    return _extract_learnings(body, _MAX_LIST_DEPTH)
 
 
-def extract_statement(text: str) -> str:
-    """What a learning says in the fewest words of its own: its bold lead if that is a statement, else a sentence.
-
-    Without marks of emphasis, so that marks in what is made of it have one meaning.
-    """
-    lead = _BOLD_LEAD.match(text.strip())
-    selected = first_sentence(text)
-    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
-        selected = lead["inner"].rstrip(" :")
-        selected += "" if selected.endswith((".", "!", "?")) else "."
-    return strip_emphasis(selected)
-
-
-def strip_emphasis(text: str) -> str:
-    """The text on one line without marks of emphasis; code keeps its asterisks."""
-    parts = []
-    position = 0
-    for code in _CODE_SPAN.finditer(text):
-        parts += [text[position : code.start()].replace("*", ""), code[0]]
-        position = code.end()
-    parts.append(text[position:].replace("*", ""))
-    return " ".join("".join(parts).split())
-
-
-def truncate_text(text: str, limit: int) -> str:
-    """The text, cut at a word and marked with an ellipsis where it has more than `limit` characters."""
-    if len(text) <= limit:
-        return text
-    cut = text.rfind(" ", limit // 2, limit)
-    return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
-
-
-def _ends_sentence(text: str, end: re.Match[str]) -> bool:
-    following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
-    is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
-    return not (following.islower() or is_abbreviation)
+def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
+    parts = _split_parts(body)
+    if depth and len(parts) == 1 and parts[0].is_item and any(line.strip() for line in parts[0].nested):
+        # All of the learning is one bullet, as in the bullet form; what is nested in it are its learnings.
+        return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
+    selected = [part for part in parts if not part.is_statistics] or parts
+    selected = [part for at, part in enumerate(selected) if not _introduces_list(part, selected[at + 1 : at + 2])]
+    return tuple(part.text for part in selected if part.text)
 
 
 @dataclass(slots=True)
@@ -132,21 +99,6 @@ class _LearningPart:
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.lines).split())
-
-
-def extract_learnings(body: str) -> tuple[str, ...]:
-    """The learnings of a body in their order. An empty body has none."""
-    return _extract_learnings(body, _MAX_LIST_DEPTH)
-
-
-def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
-    parts = _split_parts(body)
-    if depth and len(parts) == 1 and parts[0].is_item and any(line.strip() for line in parts[0].nested):
-        # All of the learning is one bullet, as in the bullet form; what is nested in it are its learnings.
-        return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
-    selected = [part for part in parts if not part.is_statistics] or parts
-    selected = [part for at, part in enumerate(selected) if not _introduces_list(part, selected[at + 1 : at + 2])]
-    return tuple(part.text for part in selected if part.text)
 
 
 def _split_parts(body: str) -> list[_LearningPart]:
@@ -201,6 +153,54 @@ def _introduces_list(part: _LearningPart, following: list[_LearningPart]) -> boo
 def _dedent(lines: list[str]) -> str:
     margin = min(len(line) - len(line.lstrip(" ")) for line in lines if line.strip())
     return "\n".join(line[margin:] for line in lines)
+
+
+def extract_statement(text: str) -> str:
+    """What a learning says in the fewest words of its own: its bold lead if that is a statement, else a sentence.
+
+    Without marks of emphasis, so that marks in what is made of it have one meaning.
+    """
+    lead = _BOLD_LEAD.match(text.strip())
+    selected = first_sentence(text)
+    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
+        selected = lead["inner"].rstrip(" :")
+        selected += "" if selected.endswith((".", "!", "?")) else "."
+    return strip_emphasis(selected)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text that stands on one line; all of it where none ends in it."""
+    text = text.strip()
+    masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
+    for end in _SENTENCE_END.finditer(masked):
+        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
+            return text[: end.end()]
+    return text
+
+
+def _ends_sentence(text: str, end: re.Match[str]) -> bool:
+    following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
+    is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
+    return not (following.islower() or is_abbreviation)
+
+
+def strip_emphasis(text: str) -> str:
+    """The text on one line without marks of emphasis; code keeps its asterisks."""
+    parts = []
+    position = 0
+    for code in _CODE_SPAN.finditer(text):
+        parts += [text[position : code.start()].replace("*", ""), code[0]]
+        position = code.end()
+    parts.append(text[position:].replace("*", ""))
+    return " ".join("".join(parts).split())
+
+
+def truncate_text(text: str, limit: int) -> str:
+    """The text, cut at a word and marked with an ellipsis where it has more than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    cut = text.rfind(" ", limit // 2, limit)
+    return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:

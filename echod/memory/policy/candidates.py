@@ -40,6 +40,14 @@ from echod.memory.redact import redact
 _POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
 
 
+class PruneCandidate(NamedTuple):
+    """An entry in a queue, why its turn comes there, and what then becomes of it."""
+
+    status: EntryStatus
+    rule: Rule
+    action: PruneAction = PruneAction.ARCHIVE
+
+
 class ExpiryThreshold(NamedTuple):
     """When entries of a layer expire: after so many unreferenced days, and with a score below this (None: any)."""
 
@@ -56,30 +64,6 @@ def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThres
     if layer is Layer.TRACED:
         return ExpiryThreshold(policy.traced_days, policy.traced_score)
     return None
-
-
-def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Whether the entry is old enough (and low enough) to go."""
-    threshold = expiry_threshold(status.layer, policy)
-    if threshold is None or status.score is None or status.idle_days < threshold.days:
-        return False
-    return threshold.score_below is None or status.score < threshold.score_below
-
-
-def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
-    """The observations that go whatever the size of the file, the first to go first."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and _is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
-
-
-def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
-    """The inscribed and traced entries that go while the file is over its limit, the first to go first."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and _is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
 def expires_on(status: EntryStatus, policy: PolicySettings, today: date) -> date | None:
@@ -109,68 +93,28 @@ def _scores_below(status: EntryStatus, policy: PolicySettings, day: date, thresh
     return compute_score(ScoreTerms(status.terms.importance, status.terms.relevance, later_recency), policy) < threshold
 
 
-def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
-    """The block condensed; None where that would save no line or not read back as the same entry.
-
-    Args:
-        block: an entry.
-        entry_id: its id, under which the archive has the full text.
-        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
-    """
-    entry = block.entry
-    if entry is None or is_condensed(block):
-        return None
-    text = block.text
-    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    body_fields = [
-        text[_line_start(text, f.span.start) : f.span.end].rstrip()
-        for f in entry.fields
-        if f.span.start >= entry.body.start
-    ]
-    leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
-    pointer = f"- Full text: `{archive}`, entry {entry_id}."
-    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
-    result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
-    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
-        return None
-    return result
-
-
-def is_condensed(block: Block) -> bool:
-    """Whether the entry's last line says that the full text is in the archive."""
-    last_line = block.body.rpartition("\n")[2]
-    return _POINTER.fullmatch(last_line.strip()) is not None
-
-
-def _line_start(text: str, position: int) -> int:
-    return text.rfind("\n", 0, position) + 1
-
-
-def _tail(text: str, entry: Entry, newline: str) -> str:
-    """What stands behind the body: blank lines, a separator, the file's rhythm."""
-    tail = text[entry.body.end :].lstrip(" \t")
-    # A separator right below text could make a heading of it.
-    return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
-
-
-def _differs_only_in_body(entry: Entry, result: Block) -> bool:
-    new = result.entry
-    return (
-        new is not None
-        and (new.form, new.layer, new.title, new.kind, new.heading_date)
-        == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
-        and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
-        and is_condensed(result)
-        and markdown.parse_structure(result.text).closing is None
+def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
+    """The observations that go whatever the size of the file, the first to go first."""
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and _is_expired(s, policy)
     )
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
-class PruneCandidate(NamedTuple):
-    """An entry in a queue, why its turn comes there, and what then becomes of it."""
+def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
+    """The inscribed and traced entries that go while the file is over its limit, the first to go first."""
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and _is_expired(s, policy)
+    )
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
-    status: EntryStatus
-    rule: Rule
-    action: PruneAction = PruneAction.ARCHIVE
+
+def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Whether the entry is old enough (and low enough) to go."""
+    threshold = expiry_threshold(status.layer, policy)
+    if threshold is None or status.score is None or status.idle_days < threshold.days:
+        return False
+    return threshold.score_below is None or status.score < threshold.score_below
 
 
 def noise_budget(policy: PolicySettings) -> int:
@@ -201,6 +145,33 @@ def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tupl
         ),
         *(PruneCandidate(s, Rule.NOISE_BUDGET) for s in (*unrepeated, *best)),
     )
+
+
+def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
+    by_title: defaultdict[str, list[EntryStatus]] = defaultdict(list)
+    for status in observations:
+        by_title[normalize_title(status.entry.title)].append(status)
+    older = []
+    for same in by_title.values():
+        newest = max(same, key=lambda s: (s.verified, s.index))
+        older += [s for s in same if s is not newest]
+    return sorted(older, key=lambda s: s.removal_order)
+
+
+def _split_traced(
+    traced: list[EntryStatus], policy: PolicySettings
+) -> tuple[list[EntryStatus], list[EntryStatus], list[EntryStatus]]:
+    """The lowest, the middle and the best of the traced entries, each from the lowest on."""
+    ranked = sorted(traced, key=lambda s: s.removal_order)
+    best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
+    middle = min(len(ranked) - best, max(1, math.ceil(_exact_fraction(policy.traced_compress_share) * len(ranked))))
+    lowest = len(ranked) - best - middle
+    return ranked[:lowest], ranked[lowest : lowest + middle], ranked[lowest + middle :]
+
+
+def _exact_fraction(number: float) -> Fraction:
+    """The number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
+    return Fraction(repr(float(number)))
 
 
 def allowed_in_knowledge(status: EntryStatus) -> bool:
@@ -239,28 +210,57 @@ def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, po
     return max(0, max(1, math.floor(_exact_fraction(policy.daily_inscribed_share) * inscribed_count)) - archived_today)
 
 
-def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
-    by_title: defaultdict[str, list[EntryStatus]] = defaultdict(list)
-    for status in observations:
-        by_title[normalize_title(status.entry.title)].append(status)
-    older = []
-    for same in by_title.values():
-        newest = max(same, key=lambda s: (s.verified, s.index))
-        older += [s for s in same if s is not newest]
-    return sorted(older, key=lambda s: s.removal_order)
+def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
+    """The block condensed; None where that would save no line or not read back as the same entry.
+
+    Args:
+        block: an entry.
+        entry_id: its id, under which the archive has the full text.
+        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
+    """
+    entry = block.entry
+    if entry is None or is_condensed(block):
+        return None
+    text = block.text
+    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    body_fields = [
+        text[_line_start(text, f.span.start) : f.span.end].rstrip()
+        for f in entry.fields
+        if f.span.start >= entry.body.start
+    ]
+    leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
+    pointer = f"- Full text: `{archive}`, entry {entry_id}."
+    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
+    result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
+    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
+        return None
+    return result
 
 
-def _split_traced(
-    traced: list[EntryStatus], policy: PolicySettings
-) -> tuple[list[EntryStatus], list[EntryStatus], list[EntryStatus]]:
-    """The lowest, the middle and the best of the traced entries, each from the lowest on."""
-    ranked = sorted(traced, key=lambda s: s.removal_order)
-    best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
-    middle = min(len(ranked) - best, max(1, math.ceil(_exact_fraction(policy.traced_compress_share) * len(ranked))))
-    lowest = len(ranked) - best - middle
-    return ranked[:lowest], ranked[lowest : lowest + middle], ranked[lowest + middle :]
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
 
 
-def _exact_fraction(number: float) -> Fraction:
-    """The number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
-    return Fraction(repr(float(number)))
+def _tail(text: str, entry: Entry, newline: str) -> str:
+    """What stands behind the body: blank lines, a separator, the file's rhythm."""
+    tail = text[entry.body.end :].lstrip(" \t")
+    # A separator right below text could make a heading of it.
+    return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
+
+
+def _differs_only_in_body(entry: Entry, result: Block) -> bool:
+    new = result.entry
+    return (
+        new is not None
+        and (new.form, new.layer, new.title, new.kind, new.heading_date)
+        == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
+        and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
+        and is_condensed(result)
+        and markdown.parse_structure(result.text).closing is None
+    )
+
+
+def is_condensed(block: Block) -> bool:
+    """Whether the entry's last line says that the full text is in the archive."""
+    last_line = block.body.rpartition("\n")[2]
+    return _POINTER.fullmatch(last_line.strip()) is not None

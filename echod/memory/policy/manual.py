@@ -55,6 +55,17 @@ class Restoration(NamedTuple):
     condensed_text: str | None
 
 
+class ResetPlan(NamedTuple):
+    """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
+
+    What is no entry has no id in the archive.
+    """
+
+    data: bytes
+    entry_count: int
+    archived: tuple[ArchivedEntry, ...]
+
+
 def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
     """The file with one entry in another layer, in its heading and its layer line as its form has them.
 
@@ -147,26 +158,6 @@ def _parse_or_none(data: bytes) -> Document | None:
     return document if isinstance(document, Document) else None
 
 
-def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
-    missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
-    return EditRefusal(f"the file holds no entry {' or '.join(missing)} any more") if missing else None
-
-
-def _check_round_trip(document: Document) -> Document | EditRefusal:
-    return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)
-
-
-class ResetPlan(NamedTuple):
-    """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
-
-    What is no entry has no id in the archive.
-    """
-
-    data: bytes
-    entry_count: int
-    archived: tuple[ArchivedEntry, ...]
-
-
 def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
     """Empty a file; None where it holds nothing but its head.
 
@@ -186,3 +177,12 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
         pieces.insert(0, (Block(preamble, None), None))
     archived = tuple(to_archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
     return ResetPlan(new, sum(own is not None for own in ids), archived)
+
+
+def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
+    missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
+    return EditRefusal(f"the file holds no entry {' or '.join(missing)} any more") if missing else None
+
+
+def _check_round_trip(document: Document) -> Document | EditRefusal:
+    return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)

@@ -53,6 +53,171 @@ _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
 
 
+class EntryAction(NamedTuple):
+    """What becomes of one entry.
+
+    Attributes:
+        layer: None where it is not known.
+        score: None with it.
+        rule: None where the entry stays as it is.
+        is_protected: only a person may touch it, whatever its age.
+        pinned_until: the last day on which no rule touches it.
+    """
+
+    id: str
+    title: str
+    layer: Layer | None
+    score: float | None
+    terms: ScoreTerms | None
+    rule: Rule | None
+    action: PruneAction
+    is_protected: bool
+    pinned_until: date | None
+
+
+class PrunePlan(NamedTuple):
+    """What prune would do today. The dry run shows it, the job does it.
+
+    Attributes:
+        role: the role.
+        actions: every entry in file order.
+        memory: the new bytes of the memory file; None if nothing changes.
+        archived: what goes to the archive, in file order.
+        archive: the archive file that condensed entries name, relative to the role.
+        knowledge: blocks to add to the knowledge file.
+        lines_before: lines of the file now.
+        lines_after: lines of the file then.
+        over_limit: why it is still over its limit; None if it is not.
+        inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
+        id_changes: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
+            went. Apply all of it in one step, after the ids of the entries that went are done with.
+    """
+
+    role: str
+    actions: tuple[EntryAction, ...]
+    memory: bytes | None
+    archived: tuple[ArchivedEntry, ...]
+    archive: str
+    knowledge: tuple[str, ...]
+    lines_before: int
+    lines_after: int
+    over_limit: OverLimit | None
+    inscribed_archived: int
+    id_changes: Mapping[str, str]
+
+    @property
+    def summary(self) -> str:
+        """The plan in one line."""
+        counts = {action: sum(a.action is action for a in self.actions) for action in PruneAction}
+        parts = [
+            f"{count} {word}"
+            for action, word in (
+                (PruneAction.ARCHIVE, "archived"),
+                (PruneAction.COMPRESS, "compressed"),
+                (PruneAction.CONDENSE, "condensed"),
+            )
+            if (count := counts[action])
+        ]
+        return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
+
+
+class OverLimit(NamedTuple):
+    """The lines of a file that is over its limit, by what keeps them there.
+
+    Attributes:
+        lines: lines of the file.
+        limit: its limit.
+        protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
+        pinned: lines of entries that are pinned.
+        deferred: lines of entries whose turn comes on another day.
+        not_removable: lines that no rule can take out, because what stands around them would read differently.
+    """
+
+    lines: int
+    limit: int
+    protected: int
+    pinned: int
+    deferred: int
+    not_removable: int
+
+    @property
+    def can_shrink_tomorrow(self) -> bool:
+        """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
+        return self.deferred > 0
+
+    @property
+    def description(self) -> str:
+        """All of it in words."""
+        parts = (
+            (self.protected, "only a person may remove (etched, notes, other text)"),
+            (self.pinned, "are pinned"),
+            (self.deferred, "are inscribed entries, of which a few may go each day"),
+            (self.not_removable, "hold a code block or comment that is never closed; close it"),
+        )
+        details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
+        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
+
+
+def plan_prune(
+    role: str, document: Document, facts: Facts, policy: PolicySettings, today: date, *, archive: str | None = None
+) -> PrunePlan:
+    """Decide what leaves a memory file today. The same arguments always give the same plan.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the memory file.
+        facts: what is known about its entries and the project.
+        policy: the numbers.
+        today: the local day.
+        archive: the archive file that will take the text, relative to the role (`select_archive_file` finds it).
+    """
+    archive = archive or select_archive_file(today.year, {})
+    statuses = entry_statuses(role, document, facts, policy, today)
+    draft = _PruneDraft(document, statuses, policy, archive)
+    _remove_expired(draft, statuses, policy)
+    _reduce_to_limit(draft, statuses, policy, inscribed_allowance(statuses, facts.inscribed_archived_today, policy))
+    draft.keep_last_entry()
+    after = draft.document()
+    if not round_trips(after):
+        # A file with code or comments that are never closed can hang together in ways that no rule foresees.
+        draft = _PruneDraft(document, statuses, policy, archive)
+        after = document
+    return _build_plan(role, document, after, statuses, draft, policy, today, archive)
+
+
+def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
+    for status in expired_at_any_size(statuses, policy):
+        draft.remove(PruneCandidate(status, Rule.EXPIRED))
+    for status in expired_over_limit(statuses, policy):
+        if not draft.is_over_limit():
+            return
+        draft.remove(PruneCandidate(status, Rule.EXPIRED))
+
+
+def _reduce_to_limit(
+    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
+) -> None:
+    if not draft.is_over_limit():
+        return
+    noise = noise_queue(statuses, policy)
+    for candidate in draft.remaining(noise):
+        if not draft.exceeds_noise_budget() and candidate.rule is not Rule.SAME_TITLE:
+            break
+        draft.remove(candidate)
+    for candidate in draft.remaining(long_queue(statuses, policy)):
+        if not draft.is_over_limit():
+            return
+        draft.condense(candidate)
+    for candidate in draft.remaining(noise):
+        if not draft.is_over_limit():
+            return
+        draft.remove(PruneCandidate(candidate.status, Rule.REMAINING_NOISE))
+    for candidate in list(draft.remaining(inscribed_queue(statuses)))[:allowance]:
+        if not draft.is_over_limit():
+            return
+        draft.remove(candidate)
+
+
 class _PruneDraft:
     """Takes entries out of a file, and counts lines."""
 
@@ -131,212 +296,6 @@ class _PruneDraft:
         return PruneAction.CONDENSE if status.index in self.condensed else PruneAction.KEEP
 
 
-class OverLimit(NamedTuple):
-    """The lines of a file that is over its limit, by what keeps them there.
-
-    Attributes:
-        lines: lines of the file.
-        limit: its limit.
-        protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
-        pinned: lines of entries that are pinned.
-        deferred: lines of entries whose turn comes on another day.
-        not_removable: lines that no rule can take out, because what stands around them would read differently.
-    """
-
-    lines: int
-    limit: int
-    protected: int
-    pinned: int
-    deferred: int
-    not_removable: int
-
-    @property
-    def can_shrink_tomorrow(self) -> bool:
-        """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
-        return self.deferred > 0
-
-    @property
-    def description(self) -> str:
-        """All of it in words."""
-        parts = (
-            (self.protected, "only a person may remove (etched, notes, other text)"),
-            (self.pinned, "are pinned"),
-            (self.deferred, "are inscribed entries, of which a few may go each day"),
-            (self.not_removable, "hold a code block or comment that is never closed; close it"),
-        )
-        details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
-        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
-
-
-def _measure_over_limit(
-    document: Document,
-    after: Document,
-    statuses: Sequence[EntryStatus],
-    removed: Container[int],
-    policy: PolicySettings,
-) -> OverLimit | None:
-    """Why `after` is over its limit; None if it is not.
-
-    Args:
-        document: the file before.
-        after: the file then.
-        statuses: every entry before.
-        removed: places of the entries that are no longer in the file.
-        policy: the numbers.
-    """
-    lines = count_document_lines(after)
-    if lines <= policy.memory_line_limit:
-        return None
-    remaining = [index for index in range(len(document.blocks)) if index not in removed]
-    lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
-    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
-    pinned = sum(
-        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
-    )
-    not_removable = sum(
-        lines_by_index[s.index]
-        for s in remaining_statuses
-        if not s.is_protected and s.pinned_until is None and s.closes_open_block
-    )
-    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
-    return OverLimit(
-        lines=lines,
-        limit=policy.memory_line_limit,
-        protected=lines - pinned - not_removable - deferred,
-        pinned=pinned,
-        deferred=deferred,
-        not_removable=not_removable,
-    )
-
-
-class EntryAction(NamedTuple):
-    """What becomes of one entry.
-
-    Attributes:
-        layer: None where it is not known.
-        score: None with it.
-        rule: None where the entry stays as it is.
-        is_protected: only a person may touch it, whatever its age.
-        pinned_until: the last day on which no rule touches it.
-    """
-
-    id: str
-    title: str
-    layer: Layer | None
-    score: float | None
-    terms: ScoreTerms | None
-    rule: Rule | None
-    action: PruneAction
-    is_protected: bool
-    pinned_until: date | None
-
-
-class PrunePlan(NamedTuple):
-    """What prune would do today. The dry run shows it, the job does it.
-
-    Attributes:
-        role: the role.
-        actions: every entry in file order.
-        memory: the new bytes of the memory file; None if nothing changes.
-        archived: what goes to the archive, in file order.
-        archive: the archive file that condensed entries name, relative to the role.
-        knowledge: blocks to add to the knowledge file.
-        lines_before: lines of the file now.
-        lines_after: lines of the file then.
-        over_limit: why it is still over its limit; None if it is not.
-        inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
-        id_changes: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
-            went. Apply all of it in one step, after the ids of the entries that went are done with.
-    """
-
-    role: str
-    actions: tuple[EntryAction, ...]
-    memory: bytes | None
-    archived: tuple[ArchivedEntry, ...]
-    archive: str
-    knowledge: tuple[str, ...]
-    lines_before: int
-    lines_after: int
-    over_limit: OverLimit | None
-    inscribed_archived: int
-    id_changes: Mapping[str, str]
-
-    @property
-    def summary(self) -> str:
-        """The plan in one line."""
-        counts = {action: sum(a.action is action for a in self.actions) for action in PruneAction}
-        parts = [
-            f"{count} {word}"
-            for action, word in (
-                (PruneAction.ARCHIVE, "archived"),
-                (PruneAction.COMPRESS, "compressed"),
-                (PruneAction.CONDENSE, "condensed"),
-            )
-            if (count := counts[action])
-        ]
-        return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
-
-
-def plan_prune(
-    role: str, document: Document, facts: Facts, policy: PolicySettings, today: date, *, archive: str | None = None
-) -> PrunePlan:
-    """Decide what leaves a memory file today. The same arguments always give the same plan.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        facts: what is known about its entries and the project.
-        policy: the numbers.
-        today: the local day.
-        archive: the archive file that will take the text, relative to the role (`select_archive_file` finds it).
-    """
-    archive = archive or select_archive_file(today.year, {})
-    statuses = entry_statuses(role, document, facts, policy, today)
-    draft = _PruneDraft(document, statuses, policy, archive)
-    _remove_expired(draft, statuses, policy)
-    _reduce_to_limit(draft, statuses, policy, inscribed_allowance(statuses, facts.inscribed_archived_today, policy))
-    draft.keep_last_entry()
-    after = draft.document()
-    if not round_trips(after):
-        # A file with code or comments that are never closed can hang together in ways that no rule foresees.
-        draft = _PruneDraft(document, statuses, policy, archive)
-        after = document
-    return _build_plan(role, document, after, statuses, draft, policy, today, archive)
-
-
-def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
-    for status in expired_at_any_size(statuses, policy):
-        draft.remove(PruneCandidate(status, Rule.EXPIRED))
-    for status in expired_over_limit(statuses, policy):
-        if not draft.is_over_limit():
-            return
-        draft.remove(PruneCandidate(status, Rule.EXPIRED))
-
-
-def _reduce_to_limit(
-    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
-) -> None:
-    if not draft.is_over_limit():
-        return
-    noise = noise_queue(statuses, policy)
-    for candidate in draft.remaining(noise):
-        if not draft.exceeds_noise_budget() and candidate.rule is not Rule.SAME_TITLE:
-            break
-        draft.remove(candidate)
-    for candidate in draft.remaining(long_queue(statuses, policy)):
-        if not draft.is_over_limit():
-            return
-        draft.condense(candidate)
-    for candidate in draft.remaining(noise):
-        if not draft.is_over_limit():
-            return
-        draft.remove(PruneCandidate(candidate.status, Rule.REMAINING_NOISE))
-    for candidate in list(draft.remaining(inscribed_queue(statuses)))[:allowance]:
-        if not draft.is_over_limit():
-            return
-        draft.remove(candidate)
-
-
 def _build_plan(
     role: str,
     document: Document,
@@ -396,3 +355,44 @@ def _entry_action(status: EntryStatus, draft: _PruneDraft) -> EntryAction:
 def _id_changes(role: str, after: Document, remaining: Sequence[EntryStatus]) -> Mapping[str, str]:
     new = [entry_id for entry_id in entry_ids(role, after) if entry_id is not None]
     return {s.id: entry_id for s, entry_id in zip(remaining, new, strict=True) if s.id != entry_id}
+
+
+def _measure_over_limit(
+    document: Document,
+    after: Document,
+    statuses: Sequence[EntryStatus],
+    removed: Container[int],
+    policy: PolicySettings,
+) -> OverLimit | None:
+    """Why `after` is over its limit; None if it is not.
+
+    Args:
+        document: the file before.
+        after: the file then.
+        statuses: every entry before.
+        removed: places of the entries that are no longer in the file.
+        policy: the numbers.
+    """
+    lines = count_document_lines(after)
+    if lines <= policy.memory_line_limit:
+        return None
+    remaining = [index for index in range(len(document.blocks)) if index not in removed]
+    lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
+    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
+    pinned = sum(
+        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
+    )
+    not_removable = sum(
+        lines_by_index[s.index]
+        for s in remaining_statuses
+        if not s.is_protected and s.pinned_until is None and s.closes_open_block
+    )
+    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
+    return OverLimit(
+        lines=lines,
+        limit=policy.memory_line_limit,
+        protected=lines - pinned - not_removable - deferred,
+        pinned=pinned,
+        deferred=deferred,
+        not_removable=not_removable,
+    )

@@ -84,78 +84,6 @@ class ScoreTerms(NamedTuple):
     recency: float
 
 
-def score_terms(
-    layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
-) -> ScoreTerms:
-    """The terms of an entry's score on the day `today`."""
-    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
-    return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
-
-
-def recency(layer: Layer, verified: date, policy: PolicySettings, today: date) -> float:
-    """1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
-    age = policy.max_age_days(layer)
-    if age is None:
-        return 1.0
-    days = max(0, (today - verified).days)
-    return _clamp(1 - days / age) if age > 0 else float(days == 0)
-
-
-def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
-    """The weighted sum, 0..1. Nine digits, so that what is 0.3 by hand is never below 0.3 here."""
-    total = (
-        policy.importance_weight * terms.importance
-        + policy.relevance_weight * terms.relevance
-        + policy.recency_weight * terms.recency
-    )
-    return round(_clamp(total), _SCORE_DIGITS)
-
-
-def _plausible_date(value: date | None, today: date) -> date | None:
-    """The day, unless it is more than a day in the future or before there were agents."""
-    return value if value is not None and EARLIEST_DATE <= value <= today + MAX_FUTURE else None
-
-
-def last_verified_on(entry: Entry, history: History, today: date) -> date:
-    """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
-    for day in (entry.verified, entry.heading_date, history.first_seen):
-        plausible_day = _plausible_date(day, today)
-        if plausible_day is not None:
-            return plausible_day
-    return today
-
-
-def idle_since(verified: date, history: History, today: date) -> date:
-    """The day from which an entry counts as unreferenced.
-
-    It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
-    so an entry without a known first sight counts from today.
-    """
-    first_seen = _plausible_date(history.first_seen, today) or today
-    return max(verified, first_seen, _plausible_date(history.last_reference, today) or first_seen)
-
-
-def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
-    """Days on which the project was alive after `since`, up to and including `today`. `alive_days` is sorted."""
-    return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
-
-
-def _clamp(number: float) -> float:
-    return min(1.0, max(0.0, number))
-
-
-def count_entry_lines(text: str) -> int:
-    """Lines of an entry."""
-    return count_lines(text.rstrip(" \t\r\n"))
-
-
-def count_document_lines(document: Document) -> int:
-    """Lines of a whole file."""
-    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
-    # A byte order mark before the first heading is text, but no line.
-    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))
-
-
 @dataclass(frozen=True, slots=True)
 class EntryStatus:
     """An entry with everything that the rules ask about it.
@@ -253,3 +181,75 @@ def entry_statuses(
 def leaves_block_open(text: str) -> bool:
     """Whether a block ends inside a code block or comment."""
     return any(mark in text for mark in _OPENING_MARKS) and markdown.parse_structure(text).closing is not None
+
+
+def score_terms(
+    layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
+) -> ScoreTerms:
+    """The terms of an entry's score on the day `today`."""
+    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
+    return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
+
+
+def recency(layer: Layer, verified: date, policy: PolicySettings, today: date) -> float:
+    """1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
+    age = policy.max_age_days(layer)
+    if age is None:
+        return 1.0
+    days = max(0, (today - verified).days)
+    return _clamp(1 - days / age) if age > 0 else float(days == 0)
+
+
+def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
+    """The weighted sum, 0..1. Nine digits, so that what is 0.3 by hand is never below 0.3 here."""
+    total = (
+        policy.importance_weight * terms.importance
+        + policy.relevance_weight * terms.relevance
+        + policy.recency_weight * terms.recency
+    )
+    return round(_clamp(total), _SCORE_DIGITS)
+
+
+def _clamp(number: float) -> float:
+    return min(1.0, max(0.0, number))
+
+
+def last_verified_on(entry: Entry, history: History, today: date) -> date:
+    """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
+    for day in (entry.verified, entry.heading_date, history.first_seen):
+        plausible_day = _plausible_date(day, today)
+        if plausible_day is not None:
+            return plausible_day
+    return today
+
+
+def _plausible_date(value: date | None, today: date) -> date | None:
+    """The day, unless it is more than a day in the future or before there were agents."""
+    return value if value is not None and EARLIEST_DATE <= value <= today + MAX_FUTURE else None
+
+
+def idle_since(verified: date, history: History, today: date) -> date:
+    """The day from which an entry counts as unreferenced.
+
+    It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
+    so an entry without a known first sight counts from today.
+    """
+    first_seen = _plausible_date(history.first_seen, today) or today
+    return max(verified, first_seen, _plausible_date(history.last_reference, today) or first_seen)
+
+
+def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
+    """Days on which the project was alive after `since`, up to and including `today`. `alive_days` is sorted."""
+    return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
+
+
+def count_entry_lines(text: str) -> int:
+    """Lines of an entry."""
+    return count_lines(text.rstrip(" \t\r\n"))
+
+
+def count_document_lines(document: Document) -> int:
+    """Lines of a whole file."""
+    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
+    # A byte order mark before the first heading is text, but no line.
+    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))
