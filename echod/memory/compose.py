@@ -1,8 +1,9 @@
-"""Writes findings as entries, and appends entries to a memory file without touching a byte of it.
+"""Write findings as entries, and append entries to a memory file without changing a byte of it.
 
-What is written reads back as exactly one entry with the same values, whatever the finding holds: its learning is the
-last bullet of the entry, and everything in it is indented, so that headings, fences and metadata inside it stay
-content. How an entry is written depends on the file: in its own form if it keeps to one, else in the bullet form.
+Every written text reads back as exactly one entry with the same values, whatever the finding contains. Its learning is
+the last bullet of the entry, and everything in the learning is indented, so that headings, fences and metadata in it
+remain content. The form of new entries depends on the file: its own form if all its entries have the same, else the
+bullet form.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ Metadata = Sequence[tuple[str, str]]
 
 
 class ComposeError(ValueError):
-    """A finding that cannot be written as one entry. There should be none; it is better kept than written wrongly."""
+    """A finding that cannot be written as one entry. Expected never to happen; keeping it beats writing it wrongly."""
 
 
 def detect_form(document: Document) -> Form:
-    """The form of new entries in this file: `BULLET` unless all its entries keep to another one.
+    """Return the form of new entries in this file: `BULLET` unless all its entries have another one.
 
-    The forms with the layer in the heading are one family: their entries stand side by side in real files.
+    The forms with the layer in the heading count as one, because real files mix them.
     """
     forms = {block.entry.form for block in document.blocks if block.entry}
     if forms and forms <= _LAYER_FORMS:
@@ -44,17 +45,17 @@ def detect_form(document: Document) -> Form:
 
 
 def with_entries(document: Document, findings: Sequence[Finding], form: Form | None = None) -> Document | Unreadable:
-    """The document with an entry for each finding at its end; all that was in it reads as before.
+    """Return the document with an entry for each finding at its end. Everything before them reads as it did.
 
-    `Unreadable` is returned where the file would grow too large to be read again.
+    `Unreadable` is returned where the file would be too large to be read again.
 
     Args:
         document: the file.
-        findings: what to write.
-        form: how; None: as `detect_form` finds.
+        findings: the findings to write.
+        form: the form of the entries; None for the result of `detect_form`.
 
     Raises:
-        ComposeError: the file cannot take one of them.
+        ComposeError: the file cannot take one of the findings.
     """
     form, newline = form or detect_form(document), detect_newline(document)
     for indent in (_INDENT, _DEEP_INDENT):
@@ -69,16 +70,16 @@ def with_entries(document: Document, findings: Sequence[Finding], form: Form | N
 
 
 def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _INDENT) -> str:
-    """The text of a new entry, ending with one newline.
+    """Return the text of a new entry, ending with one newline.
 
     Args:
-        finding: what to write; its text is redacted already.
+        finding: the finding; its text is redacted already.
         form: `BULLET`, `WRITER`, or one of the forms with the layer in the heading.
         newline: the file's line ending.
         indent: spaces before the lines of the learning; 4 keep a fence in it from closing one outside.
 
     Raises:
-        ComposeError: no way of writing it reads back.
+        ComposeError: no layout of it reads back.
     """
     finding = normalize_finding(finding)
     candidates = [
@@ -94,7 +95,7 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
 
 
 def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
+    """Yield the layouts of a finding, the most readable first: the lines of its head, and those of its learning."""
     bodies = list(learning_layouts(finding.text, indent))
     return ((head, body) for head in _head_layouts(finding, form) for body in bodies)
 
@@ -145,7 +146,7 @@ def _parse_single_block(text: str) -> Block | None:
 
 
 def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """Every value of the finding is found again, and no metadata that it does not have."""
+    """Return whether every value of the finding reads back, and no metadata that it does not have."""
     expected_names = [name for name, _ in _metadata_fields(finding)]
     parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
     return (
@@ -161,7 +162,7 @@ def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: li
 
 
 def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
+    """Return whether the least requirement holds: the entry's layer, date and title, and all words of the learning."""
     return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
         full_title(finding.kind, finding.title),
         finding.layer,
@@ -171,7 +172,7 @@ def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning:
 
 
 def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
-    """Ways to write a learning as the last bullet of an entry, the one that reads best first.
+    """Yield the layouts of a learning as the last bullet of an entry, the most readable first.
 
     Args:
         text: the learning; no fence or comment in it is open (`close_open_blocks`).
@@ -191,7 +192,7 @@ def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
 
 
 def normalize_finding(finding: Finding) -> Finding:
-    """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
+    """Return the finding as it will be written: each value on one line, no fence or comment left open."""
     kind, title = canonical_title(collapse_whitespace(full_title(finding.kind, finding.title)))
     return replace(
         finding,
@@ -206,7 +207,7 @@ def normalize_finding(finding: Finding) -> Finding:
 
 
 def close_open_blocks(text: str) -> str:
-    """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
+    """Return a learning without surrounding blank lines and separators, with every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
     closing = markdown.parse_structure(text).closing
     lines = [*text.split("\n"), *([closing] if closing else [])]
@@ -218,12 +219,12 @@ def close_open_blocks(text: str) -> str:
 
 
 def collapse_whitespace(text: str) -> str:
-    """The text on one line, white space collapsed."""
+    """Return the text on one line, with runs of white space collapsed."""
     return " ".join(text.split())
 
 
 def append_entries(document: Document, texts: Sequence[str]) -> bytes:
-    """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
+    """Return the file's bytes with these entries at the end, a blank line before each. Every earlier byte stays."""
     data = document.render().decode()
     if not texts:
         return data.encode()
@@ -237,7 +238,7 @@ def append_entries(document: Document, texts: Sequence[str]) -> bytes:
 
 
 def detect_newline(document: Document) -> str:
-    """The line ending that most lines of the file have."""
+    """Return the line ending of the majority of the file's lines."""
     data = document.render()
     windows = data.count(b"\r\n")
     return "\r\n" if windows * 2 > data.count(b"\n") else "\n"

@@ -1,8 +1,8 @@
-"""The law that every change set is held to: what was there before still stands somewhere afterwards.
+"""Check the law for every change set: all text from before it exists somewhere after it.
 
-Every block of every pre-image is in a post-image (an entry whose metadata was edited keeps what it is and its
-learning), or stands verbatim in an archive text of the same change set; a redacted text counts as the text. The
-bytes of etched, notes and opaque blocks stay as they are, and a file never becomes empty, unless a person asked.
+Every block of every pre-image is in a post-image (an entry with edited metadata keeps its key and its learning), or
+verbatim in an archive text of the same change set. A redacted text counts as the text. The bytes of etched, notes and
+opaque blocks do not change, and a file never becomes empty, unless the user asked for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REDACTION_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
 
 
 class ViolationKind(StrEnum):
-    """What a change set would have broken."""
+    """The kinds of damage that a change set would do."""
 
     LOST = "would be lost"
     PROTECTED_CHANGED = "is protected and would be changed"
@@ -32,7 +32,7 @@ class ViolationKind(StrEnum):
 
 
 class Violation(NamedTuple):
-    """A block, named by its heading (or a file, where it would become empty), and what would happen to it."""
+    """A block, named by its heading (or a file that would become empty), and the damage to it."""
 
     kind: ViolationKind
     heading: str
@@ -48,14 +48,14 @@ class FileChange(NamedTuple):
 def find_violations(
     changes: Sequence[FileChange], archived_texts: Iterable[str], *, redacted_forms: RedactedForms, user_requested: bool
 ) -> tuple[Violation, ...]:
-    """What the change would break; nothing in the good case.
+    """Return the violations of a change set, empty in the good case.
 
     Args:
         changes: every file that is rewritten.
         archived_texts: every text that the change set adds to an archive, quarantine or findings file.
         redacted_forms: the forms a text may have after redaction.
-        user_requested: a person asked for it; then protected blocks may change and a file may become empty, but nothing
-            may be lost even so.
+        user_requested: the user asked for the change. Then protected blocks may change and a file may become empty, but
+        still nothing may be lost.
     """
     retained = _RetainedContent(
         [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
@@ -95,7 +95,7 @@ def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -
 def find_missing_findings(
     blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
 ) -> tuple[Violation, ...]:
-    """What of a consumed findings file does not stand in the text that is kept of it."""
+    """Return the parts of a consumed findings file that are not in the retained text of it."""
     return tuple(
         Violation(ViolationKind.LOST, block_heading(block))
         for block in _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
@@ -103,7 +103,7 @@ def find_missing_findings(
 
 
 def is_redaction_of(text: str, original: str) -> bool:
-    """Whether `text` is `original` with nothing but redacted spans replaced."""
+    """Return whether `text` is `original` with only redacted spans replaced."""
     pieces = _REDACTION_MARK.split(text)
     if len(pieces) == 1:
         return text == original
@@ -119,7 +119,7 @@ def is_redaction_of(text: str, original: str) -> bool:
 
 
 class _RetainedContent:
-    """Everything that stands somewhere after the change."""
+    """All text that exists somewhere after the change."""
 
     def __init__(self, blocks: Iterable[Block], archived: Iterable[str], redacted_forms: RedactedForms) -> None:
         self._redacted_forms = redacted_forms
@@ -132,7 +132,7 @@ class _RetainedContent:
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
     def find_missing(self, blocks: Iterable[Block]) -> list[Block]:
-        """Those blocks that stand nowhere, neither as they are nor redacted."""
+        """Return the blocks that exist nowhere, neither verbatim nor redacted."""
         absent = self._exclude_retained((block, (block_content(block),)) for block in blocks)
         absent = self._exclude_retained((block, tuple(self._redacted_forms(block_content(block)))) for block in absent)
         return [block for block in absent if not self._has_learning(block)]
@@ -142,7 +142,7 @@ class _RetainedContent:
         return not plain or any(form in self._archived for form in (plain, *self._redacted_forms(plain)))
 
     def _exclude_retained(self, forms: Iterable[tuple[Block, tuple[str, ...]]]) -> list[Block]:
-        """All at once, because an archive's text is long and so may the blocks be many."""
+        """Return the blocks that are not retained. One search serves all, because archive and blocks may be large."""
         remaining = [(block, texts) for block, texts in forms if not any(text in self._texts for text in texts)]
         archived = find_whole_lines(self._archived, {text for _, texts in remaining for text in texts})
         return [block for block, texts in remaining if not any(text in archived for text in texts)]
@@ -156,16 +156,16 @@ class _RetainedContent:
 
 
 def _learning_text(block: Block) -> str:
-    """The body of an entry, as it is compared."""
+    """Return the body of an entry for comparison."""
     return block.body.replace("\r\n", "\n").strip()
 
 
 def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
-    """Those of the `candidates` texts that stand in a text as whole lines. One pass, however many they are.
+    """Return the `candidates` that are in a text as whole lines, in one pass regardless of their number.
 
     Args:
-        text: where to look; blanks at the ends of its lines do not matter where a wanted text begins and ends.
-        candidates: texts without blanks at their ends.
+        text: the text to search; spaces at the ends of its lines do not matter where a candidate begins and ends.
+        candidates: texts without spaces at their ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
     for one in candidates:

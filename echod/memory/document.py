@@ -1,12 +1,10 @@
-"""What a memory file is: a preamble and blocks, each keeping its exact source text.
+"""Read memory files: a preamble and blocks, each with its exact source text.
 
-`parse(data).render() == data` for every input. An *entry* is a block in a recognised form; everything else is
-*opaque* and is never pruned, merged or moved. A file that must not be touched is `Unreadable`, never empty.
+`parse(data).render() == data` for every input. An *entry* is a block in a recognised form. Every other block is
+*opaque* and is never pruned, merged or moved. A file that must not be changed is `Unreadable`, never empty.
 
-A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the
-first block is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
-
-What a memory file begins with.
+A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the first block
+is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, Unre
 from echod.memory.words import capitalize
 
 SCHEMA_VERSION = 1
-"""The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
+"""The only version of the file format so far (`<!-- echo-schema: v1 -->`)."""
 
 _MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
-"""A job reads the same few contents again and again: to plan, to hold the plan to its promises, to note what is there.
+"""A job parses the same few contents repeatedly: to plan, to verify the plan, to record the present entries.
 
-So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most. Larger ones
-are remembered for as long as someone works with them.
+This is the number and maximal size in bytes of the contents whose documents are cached, which take a few MiB at most.
+Documents of larger files are shared while they are in use.
 """
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 
@@ -40,7 +38,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
 
     Args:
         data: the file's bytes.
-        max_bytes: bytes above which the file is not looked at.
+        max_bytes: the size limit in bytes; larger files are not parsed.
     """
     if len(data) > max_bytes:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
@@ -92,16 +90,16 @@ _parse_cached = lru_cache(maxsize=_MAX_CACHED_DOCUMENTS)(_parse_uncached)
 
 
 def parse_block(text: str) -> Block:
-    """Read one block from its own text, as `parse` would have read it in its file."""
+    """Read one block from its own text, with the same result as `parse` for the block in its file."""
     partial = forms.match_entry(text, 0) if HEADING.match(text) else None
     return Block(text, forms.complete_entry(partial, text) if partial else None)
 
 
 def new_memory_file(role: str) -> bytes:
-    """What a memory file holds before its first entry; the role without a name is the global memory's."""
+    """Return the content of a memory file without entries. The role without a name is the global memory's."""
     return f"<!-- echo-schema: v1 -->\n# {capitalize(role or 'global')} Memory\n".encode()
 
 
 def count_lines(text: str) -> int:
-    """Return the lines that a text takes in its file. A line is what a newline ends; blank lines count."""
+    """Return the number of lines that a text takes in its file, including blank ones. A line ends with a newline."""
     return text.count("\n") + (bool(text) and not text.endswith("\n"))

@@ -1,6 +1,6 @@
-"""How entries look in the field: from a heading and the lines below it to an `Entry`.
+"""Read entries: from a heading and the lines below it to an `Entry`.
 
-Five forms have been seen (docs/formats.md has an example of each):
+Real files have five forms (docs/formats.md has an example of each):
 
 - bullet: `### [2026-02-11] Pattern: title`, metadata in bullets, the learning is the last bullet;
 - layer heading: `## Inscribed — title (2026-02-11)`, metadata as `**Source**: ...` lines, body below;
@@ -8,20 +8,17 @@ Five forms have been seen (docs/formats.md has an example of each):
 - notes: `## Notes — title (2026-02-11)`;
 - writer: `## title`, the layer only in a `- **layer**: ...` bullet.
 
-Whatever could as well be a person's own section is not an entry, because entries may be pruned. Nothing here looks
-at a whole file, and nothing knows whether a line is a heading or an example of one; that is `scan`'s work.
+A section that could be the user's own is not an entry, because entries may be pruned. This module sees one entry at a
+time. `markdown` decides whether a line is a heading or an example of one.
 
-Metadata lines: `- **confidence**: 0.85`, `**Source**: user:remember`, and which lines below a heading they are.
-
-The *head* of an entry is the run of metadata lines right below its heading. Blank lines may stand in it, and the
-indented lines of a bullet belong to that bullet's value. It ends at the first line of any other kind, and only
-names that are known to be metadata belong to it, so that a bold lead in the learning (`- **Retry**: three times`)
-is never read as metadata. This module knows nothing of headings and layers.
-
-What the words of the metadata mean: layers, dates, confidences, sources. Each says None for what it does not know.
+The *head* of an entry is the run of metadata lines (`- **confidence**: 0.85`, `**Source**: user:remember`) right below
+its heading. It may contain blank lines, and the indented lines of a bullet belong to that bullet's value. It ends at
+the first line of any other kind, and only known metadata names belong to it, so that a bold lead in the learning (`-
+**Retry**: three times`) is never read as metadata.
 
 A value is read from its beginning and may be followed by prose (`HIGH (5 agents, all completed)`). The `*_token`
-functions say which characters carry the meaning, so that an edit replaces those and keeps the prose.
+functions return the characters that carry the meaning, so that an edit replaces those and keeps the prose. Values that
+are not understood are None.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ _IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
-"""Names that say by themselves that what they describe is an entry."""
+"""Names that only entries have."""
 
 _KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
@@ -59,6 +56,7 @@ _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
 CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
+"""The confidence of each word."""
 
 _LAYERS = {layer.value: layer for layer in Layer}
 _MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
@@ -90,11 +88,11 @@ _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r
 
 
 class EntryHeading(NamedTuple):
-    """What a heading says.
+    """The parts of a heading.
 
     Attributes:
         form: the form that the entry has, if it is one.
-        layer_word: where in the line the layer's word stands, in the forms that have it there.
+        layer_word: the position of the layer's word in the line, in the forms that have it there.
         title: the heading without layer word, type word, date and marks.
         kind: the word before the title.
         day: the date.
@@ -110,12 +108,12 @@ class EntryHeading(NamedTuple):
 
 
 class MetadataBlock(NamedTuple):
-    """The metadata right below a heading. Offsets count from the heading's line.
+    """The metadata right below a heading. Offsets count from the start of the heading's line.
 
     Attributes:
         fields: the metadata lines in file order.
-        end: where the head ends; without fields, where it would begin.
-        has_identifying_bullet: whether a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
+        end: the end of the head; without fields, where it would begin.
+        has_identifying_bullet: a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
     """
 
     fields: tuple[Field, ...]
@@ -124,16 +122,16 @@ class MetadataBlock(NamedTuple):
 
 
 class PartialEntry(NamedTuple):
-    """A recognised entry whose end is not known yet."""
+    """A recognised entry before its end is known."""
 
     heading: EntryHeading
     metadata: MetadataBlock
 
 
 def match_entry(text: str, start: int) -> PartialEntry | None:
-    """The entry whose heading line begins at `start`, or None where that heading does not begin one.
+    """Return the entry whose heading line begins at `start`, or None where that heading does not begin one.
 
-    The caller has made sure that the line is a heading and not, say, a line of a code block.
+    The caller has checked that the line is a heading and not, for example, a line of a code block.
     """
     line_end = text.find("\n", start) + 1 or len(text)
     heading = parse_heading(text[start:line_end])
@@ -144,7 +142,7 @@ def match_entry(text: str, start: int) -> PartialEntry | None:
 
 
 def complete_entry(partial: PartialEntry, text: str) -> Entry:
-    """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
+    """Return the entry of a block with this text. `partial` was recognised at the start of the text."""
     heading = partial.heading
     body = _body_span(text, partial.metadata.end)
     fields = partial.metadata.fields + _body_fields(text, body)
@@ -169,7 +167,7 @@ def complete_entry(partial: PartialEntry, text: str) -> Entry:
 
 
 def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
-    """Whether the head makes an entry of a heading that alone could be a person's own section."""
+    """Return whether the head makes an entry of a heading that alone could be the user's own section."""
     if form is Form.BULLET and metadata.has_identifying_bullet:
         return True
     if form in {Form.BULLET, Form.WRITER}:
@@ -178,7 +176,7 @@ def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
 
 
 def _body_span(text: str, metadata_end: int) -> Span:
-    """The learning, without blank lines and separators around it."""
+    """Return the span of the learning, without blank lines and separators around it."""
     end = _end_of_learning(text, metadata_end)
     if end <= metadata_end:
         return Span(metadata_end, metadata_end)
@@ -200,7 +198,7 @@ def _end_of_learning(text: str, metadata_end: int) -> int:
 
 
 def parse_heading(line: str) -> EntryHeading | None:
-    """What a heading line of level 2 or 3 says, or None where it cannot begin an entry."""
+    """Return the parts of a heading line of level 2 or 3, or None where it cannot begin an entry."""
     marks = _HEADING_MARKS.match(line)
     if marks is None:
         return None
@@ -253,10 +251,10 @@ def _strip_closing_marks(content: str) -> str:
 
 
 def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
-    """The head of the entry whose heading line begins at `start` and ends before `position`.
+    """Return the head of the entry whose heading line begins at `start` and ends before `position`.
 
-    A name that is not known is passed over where it looks like a field (one lower-case word in a bullet) and a known
-    one follows; at the end of the run it belongs to the learning.
+    An unknown name is skipped where it looks like a field (one lower-case word in a bullet) and a known one follows. At
+    the end of the run it belongs to the learning.
     """
     fields: list[Field] = []
     unknown_fields: list[Field] = []
@@ -296,7 +294,7 @@ def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock
 
 
 def _end_of_indented(text: str, position: int, column: int) -> int:
-    """The end of the lines from `position` on that are indented at least to `column`; blank lines may lie between."""
+    """Return the end of the lines from `position` that are indented at least to `column`, blank lines included."""
     end = position
     while position < len(text):
         blank = _BLANK_LINE.match(text, position)
@@ -321,7 +319,7 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
 
 
 def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
-    """The fields that stand in the learning itself, above its first section: source, category, domain."""
+    """Return the fields in the learning itself, above its first section: source, category, domain."""
     if not _BODY_FIELD_HINT.search(text, body.start, body.end):
         return ()
     end = _BODY_FIELDS_END.search(text, body.start, body.end)
@@ -333,19 +331,19 @@ def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
 
 
 def _parse_layer(value: str) -> Layer | None:
-    """The layer that `value` names, in any case; None for an unknown word and for a choice (`etched | notes`)."""
+    """Return the layer named by `value`, in any case; None for an unknown word and for a choice (`etched | notes`)."""
     word = _WORD.match(value)
     return _LAYERS.get(word[1].lower()) if word else None
 
 
 def layer_token(value: str) -> Span | None:
-    """Where in `value` the layer's word stands."""
+    """Return the position of the layer's word in `value`."""
     word = _WORD.match(value)
     return Span(*word.span(1)) if word and word[1].lower() in _LAYERS else None
 
 
 def _parse_confidence(value: str) -> float | None:
-    """0..1 from a number, a percentage or a word; None where it is neither or out of range."""
+    """Return 0..1 from a number, a percentage or a word; None for anything else and out of range."""
     number = _NUMBER.match(value)
     if number:
         if len(number[1]) > _MAX_NUMBER_LENGTH:
@@ -357,25 +355,25 @@ def _parse_confidence(value: str) -> float | None:
 
 
 def confidence_token(value: str) -> Span | None:
-    """Where in `value` the number or word stands; None where there is nothing to keep the rest of."""
+    """Return the position of the number or word in `value`; None where `value` is not a confidence."""
     token = _NUMBER.match(value) or _WORD.match(value)
     return Span(*token.span(1)) if token and _parse_confidence(value) is not None else None
 
 
 def _parse_date(value: str) -> date | None:
-    """The date at the beginning of `value`; None where there is none or the calendar does not have it."""
+    """Return the date at the beginning of `value`; None without one or if the calendar does not have it."""
     match = _DATE.match(value)
     return _date_or_none(match[2]) if match else None
 
 
 def date_token(value: str) -> Span | None:
-    """Where in `value` the date (with a time of day, if any) stands."""
+    """Return the position in `value` of the date (with a time of day, if any)."""
     match = _DATE.match(value)
     return Span(*match.span(1)) if match and _date_or_none(match[2]) else None
 
 
 def _date_from_match(match: re.Match[str] | None) -> date | None:
-    """The date in the first group of a match; None where the calendar does not have it."""
+    """Return the date in the first group of a match; None if the calendar does not have it."""
     return _date_or_none(match[1]) if match else None
 
 
@@ -387,11 +385,11 @@ def _date_or_none(text: str) -> date | None:
 
 
 def parse_source(value: str) -> str | None:
-    """Who says so: what stands in back quotes at the beginning, else all of it."""
+    """Return the source: the text in back quotes at the beginning, else all of the value."""
     code = _CODE.match(value)
     return (code[1] if code else value).strip() or None
 
 
 def _title_or_none(value: str) -> str | None:
-    """A title as written; None where the field is empty or says that there is none."""
+    """Return a title as written; None where the field is empty or means "none"."""
     return None if _NONE_VALUE.fullmatch(value) else value

@@ -1,9 +1,9 @@
-"""Which entry is which: short ids that stay the same while everything around and inside an entry changes.
+"""Compute short ids of entries, which stay the same while everything around and inside an entry changes.
 
-An id is computed from what an entry is (role, title, date, source), never from where it stands. Moving it, editing
-other entries, and editing its body, layer, confidence or verified date leave it as it is. Entries that agree in all
-four are told apart by their bodies, and equal bodies by their order; then a change to one of them can change the id
-of another. `entry_matching` recognizes them, so that references and pins move along.
+An id is computed from role, title, date and source, never from the position. Moving the entry, editing other entries,
+and editing its body, layer, confidence or verified date do not change it. Entries that agree in all four are
+distinguished by their bodies, and equal bodies by their order. Then a change to one of them can change the id of
+another. `entry_matching` recognises them, so that references and pins follow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from echod.memory.model import Document, Entry
 
 ID_LENGTH = 12
-"""Hex digits of an id: among 10,000 entries of one project two agree by chance once in five million projects."""
+"""Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
 # Characters that nobody sees: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
 _INVISIBLE = re.compile(
@@ -30,7 +30,7 @@ _IdentityKey = tuple[str, str, str]
 
 
 class UnknownEntryError(LookupError):
-    """No entry has an id that begins with what was asked for."""
+    """No entry has an id that begins with the prefix."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(f"No entry has an id that begins with {prefix!r}; list the entries to see their ids.")
@@ -38,7 +38,7 @@ class UnknownEntryError(LookupError):
 
 
 class AmbiguousEntryError(LookupError):
-    """Several entries have an id that begins with what was asked for."""
+    """Several entries have an id that begins with the prefix."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
         super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}; give more digits of the id.")
@@ -47,7 +47,7 @@ class AmbiguousEntryError(LookupError):
 
 
 def normalize_title(title: str) -> str:
-    """The title as it is compared: one case, one width, no invisible characters, no marks of emphasis or code.
+    """Return the title for comparison: one case, one width, no invisible characters, no marks of emphasis or code.
 
     White space is collapsed, and full stops, commas and colons at the end are dropped.
     """
@@ -58,10 +58,10 @@ def normalize_title(title: str) -> str:
 
 
 def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
-    """The ids of a document's entries, in the order of its blocks; None for an opaque block.
+    """Return the ids of a document's entries, in the order of its blocks; None for an opaque block.
 
-    Of exact repeats the first in the file has the plain id. The others mix in a digest of their body and, where an
-    earlier one has that body too, a count.
+    Of exact repeats the first in the file has the plain id. The ids of the others also depend on a digest of their body
+    and, where an earlier repeat has that body too, on a count.
     """
     ids: list[str | None] = []
     bodies: defaultdict[_IdentityKey, Counter[str]] = defaultdict(Counter)
@@ -82,11 +82,11 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
 
 
 def resolve_id(prefix: str, ids: Iterable[str]) -> str:
-    """The one id that begins with `prefix` (in any case).
+    """Return the one id that begins with `prefix` (in any case).
 
     Raises:
-        UnknownEntryError: there is none, or the prefix is empty.
-        AmbiguousEntryError: there are several; it lists them.
+        UnknownEntryError: no id matches, or the prefix is empty.
+        AmbiguousEntryError: several match; it lists them.
     """
     normalized = prefix.strip().lower()
     candidates = sorted({entry_id for entry_id in ids if normalized and entry_id.startswith(normalized)})

@@ -1,22 +1,15 @@
-"""Where the blocks of a memory file begin: the part of CommonMark that decides whether a `#` starts a heading.
+"""Find the blocks of a memory file: the part of CommonMark that decides whether a `#` starts a heading.
 
-A line of code, of a comment, of a list item or of a quotation is content, however much it looks like a heading.
-Knowing that takes CommonMark's containers (list items, quotations) and its leaves that go over several lines
-(fenced code, HTML, paragraphs); what the text inside them means does not matter here.
+A line of code, of a comment, of a list item or of a quotation is content, even if it looks like a heading. To recognise
+it takes CommonMark's containers (list items, quotations) and its leaves of several lines (fenced code, HTML,
+paragraphs). The meaning of the text inside them does not matter here.
 
 One deviation: a fence or comment at the left margin that is never closed ends before the next entry heading that
-follows a blank line, because else one careless agent would swallow the rest of the file.
+follows a blank line. Otherwise one careless agent would swallow the rest of the file.
 
-What one line of Markdown can begin or end, as the CommonMark specification defines it.
-
-Patterns and small values for `scan`, which applies them line by line. All of them take time linear in the line:
-a memory file may hold lines of megabytes that were written to be slow to read.
-
-Whether what is open in a text is ever closed: looked up, never searched twice.
-
-Without this, a file of nothing but opened fences would be read to its end once for each of them.
-
-Whether a file holds the markers that a version control system leaves behind when it could not merge.
+Everything takes linear time, because a memory file may have lines of megabytes that were made to be slow to parse. All
+patterns are linear in the line, and the ends of fences and comments are indexed once. Otherwise a file of nothing but
+opened fences would be read to its end once for each of them.
 """
 
 from __future__ import annotations
@@ -43,10 +36,10 @@ _LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 """The marker of a list item. Groups: marker, its number, the spaces behind it."""
 
 _PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
-"""A list item that holds a paragraph, as most lines of memory files do."""
+"""A list item with a paragraph, like most lines of memory files."""
 
 _BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
-"""Text that begins in bold, as metadata does; neither a list item nor a break."""
+"""Text that begins in bold, like metadata; neither a list item nor a break."""
 
 _FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
 """The marks that open fenced code."""
@@ -68,7 +61,7 @@ _VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
 _ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
 
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
-"""What a line that is not plain text can begin with."""
+"""The first characters of lines that are not plain text."""
 
 _QUOTE = -1
 _MAX_INDENT = 3  # columns; what stands further in is indented code
@@ -81,18 +74,18 @@ _END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 class BlockStart(NamedTuple):
-    """The offset of a heading that begins a block, and the entry's shape where it begins one."""
+    """The offset of a heading that begins a block, and the partial entry if it begins one."""
 
     offset: int
     partial: forms.PartialEntry | None
 
 
 class Structure(NamedTuple):
-    """What there is at the left margin of a text; offsets are characters.
+    """The blocks at the left margin of a text; offsets are characters.
 
     Attributes:
         starts: the headings that begin blocks.
-        fences: begin and end of every stretch of fenced code.
+        fences: start and end of every stretch of fenced code.
         closing: the line that would close the fence or comment in which the text ends; None where none is open.
     """
 
@@ -109,10 +102,10 @@ def parse_structure(text: str) -> Structure:
 
 
 def find_conflict_line(text: str, structure: Structure) -> int | None:
-    """The number (from 1) of the line where a merge conflict begins, or None.
+    """Return the number (from 1) of the line where a merge conflict begins, or None.
 
-    A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
-    of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
+    A start marker with an end marker below it counts, unless both are in fenced code and so an example. One of them
+    alone in fenced code counts, because a conflict can begin or end in the middle of a fence.
     """
     if _START_MARKS not in text or _END_MARKS not in text:
         return None
@@ -146,13 +139,13 @@ class _Fence(NamedTuple):
         return self.mark * self.length
 
     def ends_at(self, text: str, position: int) -> bool:
-        """Whether the line that begins at `position` closes it."""
+        """Return whether the line that begins at `position` closes it."""
         end = _FENCE_END.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
 
 class _HtmlBlockKind(NamedTuple):
-    """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
+    """A kind of HTML block: its start, the pattern in its last line (None: a blank line ends it), and an example."""
 
     start_pattern: re.Pattern[str]
     end_pattern: re.Pattern[str] | None = None
@@ -185,7 +178,7 @@ class _BlockEndIndex:
         self._last_ends: dict[re.Pattern[str], int] = {}
 
     def is_closed_after(self, leaf: _Fence | _HtmlBlockKind, position: int) -> bool:
-        """Whether a line that closes `leaf` stands anywhere from `position` on."""
+        """Return whether any line from `position` on closes `leaf`."""
         if isinstance(leaf, _Fence):
             offsets, longest_from = self._fence_ends(leaf.mark)
             index = bisect_left(offsets, position)
@@ -193,7 +186,7 @@ class _BlockEndIndex:
         return leaf.end_pattern is None or self._last_end(leaf.end_pattern) >= position
 
     def _fence_ends(self, mark: str) -> tuple[list[int], list[int]]:
-        """The offsets of all lines that could close a fence of this mark, and the longest run from each on."""
+        """Return the offsets of all lines that could close a fence of this mark, and the longest run from each on."""
         if not self._fences:
             self._fences = {"`": ([], []), "~": ([], [])}
             for line in _FENCE_ENDS.finditer(self._text):
@@ -220,7 +213,7 @@ _Leaf = _HtmlBlockKind | _Fence | _Paragraph | None
 
 
 class _Scanner:
-    """One pass over a text, line by line. `_containers` and `_leaf` say what the next line may continue.
+    """One pass over a text, line by line. `_containers` and `_leaf` are what the next line may continue.
 
     A container is the number of columns by which the content of a list item is indented, or `_QUOTE`.
     """
@@ -268,7 +261,7 @@ class _Scanner:
         return self._leaf is _PARAGRAPH and len(self._containers) == 1 and self._containers[0] != _QUOTE
 
     def _read_line(self, line: str, offset: int) -> None:
-        """CommonMark's step for one line: continue containers, then the open leaf, then open what begins here."""
+        """Apply CommonMark's step for one line: continue containers, then the open leaf, then open new blocks."""
         if "\t" in line:
             line = line.expandtabs(4)  # leaves columns what they are, and spares us half-consumed tabs
         end = len(line.rstrip("\r\n"))
@@ -297,7 +290,7 @@ class _Scanner:
         self._open_blocks(line, position, end, matched, offset)
 
     def _continue_containers(self, line: str, end: int) -> tuple[int, int]:
-        """How many of the open containers this line continues, and where their content begins in it."""
+        """Return how many of the open containers this line continues, and the position of their content in it."""
         position = 0
         last = len(self._containers) - 1
         for depth, container in enumerate(self._containers):
@@ -361,7 +354,7 @@ class _Scanner:
         self._leaf = _PARAGRAPH if in_paragraph or first - position <= _MAX_INDENT else None
 
     def _open_leaf(self, line: str, first: int, *, in_paragraph: bool) -> tuple[bool, _Leaf]:
-        """Whether a leaf block begins here, and what of it stays open after this line."""
+        """Return whether a leaf block begins here, and which leaf stays open after this line."""
         mark = line[first]
         if mark == "#":
             return _ATX_HEADING.match(line, first) is not None, None
@@ -384,7 +377,7 @@ class _Scanner:
                 self.starts.append(BlockStart(offset, partial))
 
     def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
-        """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
+        """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
         end_pattern = leaf.end_pattern if isinstance(leaf, _HtmlBlockKind) else None
         # What is never closed ends before the next entry: the one deviation from CommonMark.

@@ -1,10 +1,10 @@
-"""What a person asked to remember, as an entry of the notes form; and whether it stands in a file already.
+"""Write the user's notes as entries of the notes form, and find notes that a file has already.
 
     ## Notes — title (2026-11-20)
     **Source**: user:remember
-    - What is to be remembered.
+    - The text of the note.
 
-Whatever the text holds, headings, fences, lines that look like metadata, it reads back as this one entry.
+Any text, with headings, fences or lines that look like metadata, reads back as this one entry.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 class Note(NamedTuple):
-    """What is to be remembered, fit to be written.
+    """A note, ready to be written.
 
     Attributes:
         title: one line.
         text: the text itself.
-        redacted: whether a secret was taken out.
+        redacted: a secret was removed.
     """
 
     title: str
@@ -54,17 +54,17 @@ class Note(NamedTuple):
 
 
 class UnwritableNote(NamedTuple):
-    """Why a note cannot be written: a sentence without its full stop."""
+    """A note that cannot be written; `reason` is a sentence without its full stop."""
 
     reason: str
 
 
 def create_note(text: str, title: str | None) -> Note | None:
-    """A person's words as a note; None where nothing is left of them.
+    """Return the user's text as a note; None if it contains no visible text.
 
     Args:
-        text: what was typed.
-        title: None: the beginning of the text.
+        text: the text as typed.
+        title: the title; None for the beginning of the text.
     """
     visible = _visible_text(text)
     clean = redact(close_open_blocks(visible)).text
@@ -77,7 +77,7 @@ def create_note(text: str, title: str | None) -> Note | None:
 
 
 def with_note(document: Document, note: Note, day: date) -> Document | UnwritableNote:
-    """The file with the note at its end; all that was in it reads as before."""
+    """Return the file with the note at its end. Everything before it reads as it did."""
     newline = detect_newline(document)
     for indent in _INDENTS:
         for text in _note_layouts(note, day, indent):
@@ -90,7 +90,7 @@ def with_note(document: Document, note: Note, day: date) -> Document | Unwritabl
 
 
 def find_same_note(document: Document, note: Note) -> int | None:
-    """The position of an entry of the layer notes that says the same, whatever its title and date."""
+    """Return the position of an entry of the layer notes with the same text, regardless of title and date."""
     note_text = _comparison_text(note.text)
     for position, block in enumerate(document.blocks):
         if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(block.body) == note_text:
@@ -104,7 +104,7 @@ def _note_layouts(note: Note, day: date, indent: int) -> list[str]:
 
 
 def _is_appended(before: Document, after: Document, note: Note, day: date) -> bool:
-    """Whether the file reads as before, with this note as one entry behind it."""
+    """Return whether the file reads as before, with this note as one entry at its end."""
     appended = appended_blocks(before, after)
     if appended is None or len(appended) != 1 or (entry := appended[0].entry) is None:
         return False
@@ -119,7 +119,7 @@ def _is_appended(before: Document, after: Document, note: Note, day: date) -> bo
 
 
 def _comparison_text(text: str) -> str:
-    """The text as it is compared: on one line, without the bullets that it begins with."""
+    """Return the text for comparison: on one line, without leading bullets."""
     return collapse_whitespace(text).lstrip("- ").casefold()
 
 
@@ -129,11 +129,11 @@ def _derive_title(text: str) -> str:
 
 
 def _heading_title(text: str) -> str:
-    """One line that can stand in a heading: of two dates in a heading, readers take the first."""
+    """Return one line that fits into a heading. Readers take the first of two dates in a heading as the date."""
     return _CLOSING_MARKS.sub("", collapse_whitespace(_DATE_MARK.sub(r"\1", _LEADING_MARKS.sub("", text, count=1))))
 
 
 def _visible_text(text: str) -> str:
-    """The text with plain line ends and without characters that nobody sees."""
+    """Return the text with plain line ends and without invisible characters."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(c for c in unified if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE_CATEGORIES)

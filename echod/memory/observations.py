@@ -1,7 +1,7 @@
-"""The policy of observations: which completed tasks are remembered, in which role, and in which words.
+"""Decide which completed tasks become observations, in which role, and in which words.
 
-A task is told by a hook of an agent's session. Guards drop what is no observation, each with a reason that can be
-counted. What passes becomes an entry of the lowest layer, in the form that other writers of these files use.
+A hook of an agent's session reports a task. Guards drop unsuitable tasks, each with a reason that is counted. Every
+other task becomes an entry of the lowest layer, in the form that other writers of these files use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact
 
 MAX_TEXT_LENGTH = 500
-"""Characters of a subject and of a description that are kept."""
+"""The maximal number of characters of a subject and of a description."""
 
 _DEFAULT_ROLE = "orchestrator"
 
@@ -33,7 +33,7 @@ _ROLE_WORDS = (
     ("planner", frozenset({"plan", "planner", "devise"})),
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
 )
-"""Words of a team's or an agent's name that tell its role. The first that matches counts: a plan review is a review."""
+"""Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HOUSEKEEPING = re.compile(
@@ -53,11 +53,11 @@ _VARIATION_SELECTORS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
-"""Characters of a text that are looked at: what the cleaning takes away must not leave too little of the rest."""
+"""Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning."""
 
 
 class ObservationDropReason(StrEnum):
-    """Why an event becomes no observation; the words are shown to the person who asks."""
+    """The reasons why an event is not recorded as an observation, worded for the user."""
 
     UNREADABLE = "the event was not understood"
     NO_SUBJECT = "the task has no subject"
@@ -69,7 +69,7 @@ class ObservationDropReason(StrEnum):
 
 
 class Task(NamedTuple):
-    """A completed task as the hook was told. Everything is the agent's own text; "" is what was not said.
+    """A completed task as reported to the hook. All values are the agent's own text; a missing value is "".
 
     Attributes:
         session: the session's id.
@@ -94,11 +94,12 @@ class Observation(NamedTuple):
     """A task that is worth an entry.
 
     Attributes:
-        key: names the task among all tasks of all sessions; the same task told twice has the same key.
-        role: where it belongs.
+        key: identifies the task among all tasks of all sessions; the same for a task that is reported twice.
+        role: the role whose memory it belongs to.
         text: the entry, ending with one newline, without secrets.
-        signal: the name of the mark by which other writers of observations say that they wrote this one; None for
-            teams that they do not look at.
+        signal: the name of the file by which other writers of observations mark this one as written; None for teams
+            that
+        they ignore.
     """
 
     key: str
@@ -108,13 +109,13 @@ class Observation(NamedTuple):
 
 
 class UnwritableMemory(NamedTuple):
-    """The memory file cannot take observations; why in a sentence."""
+    """A memory file that cannot take observations; `reason` is a sentence for the user."""
 
     reason: str
 
 
 def parse_task(event: Mapping[str, object]) -> Task:
-    """The task in a `TaskCompleted` event; fields that are missing or odd count as not said."""
+    """Return the task of a `TaskCompleted` event. Missing and malformed fields are empty."""
     return Task(
         session=_event_text(event, "session_id"),
         agent_id=_event_text(event, "agent_id"),
@@ -130,12 +131,12 @@ def parse_task(event: Mapping[str, object]) -> Task:
 def observe_task(
     task: Task, *, definition: str, teams: Sequence[str], day: date
 ) -> Observation | ObservationDropReason:
-    """What becomes of a completed task.
+    """Return the observation of a completed task, or why it is dropped.
 
     Args:
-        task: what the hook was told.
+        task: the task as reported to the hook.
         definition: the name of the agent's definition where it is known from elsewhere, else "".
-        teams: patterns (`rune-*`) of the teams that are listened to; "" stands for sessions without a team.
+        teams: patterns (`rune-*`) of the observed teams; "" matches sessions without a team.
         day: the local day on which the task was completed.
     """
     subject, description = _clean_line(task.subject), _clean_line(task.description)
@@ -162,13 +163,13 @@ def observe_task(
 
 
 def infer_role(name: str) -> str | None:
-    """The role that the words of a name tell; None if they tell none. `research` is not `arc`."""
+    """Return the role implied by the words of a name; None if none is. `research` is not `arc`."""
     words = {word.lower() for word in _WORD.findall(name)}
     return next((role for role, telling in _ROLE_WORDS if words & telling), None)
 
 
 def existing_texts(memory: bytes) -> tuple[str, ...]:
-    """The texts of the entries in a memory file, to be compared with `Observation.text` by `comparison_text`."""
+    """Return the texts of the entries in a memory file, for comparison with the `comparison_text` of observations."""
     document = parse(memory)
     if isinstance(document, Unreadable):
         return ()
@@ -176,12 +177,12 @@ def existing_texts(memory: bytes) -> tuple[str, ...]:
 
 
 def comparison_text(observation: Observation) -> str:
-    """The observation's text as `existing_texts` gives it."""
+    """Return the observation's text in the form of `existing_texts`."""
     return block_content(parse_block(observation.text))
 
 
 def with_observations(memory: bytes, observations: Iterable[Observation]) -> bytes | UnwritableMemory:
-    """The memory file with these entries at its end; all that was in it reads as before."""
+    """Return the memory file with these entries at its end. Everything before them reads as it did."""
     before = parse(memory)
     if isinstance(before, Unreadable):
         return UnwritableMemory(before.reason)
@@ -197,7 +198,7 @@ def with_observations(memory: bytes, observations: Iterable[Observation]) -> byt
 
 
 def _are_appended(before: Document, after: Document, count: int) -> bool:
-    """Whether the file reads as before, with so many observations behind it."""
+    """Return whether the file reads as before, with this number of observations at its end."""
     appended = appended_blocks(before, after)
     return (
         appended is not None
@@ -250,7 +251,7 @@ def _entry_text(subject: str, description: str, source: str, day: date) -> str:
 
 
 def _redact_and_truncate(*lines: str) -> list[str]:
-    """These lines rid of secrets, then cut: what is cut first may be too short to show what it is."""
+    """Return these lines redacted, then truncated. A secret that is cut first may be too short to be recognised."""
     clean = redact("\n".join(lines)).text.split("\n")  # all in one go, which is what takes the time
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
@@ -262,7 +263,7 @@ def _redact_and_truncate(*lines: str) -> list[str]:
 
 
 def _clean_line(text: str) -> str:
-    """One line of plain text."""
+    """Return one line of plain text."""
     if "\n" in text:
         text = redact(text).text  # some secrets have several lines, and are none any more on one
     text = "".join(map(_visible_character, _VARIATION_SELECTORS.sub("", text[:_MAX_INPUT_LENGTH])))
@@ -272,7 +273,7 @@ def _clean_line(text: str) -> str:
 
 
 def _strip_comments(text: str) -> str:
-    """The text with a space for each comment that is closed."""
+    """Return the text with a space for each closed comment."""
     parts: list[str] = []
     position = 0
     while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
@@ -282,7 +283,7 @@ def _strip_comments(text: str) -> str:
 
 
 def _visible_character(character: str) -> str:
-    """The character, a space for one that only separates, nothing for one that nobody sees."""
+    """Return the character, a space for a separator, or nothing for an invisible character."""
     if character < "\x7f":
         return " " if character in _SEPARATING_CONTROLS else character if character >= " " else ""
     category = unicodedata.category(character)

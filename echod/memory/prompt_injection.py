@@ -1,8 +1,8 @@
-"""Tells whether an entry reads like an instruction to agents instead of a learning.
+"""Detect entries that read like an instruction to agents instead of a learning.
 
-Such an entry is flagged for a person and never raised automatically; it is neither changed nor removed, for this is a
-judgement about words and will be wrong at times. English only. To add a phrase, add a rule to the table, and to the
-tests an example of it and of an innocent neighbour.
+Such an entry is flagged for the user and never promoted automatically. It is neither changed nor removed, because the
+detection judges words and is sometimes wrong. English only. To add a phrase, add a rule to the table, and to the tests
+an example of it and an innocent one that is similar.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 
 
 class InjectionRule(NamedTuple):
-    """What a pattern makes an entry look like, in a few words for the person.
+    """A pattern and a description for the user of entries that match it.
 
-    One of `keywords` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what
-    their patterns do, and nearly every text has none of them.
+    Every match contains one of the `keywords`. Searching for the keywords of all rules costs a tenth of matching their
+    patterns, and nearly every text has none of them.
     """
 
     description: str
@@ -202,7 +202,7 @@ _MARKUP_KEYWORDS = frozenset(word for rule in MARKUP_RULES for word in rule.keyw
 
 
 def find_injection(text: str) -> str | None:
-    """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
+    """Return why an entry reads like an instruction to agents, in a few words for the user; None if it does not."""
     if hides_text(text):
         return _HIDDEN_TEXT
     plain = _normalize(text)
@@ -212,7 +212,7 @@ def find_injection(text: str) -> str | None:
 
 
 def might_contain_injection(text: str) -> bool:
-    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
+    """Return whether a whole file can contain such an entry, at a fraction of the cost of parsing the file."""
     plain = _normalize(text)
     words = _strip_emphasis(plain)
     return (
@@ -231,7 +231,7 @@ def _strip_emphasis(plain: str) -> str:
 
 
 def _first_match(rules: Sequence[InjectionRule], keywords: frozenset[str], text: str) -> str | None:
-    """What the first rule says whose pattern matches."""
+    """Return the description of the first rule that matches."""
     found = {word for word in keywords if word in text}
     if not found:
         return None

@@ -1,6 +1,6 @@
-"""The one gate through which text that agents wrote comes in: read, rid of secrets, then handed to the policies.
+"""Read findings files and redact them, before any policy or store sees their text.
 
-Whatever is stored later (entries, the kept copy of a findings file, a quarantined one) comes from here.
+All text that is stored later (entries, the archived copy of a findings file, a quarantined one) comes from here.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _EMAIL_OR_WORD = re.compile(
 )  # a word without "@" too, so that none is read twice
 _EMAIL_MARKER = "[REDACTED:email]"
 _MAX_LINES = 200_000
-"""Of a findings file; what is full of tiny findings would take minutes and a gigabyte to understand."""
+"""The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsFile:
-    """A findings file as it was found.
+    """A findings file as it is on disk.
 
     Attributes:
         name: the file's name in its role.
-        agent: who wrote it (the name without `-findings.md`).
+        agent: the agent that wrote it (the name without `-findings.md`).
         data: its bytes.
         date: the local day on which it was last changed.
-        partly_consumed: whether a part of it was taken up before; what is known of it then is no news.
+        partly_consumed: a part of it was consumed before; known findings in it are not counted as duplicates.
     """
 
     name: str
@@ -42,7 +42,7 @@ class FindingsFile:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFile:
-    """What a findings file says, and its text to keep; neither holds a secret."""
+    """The findings of a file, and its text to archive, both without secrets."""
 
     file: FindingsFile
     findings: tuple[Finding, ...]
@@ -51,7 +51,7 @@ class AcceptedFile:
 
 @dataclass(frozen=True, slots=True)
 class RejectedFile:
-    """A findings file that cannot be understood, why in a sentence, and its bytes to keep."""
+    """A findings file that cannot be read, the reason in a sentence, and its bytes to quarantine."""
 
     file: FindingsFile
     reason: str
@@ -59,7 +59,7 @@ class RejectedFile:
 
 
 def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedFile:
-    """Read a findings file and redact all of it. A file from the future counts as today's."""
+    """Read a findings file and redact all of it. A file dated in the future counts as today's."""
     redacted_data = redact_bytes(file.data)
     lines = redacted_data.count(b"\n")
     if lines > _MAX_LINES:
@@ -78,7 +78,7 @@ def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedF
 
 
 def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
-    """The finding without e-mail addresses in its evidence, unless it is about e-mail; and which ones they were."""
+    """Return the finding without e-mail addresses in its evidence, unless it is about e-mail, and those addresses."""
     if not finding.evidence or "@" not in finding.evidence:
         return finding, frozenset()
     line = f"evidence: {finding.evidence}"
@@ -88,7 +88,7 @@ def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
 
 
 def _mask_addresses(text: str, addresses: frozenset[str]) -> str:
-    """The text with a marker for each of these addresses, in one pass however many there are."""
+    """Return the text with a marker for each of these addresses, in one pass regardless of their number."""
 
     def mask(match: re.Match[str]) -> str:
         address = match[0].rstrip("-") if "@" in match[0] else ""

@@ -1,16 +1,12 @@
-"""The policy of consolidation: what becomes of a role's findings, decided on values.
+"""Plan the consolidation of a role's findings, as a pure function of values.
 
-Each finding is new and gets an entry at the end of the memory file, or it says what an entry says already and only
-refreshes that one, or it was consumed before. One that says what it replaces takes the place of that entry, where there
-is no doubt which. A findings file that cannot be understood is set aside with the reason; a memory file that cannot be
-understood stops it all.
+A new finding becomes an entry at the end of the memory file. A duplicate of an entry only refreshes that entry. A
+finding that was consumed before is skipped. A finding that names the title it replaces supersedes that entry, if there
+is no doubt which one. A findings file that cannot be read is quarantined with the reason. An unreadable memory file
+stops everything.
 
-Read in this order: `similarity` (what is the same learning), `reception` (new, or found again), `superseding` (what
-gives way), this module, `consolidation` (what comes out).
-
-What the policy of consolidation decides, as values. How it decides is told in `plan_consolidation`.
-
-Puts together what was received: the memory file as it will be, and what each entry is called then.
+Read in this order: `similarity` (equal learnings), `deduplicate` (new or duplicate), `supersede` (replaced entries),
+this module.
 """
 
 from __future__ import annotations
@@ -41,9 +37,10 @@ FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
 
 
 class AppliedFinding(NamedTuple):
-    """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
+    """A finding, and the id of the entry that contains it.
 
-    It became that entry, or, as a duplicate, counts as one reference to it.
+    The finding became that entry or, as a duplicate, counts as one reference to it. `claimed` is the protected layer
+    that it asked for, which only the user can give.
     """
 
     key: str
@@ -53,14 +50,14 @@ class AppliedFinding(NamedTuple):
 
 
 class AppliedSupersede(NamedTuple):
-    """An entry that gave way to a finding which says that it replaces it.
+    """An entry that was superseded by a finding.
 
     Attributes:
         key: the finding.
-        replaced_by: the id of the entry that holds what the finding says.
-        title: the title of the entry that gave way.
-        archived: that entry, as the archive keeps it.
-        finding_key: the finding that it was itself, where it was new too and never stood in the file.
+        replaced_by: the id of the entry that contains the finding.
+        title: the title of the superseded entry.
+        archived: the superseded entry for the archive.
+        finding_key: the finding that the superseded entry came from, if it was new too and never in the file.
     """
 
     key: str
@@ -71,13 +68,13 @@ class AppliedSupersede(NamedTuple):
 
 
 class PendingSupersede(NamedTuple):
-    """A finding says that it replaces a title, but a person has to say what gives way.
+    """A finding that replaces a title, where the user has to decide which entry is superseded.
 
     Attributes:
         key: the finding.
-        id: the id of the entry that holds what it says.
+        id: the id of the entry that contains it.
         target: the title that it names, normalised.
-        problem: why nothing gave way.
+        problem: why nothing was superseded.
     """
 
     key: str
@@ -87,7 +84,7 @@ class PendingSupersede(NamedTuple):
 
 
 class ConsumedFile(NamedTuple):
-    """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
+    """A findings file that is consumed: its name, the keys of all its findings, its text without secrets."""
 
     name: str
     keys: tuple[str, ...]
@@ -95,14 +92,14 @@ class ConsumedFile(NamedTuple):
 
 
 class PartlyConsumedFile(NamedTuple):
-    """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
+    """A findings file of which only a part is consumed for now: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]
 
 
 class PlannedQuarantine(NamedTuple):
-    """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
+    """A findings file to quarantine: its name, the reason in a sentence, its bytes without secrets."""
 
     name: str
     reason: str
@@ -110,19 +107,19 @@ class PlannedQuarantine(NamedTuple):
 
 
 class ConsolidationPlan(NamedTuple):
-    """What the policy decided.
+    """The decisions about all findings.
 
     Attributes:
-        memory: the new bytes of the memory file; None if they are the old ones.
-        added: one for each new entry, in the order in which they stand.
+        memory: the new bytes of the memory file; None if unchanged.
+        added: one for each new entry, in file order.
         duplicates: one for each finding that is in the memory already, or twice in the findings.
-        superseded: one for each entry that gives way to a finding, in the order in which they stood.
-        pending_supersedes: one for each finding that says what it replaces where a person has to decide that.
-        skipped_keys: keys of findings that were consumed before and are passed over.
-        consumed: every findings file that is done with, in name order.
-        partly_consumed: the one that holds more than may be taken up at once, if any.
-        quarantined: every findings file that cannot be understood.
-        id_changes: old id -> new id of the entries that stay under another id, because a repeat of theirs gave way.
+        superseded: one for each superseded entry, in file order.
+        pending_supersedes: one for each finding that replaces a title where the user has to decide.
+        skipped_keys: keys of findings that were consumed before.
+        consumed: every consumed findings file, in name order.
+        partly_consumed: the file that exceeds the limit of changes, if any.
+        quarantined: every findings file that cannot be read.
+        id_changes: old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
     """
 
     memory: bytes | None
@@ -138,12 +135,12 @@ class ConsolidationPlan(NamedTuple):
 
     @property
     def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
-        """The findings that claim a layer that only a person gives, each with that layer."""
+        """The findings that claim a protected layer, each with that layer."""
         return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The plan in one line."""
         known_count, quarantined_count = len(self.duplicates) + len(self.skipped_keys), len(self.quarantined)
         review_count = len(self.pending_supersedes) + len(self.layer_claims)
         parts = [
@@ -172,11 +169,10 @@ def plan_consolidation(
     max_changes: int | None = None,
     read_file: FindingsReader = read_and_redact,
 ) -> ConsolidationPlan | Unreadable:
-    """Decide what becomes of these findings. The order of `files` makes no difference.
+    """Plan what happens to these findings. The order of `files` makes no difference.
 
-    Where they would change more than `max_changes` entries, the files that come last in name order wait, and so does
-    the rest
-    of the one in which the number is reached.
+    If they would change more than `max_changes` entries, the files that are last in name order wait, and so does the
+    rest of the file in which the number is reached.
 
     Args:
         role: the role's name; part of the entries' ids.
@@ -184,9 +180,9 @@ def plan_consolidation(
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        pinned_ids: ids of entries that no rule touches; none gives way to a finding.
-        max_changes: how many entries are added or refreshed; None for all that there are.
-        read_file: `read_and_redact`, or what remembers its answers.
+        pinned_ids: ids of pinned entries, which are never superseded.
+        max_changes: the maximal number of added or refreshed entries; None for no limit.
+        read_file: `read_and_redact`, or a cached version of it.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
@@ -219,14 +215,14 @@ class _ConsolidationOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """What is taken up of a file now: some of its findings; `is_complete`: there is nothing more in it."""
+    """The findings of a file that are consumed now; `is_complete` if they are all."""
 
     file: AcceptedFile
     findings: Sequence[Finding]
     is_complete: bool
 
     def keys(self, known_keys: Container[str]) -> tuple[str, ...]:
-        """What is to be remembered as consumed. The parts that were taken up before are known, and may be very many."""
+        """Return the keys to record as consumed. Those of parts consumed before are known, and may be very many."""
         is_partial = self.file.file.partly_consumed or not self.is_complete
         return tuple(finding.key for finding in self.findings if not is_partial or finding.key not in known_keys)
 
@@ -234,7 +230,7 @@ class _Portion:
 def _add_findings(
     matcher: FindingMatcher, pending: Iterable[_Portion], options: _ConsolidationOptions
 ) -> tuple[list[_Portion], list[str]]:
-    """Take findings in until they are as many as may be; what of the files that was, and what was known."""
+    """Add findings up to the limit; return the portions of the files, and the keys that were known."""
     portions: list[_Portion] = []
     skipped_keys: list[str] = []
     for portion in pending:
@@ -253,7 +249,7 @@ def _add_findings(
 
 
 def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
-    """The files whose findings can be written, and the others with the reason."""
+    """Return the portions whose findings can be written, and the others as rejected files with the reason."""
     writable: list[_Portion] = []
     rejected: list[RejectedFile] = []
     for file in portions:
@@ -318,7 +314,7 @@ def _build_plan(
 def _resolve_supersedes(
     document: Document, matcher: FindingMatcher, options: _ConsolidationOptions
 ) -> tuple[Mapping[int, ResolvedSupersede], Sequence[UnresolvedSupersede]]:
-    """What gives way, by place, and what a person decides."""
+    """Return the superseded entries by index, and the requests that the user decides."""
     if not matcher.supersede_requests:
         return {}, ()
     ids = entry_ids(options.role, document)
@@ -351,13 +347,13 @@ def _applied_supersede(
 
 
 class _ConsolidatedDocument(NamedTuple):
-    """The outcome, by place as in `FindingMatcher`.
+    """The result, by index as in `FindingMatcher`.
 
     Attributes:
-        after: the file as it will be.
-        ids: the id of each entry, then; of one that gave way, the one it had.
-        superseded_blocks: the blocks of what gave way, as they stood, or would have stood.
-        id_changes: old id -> new id of entries that stay under another one.
+        after: the new file.
+        ids: the new id of each entry; of a superseded one, its old id.
+        superseded_blocks: the superseded blocks as they were, or would have been.
+        id_changes: old id -> new id of the entries whose id changes.
     """
 
     after: Document
@@ -369,15 +365,15 @@ class _ConsolidatedDocument(NamedTuple):
 def _apply_findings(
     role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
 ) -> _ConsolidatedDocument | Unreadable:
-    """The file with all new findings that did not give way themselves.
+    """Return the file with all new findings that were not superseded themselves.
 
-    `Unreadable` is returned where the file would grow too large to be read again.
+    `Unreadable` is returned where the file would be too large to be read again.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the file as it was.
-        matcher: what was received for it.
-        superseded: the places of what gives way.
+        matcher: the findings matched with it.
+        superseded: the indexes of the superseded entries.
 
     Raises:
         ComposeError: the file cannot take one of the findings.
@@ -411,7 +407,7 @@ def _apply_findings(
 
 
 def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
-    """The old file with what was found again refreshed, and without what gives way."""
+    """Return the old file with refreshed entries, and without superseded ones."""
     blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
     return replace(document, blocks=blocks)
 

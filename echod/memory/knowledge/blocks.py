@@ -1,17 +1,11 @@
-"""Knowledge blocks: what is left of the entries of one topic, in three to five lines.
+"""Write knowledge blocks: the entries of one topic in three to five lines.
 
-A heading, the references of all of them, and their points on one to three lines. It is an ordinary entry in the form
-with the layer in the heading, so every reader of memory files understands it.
+A block has a heading, the references of all its entries, and their points on one to three lines. It is an ordinary
+entry in the form with the layer in the heading, so every reader of memory files understands it. It reads back without
+loss: its points are taken as they are.
 
-What an entry puts into a knowledge block: its points in few words, its references, and what it is about.
-
-A knowledge block is read back without loss: its points are what it says already, and stay as they are.
-
-Which entries belong to one topic: they refer to the same file, or their titles share most of their words.
-
-The groups do not depend on the order in which the entries come, and no group is larger than one block can hold.
-
-Adding knowledge blocks to a knowledge file: at its end, each once, every earlier byte as it was.
+Entries belong to one topic if they refer to the same file, or if their titles share most of their words. The groups do
+not depend on the order of the entries, and no group is larger than one block can hold.
 """
 
 from __future__ import annotations
@@ -41,16 +35,16 @@ from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 from echod.memory.words import capitalize
 
 _MAX_POINT_CHARACTERS = 1000
-"""Characters of the points of one block, about 250 tokens; what holds more is a topic of its own."""
+"""Characters of the points of one block, about 250 tokens. A larger group is split into topics."""
 
 _MAX_BLOCK_LINES = 5
 """Lines of a knowledge block."""
 
 _TITLE_PREFIX = "Knowledge: "
-"""What the title of a knowledge block begins with."""
+"""The prefix of the title of a knowledge block."""
 
 _REFERENCE_SEPARATOR = "; "
-"""Stands between references."""
+"""The separator of references."""
 
 _NO_EVIDENCE = "none recorded"
 
@@ -75,27 +69,28 @@ MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
 _MAX_REFERENCE_CHARACTERS = 1500
-"""Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
+"""Characters of the references of one block. They are all kept, so a block with more takes no other entries."""
 
 _MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
 _MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
 
 _POINT_LINES = 3
-"""Lines for the points of a block; heading and references take the other two of five."""
+"""Lines for the points of a block. Heading and references take the other two of five."""
 
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
 class BlockMaterial(NamedTuple):
-    """What goes into a knowledge block.
+    """The parts that an entry adds to a knowledge block.
 
     Attributes:
-        title: of the entry, or the topic of a knowledge block.
-        day: when it was last verified.
-        points: what it says, a line each; with their own titles (`*title*: ...`) where they come from several entries.
-        references: every one that must be kept.
+        title: the title of the entry, or the topic of a knowledge block.
+        day: the day on which it was last verified.
+        points: its statements, one per line; with their own titles (`*title*: ...`) where they come from several
+            entries.
+        references: all references, which must be kept.
         files: the files that it refers to, without line numbers.
-        words: the words of its titles that tell topics apart.
+        words: the words of its titles that distinguish topics.
         is_compressed: it is a knowledge block.
     """
 
@@ -109,7 +104,7 @@ class BlockMaterial(NamedTuple):
 
     @property
     def titled_points(self) -> tuple[str, ...]:
-        """The points as they stand among those of other entries: each says what it is about."""
+        """The points as written among those of other entries, each with the title of its entry."""
         if any(point.startswith("*") for point in self.points):
             return self.points
         joined = " ".join(self.points)
@@ -117,17 +112,17 @@ class BlockMaterial(NamedTuple):
 
 
 def new_knowledge_file(role: str) -> bytes:
-    """What a knowledge file holds before its first block."""
+    """Return the content of a knowledge file without blocks."""
     return f"<!-- echo-schema: v1 -->\n# {capitalize(role)} Knowledge\n".encode()
 
 
 def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
-    """The knowledge file with these blocks at its end; those that it holds already are passed over.
+    """Return the knowledge file with these blocks at its end, each once. Every earlier byte stays.
 
     Args:
         role: the role's name, for the title of a new file.
         knowledge: the file's bytes; None if there is none.
-        blocks: texts as `knowledge_blocks` gives them.
+        blocks: texts from `knowledge_blocks`.
 
     Raises:
         ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
@@ -153,12 +148,12 @@ def _comparison_text(text: str) -> str:
 
 
 def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
-    """The blocks that these entries become, one for each topic; without secrets, each ends with one newline."""
+    """Return the blocks that these entries become, one per topic, without secrets, each ending with one newline."""
     return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
 
 
 def compose_block(group: Sequence[BlockMaterial]) -> str:
-    """The block of one topic. The order of its entries makes no difference."""
+    """Return the block of one topic. The order of its entries makes no difference."""
     group = sorted(group, key=_canonical_order)
     title = group[0].title if len(group) == 1 else _topic_title(group)
     points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
@@ -171,7 +166,7 @@ def compose_block(group: Sequence[BlockMaterial]) -> str:
 
 
 def _topic_title(group: Sequence[BlockMaterial]) -> str:
-    """What a group is about: the words that most of its titles share, else the title of the newest one."""
+    """Return a group's topic: the title with the most words shared by the group, else the newest title."""
     shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
     shared = {word for word, count in shares.items() if 2 * count > len(group)}
     newest = max(group, key=_canonical_order)
@@ -191,7 +186,7 @@ def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) ->
 
 
 def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
-    """The points in their order on at most so many lines of about the same length."""
+    """Return the points in order on at most this number of lines of similar length."""
     remaining_points = list(points)
     result = []
     for remaining in range(lines, 0, -1):
@@ -224,7 +219,7 @@ def _reads_back(text: str, title: str) -> bool:
 
 
 def is_knowledge_block(block: Block) -> bool:
-    """Whether a block is a knowledge block as `blocks` writes them, and as short as those are."""
+    """Return whether a block has the form and length of the blocks that this module writes."""
     entry = block.entry
     return (
         entry is not None
@@ -236,7 +231,7 @@ def is_knowledge_block(block: Block) -> bool:
 
 
 def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
-    """What the entry of a block puts into a knowledge block; `day` is the day it was last verified."""
+    """Return the parts that an entry adds to a knowledge block; `day` is the day on which it was last verified."""
     body = block.body
     is_compressed = is_knowledge_block(block)
     if is_compressed:
@@ -263,19 +258,19 @@ def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
 
 
 def _topic_words(title: str) -> frozenset[str]:
-    """The words of a title that say what it is about, without endings."""
+    """Return the words of a title that describe its topic, without endings."""
     stems = (stem(word) for word in tokenize(fold(title)))
     return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
 
 
 def _normalize_topic_title(title: str) -> str:
-    """A title as it stands in a knowledge block: no dates, no marks, not too long."""
+    """Return a title for a knowledge block: no dates, no marks, not too long."""
     bare = strip_emphasis(_DATE.sub("", bare_title(title))).strip(" -:\u2013\u2014#")
     return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
 
 
 def _select_points(title: str, body: str) -> tuple[str, ...]:
-    """What the body says, as much as a block can hold: one statement of each learning, without repeating the title."""
+    """Return the statements of the body that fit into a block, without repeating the title."""
     normalized_title = normalize_title(title)
     points: list[str] = []
     remaining = _MAX_POINT_CHARACTERS
@@ -303,7 +298,7 @@ class _TopicGroup:
 
 
 def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...], ...]:
-    """The groups, each in order of date and title; the groups in the order of their first members in `materials`."""
+    """Return the groups, each in order of date and title, ordered by their first members in `materials`."""
     order = sorted(range(len(materials)), key=lambda at: _canonical_order(materials[at]))
     common = _common_features(materials)
     groups: list[_TopicGroup] = []
@@ -335,7 +330,7 @@ def _best_group(
     materials: Sequence[BlockMaterial],
     common: set[tuple[str, str]],
 ) -> int | None:
-    """The group that the material belongs to most, if it belongs to one that has room."""
+    """Return the group with the highest affinity to the material, if one is similar and has room."""
     best: tuple[float, int] | None = None
     for number in candidates:
         group = groups[number]
@@ -372,5 +367,5 @@ def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]
 
 
 def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
-    """The order of materials that does not depend on where they stand."""
+    """Return a sort key of materials that does not depend on their positions."""
     return (material.day, material.title, material.points, material.references)

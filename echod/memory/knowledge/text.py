@@ -1,16 +1,13 @@
-"""The single learnings in the body of an entry: its list items and paragraphs, each on one line.
+"""Extract learnings, statements and references from the body of an entry.
 
-Code, tables, comments and sections of figures (`### Review Metrics`) are no learnings; nor is a paragraph that only
-introduces a list. Where a body holds nothing else, they are all there is and count after all.
+A learning is a list item or paragraph, on one line. Code, tables, comments and sections of figures (`### Review
+Metrics`) are not learnings, nor is a paragraph that only introduces a list. In a body without anything else they count.
 
-Where the first sentence of a text ends, and what of it says the most.
+A statement is a sentence or bold lead, word for word as in the text. A full stop in code, in a number, in an
+abbreviation or before a small letter does not end a sentence. Doubtful sentences are not split.
 
-Extractive: what comes out stands in the text word for word. A full stop in code, in a number, in an abbreviation or
-before a small letter ends nothing; what is in doubt stays together.
-
-The references in an entry that let a reader look for himself: files with their lines, addresses, commits, numbers.
-
-All of them are kept when an entry is compressed. Evidence that names nothing of the kind is kept as it is written.
+References are files with their lines, addresses, commits and numbers, which readers can look up. All of them are kept
+when an entry is compressed. Evidence without any of these is kept as written.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from dataclasses import dataclass, field
 from echod.memory.model import Entry
 
 _MIN_STATEMENT_WORDS = 6
-"""Words from which on a bold lead says something by itself (`**Docs-only changes still need a review**: ...`)."""
+"""The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`)."""
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." are no sentences to keep alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
@@ -72,7 +69,7 @@ _NO_REFERENCE = re.compile(
 
 
 def extract_learnings(body: str) -> tuple[str, ...]:
-    """The learnings of a body in their order. An empty body has none."""
+    """Return the learnings of a body in order. An empty body has none."""
     return _extract_learnings(body, _MAX_LIST_DEPTH)
 
 
@@ -156,9 +153,9 @@ def _dedent(lines: list[str]) -> str:
 
 
 def extract_statement(text: str) -> str:
-    """What a learning says in the fewest words of its own: its bold lead if that is a statement, else a sentence.
+    """Return a learning in the fewest of its own words: its bold lead if that is a statement, else its first sentence.
 
-    Without marks of emphasis, so that marks in what is made of it have one meaning.
+    Marks of emphasis are removed, so that marks in the block made from it are unambiguous.
     """
     lead = _BOLD_LEAD.match(text.strip())
     selected = first_sentence(text)
@@ -169,7 +166,7 @@ def extract_statement(text: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text that stands on one line; all of it where none ends in it."""
+    """Return the first sentence of a text on one line; all of the text if no sentence ends in it."""
     text = text.strip()
     masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
     for end in _SENTENCE_END.finditer(masked):
@@ -185,7 +182,7 @@ def _ends_sentence(text: str, end: re.Match[str]) -> bool:
 
 
 def strip_emphasis(text: str) -> str:
-    """The text on one line without marks of emphasis; code keeps its asterisks."""
+    """Return the text on one line without marks of emphasis. Code keeps its asterisks."""
     parts = []
     position = 0
     for code in _CODE_SPAN.finditer(text):
@@ -196,7 +193,7 @@ def strip_emphasis(text: str) -> str:
 
 
 def truncate_text(text: str, limit: int) -> str:
-    """The text, cut at a word and marked with an ellipsis where it has more than `limit` characters."""
+    """Return the text, cut between words and marked with an ellipsis where it has more than `limit` characters."""
     if len(text) <= limit:
         return text
     cut = text.rfind(" ", limit // 2, limit)
@@ -204,13 +201,13 @@ def truncate_text(text: str, limit: int) -> str:
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:
-    """What the evidence, the source and the body of an entry refer to; each once, in that order."""
+    """Return the references in the evidence, the source and the body of an entry, each once, in that order."""
     references = [*evidence_references(entry.evidence or ""), *_source_reference(entry.source), *body_references(body)]
     return tuple(dict.fromkeys(references))
 
 
 def evidence_references(evidence: str) -> tuple[str, ...]:
-    """The references in an evidence field, or all of it where it has none that are known."""
+    """Return the references in an evidence field, or all of it if it has no known ones."""
     line = " ".join(evidence.split())
     if _NO_REFERENCE.fullmatch(line):
         return ()
@@ -218,7 +215,7 @@ def evidence_references(evidence: str) -> tuple[str, ...]:
 
 
 def body_references(body: str) -> tuple[str, ...]:
-    """The references in a text. Only what surely is a file counts as one: `message.content` does not."""
+    """Return the references in a text. Only certain files count: `message.content` does not."""
     return tuple(_iter_references(_IN_BODY, body, _is_certain_reference))
 
 

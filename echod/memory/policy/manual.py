@@ -1,8 +1,6 @@
-"""What a person asks for of single entries: another layer, taken out, brought back. The rules have no say here.
+"""Apply the user's own edits: change an entry's layer, remove or restore entries, reset a file. No rule applies here.
 
-Each function gives the document as it would be then, or the reason why it cannot be done; nothing else in it changes.
-
-A file as it was on its first day, and all that stood in it as the archive keeps it. Only a person asks for that.
+Each function returns the document with the edit, or why the edit is refused. Nothing else in the document changes.
 """
 
 from __future__ import annotations
@@ -29,25 +27,25 @@ _UNCLOSED_BLOCK = (
 
 
 class EditRefusal(NamedTuple):
-    """Why it cannot be done: a sentence without its full stop."""
+    """Why an edit is refused: a sentence without its full stop."""
 
     reason: str
 
 
 class Removal(NamedTuple):
-    """A file without some entries, and those entries as the archive keeps them, in file order."""
+    """A file without some entries, and those entries for the archive, in file order."""
 
     document: Document
     archived: tuple[ArchivedEntry, ...]
 
 
 class Restoration(NamedTuple):
-    """A file with an entry of the archive in it again.
+    """A file with an entry restored from the archive.
 
     Attributes:
         document: the file.
-        id: the entry's id there.
-        condensed_text: the condensed text that gave way to it; None where there was none.
+        id: the entry's id in it.
+        condensed_text: the condensed text that the entry replaced; None if there was none.
     """
 
     document: Document
@@ -56,9 +54,9 @@ class Restoration(NamedTuple):
 
 
 class ResetPlan(NamedTuple):
-    """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
+    """An emptied file: its new bytes, the number of removed entries, and the blocks for the archive, in file order.
 
-    What is no entry has no id in the archive.
+    Opaque blocks have no id in the archive.
     """
 
     data: bytes
@@ -67,15 +65,15 @@ class ResetPlan(NamedTuple):
 
 
 def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
-    """The file with one entry in another layer, in its heading and its layer line as its form has them.
+    """Return the file with one entry in another layer, in its heading and its layer line as its form has them.
 
-    The very same document comes back where the entry is in that layer already.
+    The same document is returned where the entry is in that layer already.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
         entry_id: the entry's full id.
-        layer: the layer that it is to have.
+        layer: the new layer.
     """
     if (missing := _refuse_missing(role, document, [entry_id])) is not None:
         return missing
@@ -91,14 +89,14 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
 def remove_entries(
     role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
 ) -> Removal | EditRefusal:
-    """The file without these entries.
+    """Return the file without these entries.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
         ids_to_remove: full ids, each of an entry in the file.
-        rule: why they go, as the archive names it.
-        day: the local day on which they go.
+        rule: the reason for the removal in the archive.
+        day: the local day of the removal.
     """
     if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
@@ -115,12 +113,12 @@ def remove_entries(
 
 
 def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Restoration | EditRefusal:
-    """The file with an entry of the archive in it, verbatim: at its end, or in the place of what it was condensed to.
+    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form.
 
     Args:
         role: the role's name; part of the entries' ids.
-        document: the file in which the entry stood.
-        archived: the entry, as the archive has it.
+        document: the file that the entry was in.
+        archived: the archived entry.
     """
     restored_content = block_content(parse_block(archived.text))
     contents = block_contents(document)
@@ -141,7 +139,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
 
 
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
-    """Where the entry of that id stands, if what stands there is a short form of it."""
+    """Return the position of the entry with that id, if it is condensed."""
     for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
         if own == entry_id and is_condensed(block):
             return position
@@ -149,7 +147,7 @@ def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
 
 
 def _with_spacing_of(condensed_text: str, text: str) -> str:
-    """The text with the blank lines behind it that the short form had."""
+    """Return the text followed by the blank lines of the condensed text."""
     return text.rstrip() + condensed_text[len(condensed_text.rstrip()) :]
 
 
@@ -159,12 +157,12 @@ def _parse_or_none(data: bytes) -> Document | None:
 
 
 def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
-    """Empty a file; None where it holds nothing but its head.
+    """Empty a file; None if it has no blocks.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the file.
-        new: the bytes that a file of its kind begins with.
+        new: the bytes of an empty file of its kind.
         day: the local day.
         file: the file's name.
     """

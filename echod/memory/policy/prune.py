@@ -1,17 +1,14 @@
-"""Prune: what leaves a memory file today, and where it goes.
+"""Plan what leaves a memory file today, and what replaces it.
 
-1. Expiry: observations that nobody referenced for long, at any file size; while the file is over its limit also
-   inscribed and traced entries that are old and low.
-2. Pressure, where the file is over its limit then: noise beyond its budget goes, all of it. While that is not enough,
-   the length of inscribed entries, then the rest of the noise, then the lowest inscribed entries, a few a day,
-   stopping as soon as the file fits.
-3. Etched, notes, opaque blocks and entries of an unknown layer never move; nor does a pinned entry.
+1. Expiry: observations without references for long, at any file size; while the file is over its limit also inscribed
+   and traced entries that are old and low.
+2. Pressure, if the file is over its limit then: all noise beyond its budget is removed. While that is not enough,
+   inscribed entries are condensed, then the rest of the noise is removed, then the lowest inscribed entries, a few a
+   day, stopping as soon as the file fits.
+3. Protected blocks (etched, notes, opaque, of an unknown layer) never move. Neither does a pinned entry.
 
-Everything that leaves, and everything that is condensed, stands verbatim in what the plan archives.
-
-The file while a plan is made: what was taken so far, and whether it fits.
-
-Why a file is still over its limit after it was pruned, in lines, and whether another day will help.
+All text that is removed or condensed is verbatim in the plan's archived entries. A plan for a file that is still over
+its limit explains why, in lines, and whether another day will help.
 """
 
 from __future__ import annotations
@@ -50,17 +47,17 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.words import pluralize
 
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
-"""A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
+"""A learning removed for lack of room, not for its age, leaves its points in the knowledge file."""
 
 
 class EntryAction(NamedTuple):
-    """What becomes of one entry.
+    """The action on one entry.
 
     Attributes:
-        layer: None where it is not known.
-        score: None with it.
-        rule: None where the entry stays as it is.
-        is_protected: only a person may touch it, whatever its age.
+        layer: None for an unknown one.
+        score: None for an unknown layer.
+        rule: None where the entry is unchanged.
+        is_protected: only the user may touch it, whatever its age.
         pinned_until: the last day on which no rule touches it.
     """
 
@@ -76,21 +73,22 @@ class EntryAction(NamedTuple):
 
 
 class PrunePlan(NamedTuple):
-    """What prune would do today. The dry run shows it, the job does it.
+    """The actions of prune today. The dry run shows it, the job carries it out.
 
     Attributes:
         role: the role.
         actions: every entry in file order.
-        memory: the new bytes of the memory file; None if nothing changes.
-        archived: what goes to the archive, in file order.
+        memory: the new bytes of the memory file; None if unchanged.
+        archived: the entries for the archive, in file order.
         archive: the archive file that condensed entries name, relative to the role.
         knowledge: blocks to add to the knowledge file.
         lines_before: lines of the file now.
-        lines_after: lines of the file then.
+        lines_after: lines of the new file.
         over_limit: why it is still over its limit; None if it is not.
-        inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
-        id_changes: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
-            went. Apply all of it in one step, after the ids of the entries that went are done with.
+        inscribed_archived: entries removed by rule `lowest-inscribed`; they count against today's allowance.
+        id_changes: old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed.
+            Apply
+        all of it in one step, after the removed ids are processed.
     """
 
     role: str
@@ -122,15 +120,15 @@ class PrunePlan(NamedTuple):
 
 
 class OverLimit(NamedTuple):
-    """The lines of a file that is over its limit, by what keeps them there.
+    """The lines of a file that is over its limit, by the reason that keeps them.
 
     Attributes:
         lines: lines of the file.
         limit: its limit.
-        protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
-        pinned: lines of entries that are pinned.
-        deferred: lines of entries whose turn comes on another day.
-        not_removable: lines that no rule can take out, because what stands around them would read differently.
+        protected: lines that only the user may remove: etched, notes, entries of an unknown layer, other text.
+        pinned: lines of pinned entries.
+        deferred: lines of entries that are due on another day.
+        not_removable: lines that no rule can remove, because the text around them would read differently.
     """
 
     lines: int
@@ -142,12 +140,12 @@ class OverLimit(NamedTuple):
 
     @property
     def can_shrink_tomorrow(self) -> bool:
-        """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
+        """Pruning again tomorrow can make the file shorter. Otherwise the file waits for the user."""
         return self.deferred > 0
 
     @property
     def description(self) -> str:
-        """All of it in words."""
+        """The reasons in a sentence."""
         parts = (
             (self.protected, "only a person may remove (etched, notes, other text)"),
             (self.pinned, "are pinned"),
@@ -161,15 +159,15 @@ class OverLimit(NamedTuple):
 def plan_prune(
     role: str, document: Document, facts: Facts, policy: PolicySettings, today: date, *, archive: str | None = None
 ) -> PrunePlan:
-    """Decide what leaves a memory file today. The same arguments always give the same plan.
+    """Plan what leaves a memory file today. The same arguments always make the same plan.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
-        facts: what is known about its entries and the project.
+        facts: the known facts about its entries and the project.
         policy: the numbers.
         today: the local day.
-        archive: the archive file that will take the text, relative to the role (`select_archive_file` finds it).
+        archive: the archive file for the text, relative to the role (`select_archive_file` finds it).
     """
     archive = archive or select_archive_file(today.year, {})
     statuses = entry_statuses(role, document, facts, policy, today)
@@ -219,7 +217,7 @@ def _reduce_to_limit(
 
 
 class _PruneDraft:
-    """Takes entries out of a file, and counts lines."""
+    """A plan in progress: removes entries from a file, and counts its lines."""
 
     def __init__(
         self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
@@ -235,23 +233,23 @@ class _PruneDraft:
 
     @property
     def lines(self) -> int:
-        """Lines of the file as it would be now."""
+        """Lines of the file at this point."""
         return self._lines
 
     def is_over_limit(self) -> bool:
-        """Whether the file is over its limit as it would be now."""
+        """Return whether the file is over its limit at this point."""
         return self._lines > self._limit
 
     def exceeds_noise_budget(self) -> bool:
-        """Whether observations and traced entries take more than their budget."""
+        """Return whether observations and traced entries take more than their budget."""
         return self._noise > self._budget
 
     def contains(self, status: EntryStatus) -> bool:
-        """Whether the entry still stands in the file."""
+        """Return whether the entry is still in the file."""
         return status.index not in self.removed
 
     def remove(self, candidate: PruneCandidate) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
         status = candidate.status
         self.removed[status.index] = candidate
         block = self.condensed.get(status.index)
@@ -260,7 +258,7 @@ class _PruneDraft:
             self._noise -= status.file_lines
 
     def keep_last_entry(self) -> None:
-        """Put back what was taken last, if nothing would be left of the file: an emptied file looks like a lost one."""
+        """Restore the entry removed last, if the file would be empty, because an emptied file looks like a lost one."""
         if self.removed and not self.document().render().strip():
             _, candidate = self.removed.popitem()
             status = candidate.status
@@ -277,11 +275,11 @@ class _PruneDraft:
             self._lines += count_lines(block.text) - status.file_lines
 
     def remaining(self, queue: Iterable[PruneCandidate]) -> Iterable[PruneCandidate]:
-        """What of a queue still stands in the file, in its order."""
+        """Return the candidates of a queue that are still in the file, in its order."""
         return (candidate for candidate in queue if self.contains(candidate.status))
 
     def document(self) -> Document:
-        """The file as it would be now."""
+        """Return the file at this point."""
         blocks = enumerate(self._document.blocks)
         return Document(
             self._document.preamble,
@@ -289,7 +287,7 @@ class _PruneDraft:
         )
 
     def action_of(self, status: EntryStatus) -> PruneAction:
-        """What becomes of an entry."""
+        """Return the action on an entry."""
         candidate = self.removed.get(status.index)
         if candidate is not None:
             return candidate.action
@@ -364,13 +362,13 @@ def _measure_over_limit(
     removed: Container[int],
     policy: PolicySettings,
 ) -> OverLimit | None:
-    """Why `after` is over its limit; None if it is not.
+    """Return why `after` is over its limit; None if it is not.
 
     Args:
         document: the file before.
-        after: the file then.
+        after: the new file.
         statuses: every entry before.
-        removed: places of the entries that are no longer in the file.
+        removed: indexes of the entries that are no longer in the file.
         policy: the numbers.
     """
     lines = count_document_lines(after)
