@@ -22,7 +22,7 @@ from echod.memory.model import Block, Document, Entry, Form, Unreadable, full_ti
 
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2
-_DEEP_INDENT = 4  # a fence indented this far closes none that was opened at the margin
+_DEEP_INDENT = 4  # a fence indented this far cannot close one at the margin
 _NO_VALUE = "none"
 _SEPARATOR = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 
@@ -118,7 +118,7 @@ def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
 
 def _metadata_fields(finding: Finding) -> Metadata:
     evidence = [("evidence", finding.evidence)] if finding.evidence else []
-    # Fields that readers of these files do not know are read as metadata only if one that they know follows.
+    # Unknown fields are read as metadata only if a known one follows.
     return [
         ("layer", finding.layer.value),
         ("source", finding.source),
@@ -187,7 +187,7 @@ def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     if first.startswith(("- ", "* ", "+ ")) and indent == _INDENT:
         yield [first, *(line if line.strip() else "" for line in rest)]
     yield [f"-{margin[1:]}{first}", *nested]
-    # A learning that begins like a metadata line starts on its own line.
+    # A learning that looks like a metadata line begins on its own line.
     yield ["-", margin + first, *nested]
 
 

@@ -42,7 +42,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
     """
     if len(data) > max_bytes:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
-        reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
+        reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."
         return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
     return _parse_cached(data) if len(data) <= _MAX_CACHED_BYTES else _live_documents.get(data) or _parse_shared(data)
 
@@ -59,21 +59,20 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"Line {line} is not UTF-8 (byte {error.start}); save the file as UTF-8."
+        reason = f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8."
         return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
     structure = markdown.parse_structure(text)
     conflict = find_conflict_line(text, structure)
     if conflict is not None:
-        reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
+        reason = f"A merge left conflict markers (line {conflict}). Resolve the conflict and remove them."
         return Unreadable(UnreadableKind.CONFLICT_MARKERS, reason, data)
     starts = structure.starts
     preamble = text[: starts[0].offset] if starts else text
     version = _SCHEMA_COMMENT.search(preamble)
     if version and version[1] not in {None, "0", "1"}:
         reason = (
-            f"The file says that it has schema version {version[1]}; this echod knows version "
-            f"{SCHEMA_VERSION}. Update echod."
+            f"The file has schema version {version[1]}. This echod supports version {SCHEMA_VERSION}. Update echod."
         )
         return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 

@@ -68,7 +68,7 @@ def with_layer(block: Block, layer: Layer) -> Block:
     word = heading.layer_word if heading else None
     if word is None or _find_field(entry, "layer"):
         text = _set_field(text, entry, "layer", layer.value, forms.layer_token)
-    if word:  # stands before every field, so that its place is still right
+    if word:  # before every field, so that its position is still valid
         text = _replace_span(text, word, _match_case(text[word.start : word.end], layer.value))
     return parse_block(text)
 
@@ -88,14 +88,14 @@ def _set_field(text: str, entry: Entry, name: str, value: str, token_of: Callabl
     if field is None:
         return _add_field(text, entry, name, value)
     token = token_of(field.value)
-    if token is None:  # nothing in it can be read, so the line says only the new value
+    if token is None:  # a value that cannot be read is replaced completely
         begin = field.span.start
         before = "" if text[begin - 1].isspace() else " "
         return _replace_span(text, Span(begin, begin + len(field.value.partition("\n")[0])), before + value)
     old, rest = field.value[token.start : token.end], field.value[token.end :]
     value = _match_case(old, value)
     if rest and token_of(value + rest) != Span(0, len(value)):
-        value += " "  # what follows would run into it
+        value += " "  # separates it from the text behind it
     begin = field.span.start
     return _replace_span(text, Span(begin + token.start, begin + token.end), value)
 

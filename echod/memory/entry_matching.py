@@ -73,7 +73,7 @@ def entry_signature(block: Block) -> EntrySignature:
     if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
         block = plain
     if block.entry is None:
-        raise ValueError("an opaque block is no entry")
+        raise ValueError("an opaque block has no signature")
     _, title, day, source = block_key(block)
     body = block.body.replace("\r\n", "\n")
     return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")

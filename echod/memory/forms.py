@@ -47,7 +47,7 @@ _METADATA_LINE = re.compile(
 )
 """Groups: indent, bullet, name, value."""
 
-# The reader that these files were first written for finds these three, unbulleted, anywhere above the next heading.
+# The original reader of these files accepts these three, unbulleted, anywhere above the next heading.
 _BODY_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
 _BODY_FIELD_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
 _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
@@ -59,9 +59,9 @@ CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 """The confidence of each word."""
 
 _LAYERS = {layer.value: layer for layer in Layer}
-_MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
+_MAX_NUMBER_LENGTH = 400  # characters; the smallest float in full has 326, and longer numbers are slow to parse
 
-# Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
+# All repetitions are possessive, because a value may be a hostile line of megabytes. Dates and numbers are ASCII.
 _LEADING_MARKS = r"[`*_\"' \t]*+"
 _WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
 _NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
@@ -75,7 +75,7 @@ _NONE_VALUE = re.compile(
 _CODE = re.compile(r"`([^`\n]+)`")
 
 _HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
-# Dashes of every kind and number; a single ASCII hyphen counts only beside a space, because "Notes-taking" is a word.
+# Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
 _DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
 _LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
 _BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
@@ -146,9 +146,9 @@ def complete_entry(partial: PartialEntry, text: str) -> Entry:
     heading = partial.heading
     body = _body_span(text, partial.metadata.end)
     fields = partial.metadata.fields + _body_fields(text, body)
-    values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
+    values = {field.name: field.value for field in reversed(fields)}  # the first of repeated names counts
     word = heading.layer_word
-    # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
+    # Manual promotion changes the heading and often not the bullet, so the heading is newer.
     layer = text[word.start : word.end] if word else values.get("layer", "")
     return Entry(
         form=heading.form,
@@ -260,7 +260,7 @@ def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock
     unknown_fields: list[Field] = []
     metadata_end = position
     has_identifying_bullet = False
-    column = 0  # where the content of the last bullet begins; lines indented that far belong to it
+    column = 0  # of the last bullet's content; lines indented that far belong to it
     while position < len(text):
         line = _METADATA_LINE.match(text, position)
         if line and not 0 < column <= len(line[1]):
@@ -323,11 +323,11 @@ def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
     if not _BODY_FIELD_HINT.search(text, body.start, body.end):
         return ()
     end = _BODY_FIELDS_END.search(text, body.start, body.end)
-    found = []
+    fields = []
     for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
         value = line[2].rstrip(" \t\r")
-        found.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
-    return tuple(found)
+        fields.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
+    return tuple(fields)
 
 
 def _parse_layer(value: str) -> Layer | None:

@@ -20,7 +20,7 @@ from echod.memory.model import Document, Entry
 ID_LENGTH = 12
 """Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
-# Characters that nobody sees: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
+# Invisible characters: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
@@ -33,7 +33,7 @@ class UnknownEntryError(LookupError):
     """No entry has an id that begins with the prefix."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(f"No entry has an id that begins with {prefix!r}; list the entries to see their ids.")
+        super().__init__(f"No entry has an id that begins with {prefix!r}. List the entries to see their ids.")
         self.prefix = prefix
 
 
@@ -41,7 +41,7 @@ class AmbiguousEntryError(LookupError):
     """Several entries have an id that begins with the prefix."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}; give more digits of the id.")
+        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}. Give more digits of the id.")
         self.prefix = prefix
         self.candidates = candidates
 
@@ -105,7 +105,7 @@ def _identity_key(entry: Entry) -> _IdentityKey:
 
 
 def _digest(*parts: str | int) -> str:
-    # JSON keeps the parts apart: no title can be mistaken for a title and a date.
+    # JSON separates the parts, so that a title is never confused with a title and a date.
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
 
 

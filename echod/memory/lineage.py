@@ -61,8 +61,8 @@ class StaleReason(StrEnum):
     """The evidence for a stale write."""
 
     OLDER_THAN_OUR_WRITE = "the file is older than our last write"
-    SEVERAL_REVERTED = "several changes were turned back at once"
-    RECENTLY_REVERTED = "a change was turned back moments after it was made"
+    SEVERAL_REVERTED = "several changes were reverted at once"
+    RECENTLY_REVERTED = "a change was reverted moments after it was made"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,8 @@ _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 """The first characters of lines that are not plain text."""
 
 _QUOTE = -1
-_MAX_INDENT = 3  # columns; what stands further in is indented code
-_MAX_DEPTH = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
+_MAX_INDENT = 3  # columns; lines indented further are code
+_MAX_DEPTH = 100  # nested containers; real files nest less, and without a limit hostile input costs quadratic time
 _SPACES = re.compile(r" *+")
 
 _START_MARKS, _END_MARKS = "<" * 7, ">" * 7
@@ -234,7 +234,7 @@ class _Scanner:
         while position < len(text):
             end = text.find("\n", position) + 1 or len(text)
             first = text[position]
-            # Four kinds of line make up nearly all of a real file; the general case costs five times as much.
+            # Nearly all lines of a real file are of four kinds. The general case costs five times as much.
             if first not in _SPECIAL or (first == "*" and _BOLD_TEXT.match(text, position)):
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
@@ -263,7 +263,7 @@ class _Scanner:
     def _read_line(self, line: str, offset: int) -> None:
         """Apply CommonMark's step for one line: continue containers, then the open leaf, then open new blocks."""
         if "\t" in line:
-            line = line.expandtabs(4)  # leaves columns what they are, and spares us half-consumed tabs
+            line = line.expandtabs(4)  # keeps columns, and avoids partly consumed tabs
         end = len(line.rstrip("\r\n"))
         matched, position = self._continue_containers(line, end)
         all_matched = matched == len(self._containers)
@@ -314,7 +314,7 @@ class _Scanner:
         may_be_lazy = self._leaf is _PARAGRAPH and not in_paragraph
         while True:
             first = _after_spaces(line, position)
-            if first >= end:  # a container was opened, with nothing in it yet
+            if first >= end:  # a container was opened and is still empty
                 self._containers, self._leaf = stack, None
                 self._item_is_empty = stack[-1] != _QUOTE
                 return
@@ -373,14 +373,14 @@ class _Scanner:
         heading = HEADING.match(self._text, offset)
         if heading:
             partial = forms.match_entry(self._text, offset)
-            if partial or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
+            if partial or not heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
                 self.starts.append(BlockStart(offset, partial))
 
     def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
         """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
         end_pattern = leaf.end_pattern if isinstance(leaf, _HtmlBlockKind) else None
-        # What is never closed ends before the next entry: the one deviation from CommonMark.
+        # An unclosed leaf ends before the next entry. This is the one deviation from CommonMark.
         closed = self._block_ends.is_closed_after(leaf, position)
         after_blank = False
         is_ended = False

@@ -169,7 +169,7 @@ class _ThreeWayMerge:
 
     def _choose_version(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
         if other is None:
-            # Removed over there (or never there). An edit here beats that; a half-written start is no edit.
+            # Removed in the other version (or never in it). An edit here beats that, but a truncation is not an edit.
             untouched = base is not None and (_has_same_content(visible, base) or is_truncated(visible, base))
             return None if untouched else visible
         if _has_same_content(visible, other) or (base is not None and _has_same_content(other, base)):
@@ -295,5 +295,5 @@ def _round_trip_problem(data: bytes, pieces: list[_Piece]) -> str | None:
     if isinstance(reparsed, Unreadable):
         return reparsed.reason
     if block_contents(reparsed) != [block_content(piece.block) for piece in pieces]:
-        return "Put together, the two versions would no longer read as the same entries."
+        return "The merged file would not read as the same entries."
     return None

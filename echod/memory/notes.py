@@ -31,7 +31,7 @@ from echod.memory.words import without_full_stop
 _NOTE_SOURCE = "user:remember"
 
 _MAX_TITLE_LENGTH = 60
-_INDENTS = (2, 4)  # a fence indented by four closes none that was opened at the margin
+_INDENTS = (2, 4)  # a fence indented by four cannot close one at the margin
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _LEADING_MARKS = re.compile(r"(?:\s++|[#>*+-]++\s++)*+")
 _CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
@@ -86,7 +86,7 @@ def with_note(document: Document, note: Note, day: date) -> Document | Unwritabl
                 return UnwritableNote(without_full_stop(after.reason))
             if _is_appended(document, after, note, day):
                 return after
-    return UnwritableNote("a code block or comment that is never closed in this file would swallow it")
+    return UnwritableNote("a code block or comment that is never closed in this file would swallow the note")
 
 
 def find_same_note(document: Document, note: Note) -> int | None:

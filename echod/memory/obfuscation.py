@@ -19,11 +19,11 @@ _OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
 _DASH = "\u2014"
 """Part of the heading of nearly every entry, in text that is otherwise ASCII."""
 
-# Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one lawful use of tags.
+# Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
 _TAGS = re.compile("[\U000e0001-\U000e007f]")
 _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
-# One joiner stands in many emoji and scripts; a row of invisible characters is a message.
+# Many emoji and scripts have single joiners. A run of invisible characters is a message.
 _INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 

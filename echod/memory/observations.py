@@ -59,13 +59,13 @@ _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
 class ObservationDropReason(StrEnum):
     """The reasons why an event is not recorded as an observation, worded for the user."""
 
-    UNREADABLE = "the event was not understood"
+    UNREADABLE = "the event is malformed"
     NO_SUBJECT = "the task has no subject"
     NO_TASK = "the task has no id"
     NO_TEAM = "the session has no team"
-    INVALID_TEAM = "the team's name is no plain name"
-    UNLISTED_TEAM = "the team is not listened to (observe.teams)"
-    HOUSEKEEPING = "the task is an errand (shutdown, cleanup, aggregate, monitor)"
+    INVALID_TEAM = "the team's name is invalid"
+    UNLISTED_TEAM = "the team is not observed (observe.teams)"
+    HOUSEKEEPING = "the task is housekeeping (shutdown, cleanup, aggregate, monitor)"
 
 
 class Task(NamedTuple):
@@ -165,7 +165,7 @@ def observe_task(
 def infer_role(name: str) -> str | None:
     """Return the role implied by the words of a name; None if none is. `research` is not `arc`."""
     words = {word.lower() for word in _WORD.findall(name)}
-    return next((role for role, telling in _ROLE_WORDS if words & telling), None)
+    return next((role for role, role_words in _ROLE_WORDS if words & role_words), None)
 
 
 def existing_texts(memory: bytes) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def _signal_name(task: Task) -> str | None:
 
 def _entry_text(subject: str, description: str, source: str, day: date) -> str:
     source, subject, description = _redact_and_truncate(source, subject, description)
-    title = _DATE_MARK.sub(r"\1", subject)  # of two dates in a heading, readers take the first
+    title = _DATE_MARK.sub(r"\1", subject)  # readers take the first of two dates in a heading
     lines = [
         f"## Observations \u2014 Task: {title} ({day.isoformat()})",
         "- **layer**: observations",
@@ -252,10 +252,10 @@ def _entry_text(subject: str, description: str, source: str, day: date) -> str:
 
 def _redact_and_truncate(*lines: str) -> list[str]:
     """Return these lines redacted, then truncated. A secret that is cut first may be too short to be recognised."""
-    clean = redact("\n".join(lines)).text.split("\n")  # all in one go, which is what takes the time
+    clean = redact("\n".join(lines)).text.split("\n")  # one call, because each is slow
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
-    # A run that was too long for a secret may look like one, or be one, when it is cut.
+    # A run too long for a secret may look like one, or be one, after truncation.
     return [
         line if len(line) <= MAX_TEXT_LENGTH else redact(line[:MAX_TEXT_LENGTH]).text[:MAX_TEXT_LENGTH].rstrip()
         for line in clean
@@ -265,9 +265,9 @@ def _redact_and_truncate(*lines: str) -> list[str]:
 def _clean_line(text: str) -> str:
     """Return one line of plain text."""
     if "\n" in text:
-        text = redact(text).text  # some secrets have several lines, and are none any more on one
+        text = redact(text).text  # secrets of several lines are not recognised on one line
     text = "".join(map(_visible_character, _VARIATION_SELECTORS.sub("", text[:_MAX_INPUT_LENGTH])))
-    # Marks first: without them the rest may be a comment or fence that was none before.
+    # Remove heading marks first, because removing them can make a comment or fence of the rest.
     text = _MARKUP.sub(" ", _strip_comments(text.replace("#", "")))
     return " ".join(text.split())
 

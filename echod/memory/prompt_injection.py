@@ -39,7 +39,7 @@ def _rule(description: str, keywords: str, *parts: str) -> InjectionRule:
     return InjectionRule(description, tuple(keywords.split("|")), re.compile("".join(parts)))
 
 
-# Matched against the text in lower case, blanks collapsed, emphasis and quotes gone. Every repetition is bounded.
+# Matched against lower-case text with collapsed spaces, without emphasis and quotes. Every repetition is bounded.
 PHRASE_RULES = (
     _rule(
         "overrides instructions",
@@ -176,7 +176,7 @@ PHRASE_RULES = (
     ),
 )
 
-# Markup that only a conversation between a program and a model contains; matched in the lower-case text as it stands.
+# Markup that only conversations between a program and a model contain. Matched against the lower-case text.
 MARKUP_RULES = (
     _rule(
         "tool-call markup",
@@ -232,9 +232,10 @@ def _strip_emphasis(plain: str) -> str:
 
 def _first_match(rules: Sequence[InjectionRule], keywords: frozenset[str], text: str) -> str | None:
     """Return the description of the first rule that matches."""
-    found = {word for word in keywords if word in text}
-    if not found:
+    present = {word for word in keywords if word in text}
+    if not present:
         return None
     return next(
-        (rule.description for rule in rules if not found.isdisjoint(rule.keywords) and rule.pattern.search(text)), None
+        (rule.description for rule in rules if not present.isdisjoint(rule.keywords) and rule.pattern.search(text)),
+        None,
     )

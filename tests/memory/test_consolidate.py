@@ -1,4 +1,4 @@
-"""What becomes of findings: added, known, duplicate or set aside; never lost, never twice, nothing else touched."""
+"""What becomes of findings: added, known, duplicate or quarantined; never lost, never twice, nothing else touched."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_an_unreadable_findings_file_is_set_aside_and_the_others_are_used() -> N
     assert b"\xff" in plan.quarantined[0].redacted_data
     assert b"hunter2" not in plan.quarantined[0].redacted_data
     assert [added.title for added in plan.added] == ["One"]
-    assert plan.summary == "1 added, 1 file set aside"
+    assert plan.summary == "1 added, 1 file quarantined"
 
 
 def test_an_unreadable_memory_file_stops_it_all() -> None:

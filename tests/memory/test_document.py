@@ -18,8 +18,8 @@ ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
     ("data", "fault", "says"),
     [
         pytest.param(b"# a\nb\xff\n", UnreadableKind.INVALID_UTF8, "Line 2 is not UTF-8", id="invalid UTF-8"),
-        pytest.param("## a".encode("utf-16"), UnreadableKind.INVALID_UTF8, "save the file as UTF-8", id="UTF-16"),
-        pytest.param(b"x" * (MAX_FILE_BYTES + 1), UnreadableKind.OVER_SIZE, "more than the 10.0 MiB", id="too large"),
+        pytest.param("## a".encode("utf-16"), UnreadableKind.INVALID_UTF8, "Save the file as UTF-8", id="UTF-16"),
+        pytest.param(b"x" * (MAX_FILE_BYTES + 1), UnreadableKind.OVER_SIZE, "more than the limit of 10.0 MiB", id="too large"),
         pytest.param(
             b"<!-- echo-schema: v2 -->\n", UnreadableKind.FUTURE_SCHEMA, "schema version 2", id="a later version"
         ),

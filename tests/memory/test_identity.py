@@ -160,7 +160,7 @@ class TestResolve:
 
     @pytest.mark.parametrize("prefix", ["f", "", " "])
     def test_an_unknown_prefix_is_an_error(self, prefix: str) -> None:
-        with pytest.raises(UnknownEntryError, match="list the entries"):
+        with pytest.raises(UnknownEntryError, match="List the entries"):
             resolve_id(prefix, ["abc123"])
 
     def test_an_ambiguous_prefix_names_the_candidates(self) -> None:

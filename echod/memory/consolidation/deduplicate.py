@@ -68,7 +68,7 @@ class FindingMatcher:
     def add(self, finding: Finding) -> None:
         """Add a finding, as a new entry or as a duplicate of an equal entry or finding."""
         learning, target = features_of(_to_learning(finding)), supersedes_key(finding.supersedes)
-        # What replaces an entry is not the same as it, however alike the two sound.
+        # A finding that replaces an entry is not a duplicate of it, however similar they are.
         index = self._duplicate_finder.find(learning, excluded=self.with_title(target))
         is_new = index is None
         if index is None:

@@ -15,7 +15,7 @@ from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
 _EMAIL_OR_WORD = re.compile(
     r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
-)  # a word without "@" too, so that none is read twice
+)  # also a word without "@", so that no word is scanned twice
 _EMAIL_MARKER = "[REDACTED:email]"
 _MAX_LINES = 200_000
 """The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse."""
@@ -64,14 +64,14 @@ def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedF
     lines = redacted_data.count(b"\n")
     if lines > _MAX_LINES:
         return RejectedFile(
-            file, f"It has {lines:,} lines; more than {_MAX_LINES:,} are not read. Split it.", redacted_data
+            file, f"It has {lines:,} lines, more than the limit of {_MAX_LINES:,}. Split it.", redacted_data
         )
     agent = redact(file.agent).text
-    found = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
-    if isinstance(found, Unreadable):
-        return RejectedFile(file, found.reason, redacted_data)
-    cleaned = [_redact_addresses(finding) for finding in found]
-    addresses = frozenset[str]().union(*(gone for _, gone in cleaned))
+    findings = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
+    if isinstance(findings, Unreadable):
+        return RejectedFile(file, findings.reason, redacted_data)
+    cleaned = [_redact_addresses(finding) for finding in findings]
+    addresses = frozenset[str]().union(*(removed for _, removed in cleaned))
     return AcceptedFile(
         file, tuple(finding for finding, _ in cleaned), _mask_addresses(redacted_data.decode(), addresses).encode()
     )
@@ -93,7 +93,7 @@ def _mask_addresses(text: str, addresses: frozenset[str]) -> str:
     def mask(match: re.Match[str]) -> str:
         address = match[0].rstrip("-") if "@" in match[0] else ""
         while address and address not in addresses:
-            address = address.rpartition(".")[0]  # what follows an address may look like more of it
+            address = address.rpartition(".")[0]  # the text behind an address may look like a part of it
         return _EMAIL_MARKER + match[0][len(address) :] if address else match[0]
 
     return _EMAIL_OR_WORD.sub(mask, text) if addresses else text

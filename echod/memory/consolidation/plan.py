@@ -149,7 +149,7 @@ class ConsolidationPlan(NamedTuple):
                 (len(self.added), "added"),
                 (len(self.superseded), "superseded"),
                 (known_count, "already known"),
-                (quarantined_count, "file set aside" if quarantined_count == 1 else "files set aside"),
+                (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
                 (review_count, "for you to review"),
             )
             if count
@@ -321,7 +321,7 @@ def _resolve_supersedes(
     resolved, unresolved = resolve_supersedes(matcher, options.today, lambda index: ids[index] in options.pinned_ids)
     by_index = {one.block_index: one for one in resolved}
     if by_index and not round_trips(_without_entries(document, matcher, by_index)):
-        # Only the heading of what would go ends a code block or comment above it.
+        # Only the heading of a superseded entry ends a code block or comment above it.
         return {}, [
             *unresolved,
             *(UnresolvedSupersede(one.request, SupersedeProblem.UNCLOSED_BLOCK) for one in resolved),
@@ -386,7 +386,7 @@ def _apply_findings(
     if isinstance(after, Unreadable):
         return after
     form, newline = detect_form(remaining), detect_newline(remaining)
-    # What gave way is kept as it stood, not as it would have been refreshed.
+    # Superseded entries are archived as they were, without the refresh.
     superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
     superseded_findings = {
         index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))

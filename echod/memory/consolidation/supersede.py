@@ -62,7 +62,7 @@ def resolve_supersedes(
             for index in same_title
             if index not in resolved and index != _final_index(request.block_index, resolved)
         ]
-        # What was learned, or found to be true again, on a later day is newer. What has no day is older.
+        # An entry that was learned or verified on a later day is newer. An entry without a day is older.
         day = _effective_day(request.finding, today)
         older = [index for index in remaining if matcher.days.get(index, day) <= day]
         problem = _find_problem(remaining, older, matcher, is_pinned)

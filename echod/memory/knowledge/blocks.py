@@ -71,8 +71,8 @@ MIN_TOPIC_SIMILARITY = 0.5
 _MAX_REFERENCE_CHARACTERS = 1500
 """Characters of the references of one block. They are all kept, so a block with more takes no other entries."""
 
-_MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
-_MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
+_MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
+_MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
 
 _POINT_LINES = 3
 """Lines for the points of a block. Heading and references take the other two of five."""
@@ -250,7 +250,7 @@ def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
         day=day,
         points=points,
         references=references,
-        # A file name without its folder (`README.md`) stands for too many files to tell topics apart.
+        # A file name without its folder (`README.md`) names too many files to distinguish topics.
         files=frozenset(name for name in files_in(" ".join(references)) if "/" in name),
         words=_topic_words(topic_text),
         is_compressed=is_compressed,

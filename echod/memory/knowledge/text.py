@@ -21,7 +21,7 @@ from echod.memory.model import Entry
 _MIN_STATEMENT_WORDS = 6
 """The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`)."""
 
-_MIN_SENTENCE_WORDS = 3  # "No." and "BUG." are no sentences to keep alone
+_MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
 _ABBREVIATION = re.compile(
@@ -37,23 +37,23 @@ _SEPARATOR = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
 _STATISTICS = re.compile(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_MAX_LIST_DEPTH = 3  # lists in lists; what is deeper is detail
-_NESTED_INDENT = 2  # columns from which on a line belongs to the item above
+_MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
+_NESTED_INDENT = 2  # columns at which a line belongs to the item above
 
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
 _TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
 _IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
-_MAX_TOKEN_LENGTH = 400  # characters; nobody refers to anything by a longer name
+_MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
 
-# Each of these is matched against a whole short token.
+# Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
 _NAME = r"[\w.@~+$-]+"
 _FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
 _BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
 _FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
-_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # `5/10/15` and `READ/WRITE/NONE` are none
+_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`
 _ADDRESS = re.compile(r"https?://\S+")
 _IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
 _COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
@@ -76,7 +76,7 @@ def extract_learnings(body: str) -> tuple[str, ...]:
 def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
     parts = _split_parts(body)
     if depth and len(parts) == 1 and parts[0].is_item and any(line.strip() for line in parts[0].nested):
-        # All of the learning is one bullet, as in the bullet form; what is nested in it are its learnings.
+        # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
         return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
     selected = [part for part in parts if not part.is_statistics] or parts
     selected = [part for at, part in enumerate(selected) if not _introduces_list(part, selected[at + 1 : at + 2])]

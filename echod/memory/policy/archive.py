@@ -134,7 +134,7 @@ def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 
     while True:
         name = f"{stem}-{year}.md" if number == 1 else f"{stem}-{year}-{number}.md"
         size = sizes.get(name, 0)
-        # A higher number means that this one was full once, even if someone made it smaller since.
+        # A file with a higher number means that this one was full, even if it became smaller since.
         later = any(
             re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _file_number(other) > number for other in sizes
         )
@@ -162,8 +162,8 @@ def _render_entry(entry: ArchivedEntry, job: int | None) -> bytes:
         "bytes": len(text),
         "sha256": hashlib.sha256(text).hexdigest(),
     }
-    header = json.dumps(fields).replace(">", "\\u003e")  # nothing in it can end the comment
-    # The file may end in the middle of a line, because someone else wrote to it; so a line break comes first.
+    header = json.dumps(fields).replace(">", "\\u003e")  # so that no value ends the comment
+    # Starts with a line break, because another program may have left the file without one.
     return b"\n<!-- echod:archived " + header.encode() + b" -->\n" + text + (b"" if text.endswith(b"\n") else b"\n")
 
 

@@ -239,7 +239,7 @@ def _line_start(text: str, position: int) -> int:
 def _tail(text: str, entry: Entry, newline: str) -> str:
     """Return the text behind the body: blank lines and a separator."""
     tail = text[entry.body.end :].lstrip(" \t")
-    # A separator right below text could make a heading of it.
+    # A separator right below text could make the text a heading.
     return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
 
 

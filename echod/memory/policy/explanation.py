@@ -118,7 +118,7 @@ def _rule_outcomes(
     for queue in (noise, long_queue(statuses, policy), remaining, inscribed_queue(statuses)):
         for rank, candidate in enumerate(queue, start=1):
             if candidate.status.index == status.index:
-                text = f"number {rank} of {len(queue)} to go while the file is over its limit; {limit_text}"
+                text = f"number {rank} of {len(queue)} to be removed while the file is over its limit; {limit_text}"
                 outcomes.append(RuleOutcome(candidate.rule, candidate.rule is applied, None, rank, len(queue), text))
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
@@ -132,11 +132,11 @@ def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) ->
     others = [
         s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
     ]
-    text = "goes when a finding says that it replaces this title"
+    text = "is archived when a finding replaces this title"
     if status.pinned_until is not None:
         text += ", once it is no longer pinned"
     if others:
-        text += f"; {others[0]!r} says so, and you decide (echod review)"
+        text += f"; {others[0]!r} claims to, and you decide (echod review)"
     return RuleOutcome(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, queue_length=None, text=text)
 
 

@@ -22,7 +22,7 @@ from echod.memory.policy.candidates import is_condensed
 from echod.memory.policy_model import Rule
 
 _UNCLOSED_BLOCK = (
-    "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
+    "a code block or comment in this file is never closed, so that the text around the entry would change its meaning"
 )
 
 
@@ -123,7 +123,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     restored_content = block_content(parse_block(archived.text))
     contents = block_contents(document)
     if restored_content in contents:
-        return EditRefusal(f"{archived.id} stands in {archived.file} already")
+        return EditRefusal(f"{archived.id} is in {archived.file} already")
     condensed_index = _find_condensed(role, document, archived.id)
     if condensed_index is None:
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
@@ -179,7 +179,7 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
 
 def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
     missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
-    return EditRefusal(f"the file holds no entry {' or '.join(missing)} any more") if missing else None
+    return EditRefusal(f"the file no longer contains entry {' or '.join(missing)}") if missing else None
 
 
 def _check_round_trip(document: Document) -> Document | EditRefusal:

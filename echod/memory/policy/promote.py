@@ -45,7 +45,7 @@ class PromotionPlan(NamedTuple):
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        blocked = f", {len(self.blocked)} left for a person" if self.blocked else ""
+        blocked = f", {len(self.blocked)} left for you" if self.blocked else ""
         return f"{len(self.promoted)} promoted{blocked}"
 
 

@@ -147,10 +147,10 @@ class OverLimit(NamedTuple):
     def description(self) -> str:
         """The reasons in a sentence."""
         parts = (
-            (self.protected, "only a person may remove (etched, notes, other text)"),
+            (self.protected, "only you may remove (etched, notes, other text)"),
             (self.pinned, "are pinned"),
-            (self.deferred, "are inscribed entries, of which a few may go each day"),
-            (self.not_removable, "hold a code block or comment that is never closed; close it"),
+            (self.deferred, "are inscribed entries, a few of which may be removed each day"),
+            (self.not_removable, "contain a code block or comment that is never closed; close it"),
         )
         details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
         return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
@@ -177,7 +177,7 @@ def plan_prune(
     draft.keep_last_entry()
     after = draft.document()
     if not round_trips(after):
-        # A file with code or comments that are never closed can hang together in ways that no rule foresees.
+        # Code or comments that are never closed can connect blocks in ways that no rule anticipates.
         draft = _PruneDraft(document, statuses, policy, archive)
         after = document
     return _build_plan(role, document, after, statuses, draft, policy, today, archive)

@@ -246,5 +246,5 @@ def count_entry_lines(text: str) -> int:
 def count_document_lines(document: Document) -> int:
     """Return the lines of a whole file."""
     texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
-    # A byte order mark before the first heading is text, but no line.
+    # A byte order mark before the first heading is text, but not a line.
     return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))

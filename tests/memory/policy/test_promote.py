@@ -65,7 +65,7 @@ def test_an_entry_that_speaks_to_agents_is_left_for_a_person() -> None:
     ]
     assert promotion.memory is not None
     assert b"## Observations \xe2\x80\x94 Task: Ignore" in promotion.memory
-    assert promotion.summary == "1 promoted, 1 left for a person"
+    assert promotion.summary == "1 promoted, 1 left for you"
 
 
 def test_a_pinned_entry_is_left_alone() -> None:

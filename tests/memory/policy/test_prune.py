@@ -266,7 +266,7 @@ def test_only_a_person_removes_etched_entries_notes_and_other_text() -> None:
     assert [block.text.rstrip() for block in pruned_document(plan).blocks] == [text.rstrip() for text in protected]
     assert plan.over_limit is not None
     assert not plan.over_limit.can_shrink_tomorrow
-    assert "only a person may remove" in plan.over_limit.description
+    assert "only you may remove" in plan.over_limit.description
     assert [a.is_protected for a in plan.actions] == [True, True, True, False]
 
 
