@@ -60,21 +60,21 @@ def find_violations(
     retained = _RetainedContent(
         [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
     )
-    found = [
+    violations = [
         Violation(ViolationKind.LOST, block_heading(b))
         for b in retained.find_missing(b for c in changes for b in c.before.blocks)
     ]
-    found += [
+    violations += [
         Violation(ViolationKind.LOST, "the text before the first heading")
         for change in changes
         if not (_is_preamble_unchanged(change, redacted_forms) or retained.contains_text(change.before.preamble))
     ]
     if not user_requested:
         for change in changes:
-            found += _find_changed_protected(change, redacted_forms)
+            violations += _find_changed_protected(change, redacted_forms)
             if change.before.render().strip() and not change.after.render().strip():
-                found.append(Violation(ViolationKind.EMPTIED, "the file"))
-    return tuple(found)
+                violations.append(Violation(ViolationKind.EMPTIED, "the file"))
+    return tuple(violations)
 
 
 def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
@@ -107,15 +107,15 @@ def is_redaction_of(text: str, original: str) -> bool:
     pieces = _REDACTION_MARK.split(text)
     if len(pieces) == 1:
         return text == original
-    at = len(pieces[0])
+    position = len(pieces[0])
     if not original.startswith(pieces[0]) or not original.endswith(pieces[-1]):
         return False
     for piece in pieces[1:-1]:
-        found = original.find(piece, at)
-        if found < 0:
+        start = original.find(piece, position)
+        if start < 0:
             return False
-        at = found + len(piece)
-    return at <= len(original) - len(pieces[-1])
+        position = start + len(piece)
+    return position <= len(original) - len(pieces[-1])
 
 
 class _RetainedContent:
@@ -168,18 +168,18 @@ def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
         candidates: texts without spaces at their ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
-    for one in candidates:
-        lengths[one.partition("\n")[0].rstrip()].add(len(one))
-    found: set[str] = set()
+    for candidate in candidates:
+        lengths[candidate.partition("\n")[0].rstrip()].add(len(candidate))
+    present: set[str] = set()
     start = 0
     while lengths and start < len(text):
         end = _end_of_line(text, start)
         for length in lengths.get(text[start:end].rstrip(), ()):
             piece, after = text[start : start + length], start + length
             if piece in candidates and not text[after : _end_of_line(text, after)].strip():
-                found.add(piece)
+                present.add(piece)
         start = end + 1
-    return frozenset(found)
+    return frozenset(present)
 
 
 def _end_of_line(text: str, start: int) -> int:

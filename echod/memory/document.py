@@ -79,8 +79,8 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
     offsets = [*(start.offset for start in starts), len(text)]
     texts = (text[begin:end] for begin, end in pairwise(offsets))
     blocks = [
-        Block(own, forms.complete_entry(start.partial, own) if start.partial else None)
-        for start, own in zip(starts, texts, strict=True)
+        Block(block_text, forms.complete_entry(start.partial, block_text) if start.partial else None)
+        for start, block_text in zip(starts, texts, strict=True)
     ]
     return Document(preamble, tuple(blocks))
 

@@ -34,7 +34,7 @@ class SecretLocation(NamedTuple):
 
 def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
     """Return the secrets in a file, in order. Bytes that are not UTF-8 are searched too."""
-    return tuple(place for part in _split(data) for place in part.locations())
+    return tuple(location for part in _split(data) for location in part.locations())
 
 
 def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:

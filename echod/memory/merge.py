@@ -234,12 +234,12 @@ def _merge_lines(base: str, visible: str, other: str) -> str | None:
     """Return both edits of one block, if they change different lines."""
     lines = base.rstrip().splitlines(keepends=True)
     visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
-    edits = _edits(lines, visible_lines)
-    others = _edits(lines, other_lines)
-    if any(_overlap(a, b) for a in edits for b in others):
+    visible_edits = _edits(lines, visible_lines)
+    other_edits = _edits(lines, other_lines)
+    if any(_overlap(a, b) for a in visible_edits for b in other_edits):
         return None
     merged = list(lines)
-    for start, end, new in sorted([*edits, *others], reverse=True):
+    for start, end, new in sorted([*visible_edits, *other_edits], reverse=True):
         merged[start:end] = new
     tail = visible[len(visible.rstrip()) :]
     return "".join(merged).rstrip() + tail

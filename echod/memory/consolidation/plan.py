@@ -136,7 +136,9 @@ class ConsolidationPlan(NamedTuple):
     @property
     def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
         """The findings that claim a protected layer, each with that layer."""
-        return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
+        return tuple(
+            (applied, applied.claimed) for applied in (*self.added, *self.duplicates) if applied.claimed is not None
+        )
 
     @property
     def summary(self) -> str:
@@ -252,13 +254,13 @@ def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[l
     """Return the portions whose findings can be written, and the others as rejected files with the reason."""
     writable: list[_Portion] = []
     rejected: list[RejectedFile] = []
-    for file in portions:
+    for portion in portions:
         try:
-            after = with_entries(document, file.findings)
+            after = with_entries(document, portion.findings)
         except ComposeError as error:
-            rejected.append(RejectedFile(file.file.file, str(error), file.file.redacted_data))
+            rejected.append(RejectedFile(portion.file.file, str(error), portion.file.redacted_data))
             continue
-        writable.append(file)
+        writable.append(portion)
         document = document if isinstance(after, Unreadable) else after
     return writable, rejected
 
@@ -292,19 +294,21 @@ def _build_plan(
             _applied_supersede(resolved[index], consolidated, matcher, options) for index in sorted(resolved)
         ),
         pending_supersedes=tuple(
-            PendingSupersede(one.request.finding.key, ids[one.request.block_index], one.request.target, one.problem)
-            for one in unresolved
+            PendingSupersede(
+                pending.request.finding.key, ids[pending.request.block_index], pending.request.target, pending.problem
+            )
+            for pending in unresolved
         ),
         skipped_keys=tuple(skipped_keys),
         consumed=tuple(
-            ConsumedFile(whole.file.file.name, whole.keys(options.known_keys), whole.file.redacted_data)
-            for whole in portions
-            if whole.is_complete
+            ConsumedFile(portion.file.file.name, portion.keys(options.known_keys), portion.file.redacted_data)
+            for portion in portions
+            if portion.is_complete
         ),
         partly_consumed=tuple(
-            PartlyConsumedFile(part.file.file.name, part.keys(options.known_keys))
-            for part in portions
-            if not part.is_complete
+            PartlyConsumedFile(portion.file.file.name, portion.keys(options.known_keys))
+            for portion in portions
+            if not portion.is_complete
         ),
         quarantined=tuple(PlannedQuarantine(file.file.name, file.reason, file.redacted_data) for file in rejected),
         id_changes=consolidated.id_changes,
@@ -319,12 +323,12 @@ def _resolve_supersedes(
         return {}, ()
     ids = entry_ids(options.role, document)
     resolved, unresolved = resolve_supersedes(matcher, options.today, lambda index: ids[index] in options.pinned_ids)
-    by_index = {one.block_index: one for one in resolved}
+    by_index = {supersede.block_index: supersede for supersede in resolved}
     if by_index and not round_trips(_without_entries(document, matcher, by_index)):
         # Only the heading of a superseded entry ends a code block or comment above it.
         return {}, [
             *unresolved,
-            *(UnresolvedSupersede(one.request, SupersedeProblem.UNCLOSED_BLOCK) for one in resolved),
+            *(UnresolvedSupersede(supersede.request, SupersedeProblem.UNCLOSED_BLOCK) for supersede in resolved),
         ]
     return by_index, unresolved
 

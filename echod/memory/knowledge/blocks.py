@@ -149,7 +149,7 @@ def _comparison_text(text: str) -> str:
 
 def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
     """Return the blocks that these entries become, one per topic, without secrets, each ending with one newline."""
-    return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
+    return tuple(compose_block([materials[index] for index in group]) for group in group_by_topic(materials))
 
 
 def compose_block(group: Sequence[BlockMaterial]) -> str:
@@ -299,7 +299,7 @@ class _TopicGroup:
 
 def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...], ...]:
     """Return the groups, each in order of date and title, ordered by their first members in `materials`."""
-    order = sorted(range(len(materials)), key=lambda at: _canonical_order(materials[at]))
+    order = sorted(range(len(materials)), key=lambda index: _canonical_order(materials[index]))
     common = _common_features(materials)
     groups: list[_TopicGroup] = []
     open_by_feature: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)

@@ -83,7 +83,7 @@ def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
     while True:
         result = []
         for group in group_by_topic([item.material for item in items]):
-            result += _merge_group([items[at] for at in group], newline)
+            result += _merge_group([items[index] for index in group], newline)
         if [item.text for item in result] == [item.text for item in items]:
             return result
         items = result

@@ -79,7 +79,9 @@ def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
         # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
         return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
     selected = [part for part in parts if not part.is_statistics] or parts
-    selected = [part for at, part in enumerate(selected) if not _introduces_list(part, selected[at + 1 : at + 2])]
+    selected = [
+        part for index, part in enumerate(selected) if not _introduces_list(part, selected[index + 1 : index + 2])
+    ]
     return tuple(part.text for part in selected if part.text)
 
 

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from echod.memory.policy.archive import (
     MAX_ARCHIVE_BYTES,
+    PRUNED_STEM,
+    REMOVED_STEM,
     Archive,
     ArchivedEntry,
     DamagedArchiveEntry,
@@ -37,6 +39,16 @@ from echod.memory.policy.archive import (
 )
 from echod.memory.policy.compress import CompressPlan, plan_compress
 from echod.memory.policy.explanation import Explanation, RuleOutcome, build_explanation
+from echod.memory.policy.manual import (
+    EditRefusal,
+    Removal,
+    ResetPlan,
+    Restoration,
+    change_layer,
+    plan_reset,
+    remove_entries,
+    restore_entry,
+)
 from echod.memory.policy.promote import BlockedPromotion, PromotedEntry, PromotionPlan, plan_promotion
 from echod.memory.policy.prune import EntryAction, OverLimit, PrunePlan, plan_prune
 from echod.memory.policy.scoring import Facts, History, ScoreTerms
@@ -45,11 +57,14 @@ from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, PruneActio
 __all__ = [
     "DEFAULT_POLICY",
     "MAX_ARCHIVE_BYTES",
+    "PRUNED_STEM",
+    "REMOVED_STEM",
     "Archive",
     "ArchivedEntry",
     "BlockedPromotion",
     "CompressPlan",
     "DamagedArchiveEntry",
+    "EditRefusal",
     "EntryAction",
     "Explanation",
     "Facts",
@@ -60,14 +75,21 @@ __all__ = [
     "PromotionPlan",
     "PruneAction",
     "PrunePlan",
+    "Removal",
+    "ResetPlan",
+    "Restoration",
     "Rule",
     "RuleOutcome",
     "ScoreTerms",
     "build_explanation",
+    "change_layer",
     "plan_compress",
     "plan_promotion",
     "plan_prune",
+    "plan_reset",
     "read_archive",
+    "remove_entries",
     "render_archived_entries",
+    "restore_entry",
     "select_archive_file",
 ]

@@ -98,5 +98,5 @@ def _preserves_other_blocks(document: Document, data: bytes, compressed: set[int
     if not isinstance(reparsed, Document) or reparsed.preamble != document.preamble:
         return False
     present_texts = {block.text.rstrip() for block in reparsed.blocks}
-    others = [block for index, block in enumerate(document.blocks) if index not in compressed]
-    return len(reparsed.blocks) >= len(others) and all(block.text.rstrip() in present_texts for block in others)
+    untouched = [block for index, block in enumerate(document.blocks) if index not in compressed]
+    return len(reparsed.blocks) >= len(untouched) and all(block.text.rstrip() in present_texts for block in untouched)

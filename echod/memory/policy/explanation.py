@@ -129,14 +129,14 @@ def _rule_outcomes(
 
 def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:
     title = supersedes_key(status.entry.title)
-    others = [
+    superseding_titles = [
         s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
     ]
     text = "is archived when a finding replaces this title"
     if status.pinned_until is not None:
         text += ", once it is no longer pinned"
-    if others:
-        text += f"; {others[0]!r} claims to, and you decide (echod review)"
+    if superseding_titles:
+        text += f"; {superseding_titles[0]!r} claims to, and you decide (echod review)"
     return RuleOutcome(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, queue_length=None, text=text)
 
 

@@ -79,7 +79,8 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
         return missing
     ids = entry_ids(role, document)
     blocks = tuple(
-        with_layer(block, layer) if own == entry_id else block for own, block in zip(ids, document.blocks, strict=True)
+        with_layer(block, layer) if block_id == entry_id else block
+        for block_id, block in zip(ids, document.blocks, strict=True)
     )
     if blocks == document.blocks:
         return document
@@ -102,12 +103,14 @@ def remove_entries(
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
     after = _check_round_trip(
-        replace(document, blocks=tuple(block for own, block in pairs if own not in ids_to_remove))
+        replace(document, blocks=tuple(block for block_id, block in pairs if block_id not in ids_to_remove))
     )
     if isinstance(after, EditRefusal):
         return after
     archived = tuple(
-        to_archived_entry(block, own, role, rule, day) for own, block in pairs if own and own in ids_to_remove
+        to_archived_entry(block, block_id, role, rule, day)
+        for block_id, block in pairs
+        if block_id and block_id in ids_to_remove
     )
     return Removal(after, archived)
 
@@ -140,8 +143,8 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
 
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
     """Return the position of the entry with that id, if it is condensed."""
-    for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if own == entry_id and is_condensed(block):
+    for position, (block_id, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
+        if block_id == entry_id and is_condensed(block):
             return position
     return None
 
@@ -173,8 +176,10 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
     pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
     if preamble.strip() and preamble.strip() != new.decode().strip():
         pieces.insert(0, (Block(preamble, None), None))
-    archived = tuple(to_archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
-    return ResetPlan(new, sum(own is not None for own in ids), archived)
+    archived = tuple(
+        to_archived_entry(block, block_id or "", role, Rule.RESET, day, file=file) for block, block_id in pieces
+    )
+    return ResetPlan(new, sum(block_id is not None for block_id in ids), archived)
 
 
 def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
