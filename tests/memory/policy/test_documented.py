@@ -87,7 +87,7 @@ def test_the_text_says_the_numbers_of_the_settings() -> None:
         f"score = {p.importance_weight:g} importance + {p.relevance_weight:g} relevance + {p.recency_weight:g} recency",
         f"the workflows of the last {p.relevance_days} days",
         f"the year {EARLIEST_DATE.year}, counts as missing",
-        f"an observation goes after {p.observations_days} days without a reference",
+        f"an observation is archived after {p.observations_days} days without a reference",
         f"longer than its limit** ({p.memory_line_limit} lines)",
         f"an inscribed entry with a score below {p.inscribed_score:g} and {p.inscribed_days} days without a reference",
         f"a traced entry with a score below {p.traced_score:g} and {p.traced_days} days",
