@@ -1,6 +1,6 @@
 """Write findings as entries, and append entries to a memory file without changing a byte of it.
 
-Every written text reads back as exactly one entry with the same values, whatever the finding contains. Its learning is
+Every written text reads back as exactly one entry with the same values, for any finding. Its learning is
 the last bullet of the entry, and everything in the learning is indented, so that headings, fences and metadata in it
 remain content. The form of new entries depends on the file: its own form if all its entries have the same, else the
 bullet form.

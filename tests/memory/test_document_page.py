@@ -1,4 +1,4 @@
-"""The page about formats shows entries that are read as it says."""
+"""The examples in docs/formats.md are read as documented."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = re.findall(r"^```markdown\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(("form", "layer", "text"), EXAMPLES, ids=[form for form, _, _ in EXAMPLES])
-def test_an_example_is_read_as_the_page_says(form: str, layer: str, text: str) -> None:
+def test_an_example_is_read_as_documented(form: str, layer: str, text: str) -> None:
     document = parse(text.encode())
 
     assert isinstance(document, Document)

@@ -57,7 +57,7 @@ class EntryAction(NamedTuple):
         layer: None for an unknown one.
         score: None for an unknown layer.
         rule: None where the entry is unchanged.
-        is_protected: only the user may touch it, whatever its age.
+        is_protected: only the user may touch it, at any age.
         pinned_until: the last day on which no rule touches it.
     """
 

@@ -114,7 +114,7 @@ class EntryStatus:
 
     @property
     def is_protected(self) -> bool:
-        """Only the user may change or remove it, whatever its age."""
+        """Only the user may change or remove it, at any age."""
         return self.entry.protected
 
     @property
