@@ -21,7 +21,7 @@ from echod.jobs import restore as restore_job
 from echod.jobs import set_layer
 from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobOutcome
-from echod.memory.model import Layer
+from echod.memory.model import MEMORY_FILE, Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
@@ -32,7 +32,6 @@ from echod.store.changes import CommitGate
 from echod.store.layout import Role, global_root
 from echod.store.session import RoleSession
 
-_USER_LAYERS = (Layer.ETCHED, Layer.NOTES)
 """The layers that only a person gives and takes."""
 
 
@@ -155,7 +154,7 @@ def _restore_lines(found: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, sho
         yield "  it takes the place of its short form"
     if entry.redacted or redact_entry(entry.text).spans:
         yield wrap("It held a secret; it comes back without it.", indent="  ")
-    if entry.file != "MEMORY.md":
+    if entry.file != MEMORY_FILE:
         yield f"  it goes back to {entry.file}, where it stood"
 
 
@@ -176,9 +175,9 @@ def _diff_lines(before: str, after: str) -> Iterator[str]:
 
 def _confirm_layer_change(found: MemoryMatch, before: Layer | None, after: Layer) -> None:
     """Ask where protection goes, or where what is protected could be meant to steer agents."""
-    if after in _USER_LAYERS and (phrase := find_injection(found.block.text)) is not None:
+    if after.protected and (phrase := find_injection(found.block.text)) is not None:
         confirm(f"It reads like an instruction to agents ({phrase}). Make it {after.value} all the same?")
-    elif after not in _USER_LAYERS and (before is None or before in _USER_LAYERS):
+    elif not after.protected and (before is None or before.protected):
         confirm("Then the rules may take it out one day. Go on?")
 
 

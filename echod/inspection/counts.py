@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 from echod import __version__
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.log import get_logger
-from echod.memory.document import parse
+from echod.memory.document import count_lines, parse
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
-from echod.memory.policy.scoring import PROTECTED_LAYERS, count_document_lines, count_lines, leaves_block_open
+from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _protected_lines(document: Document) -> int:
     above_is_open = False
     for block in document.blocks:
         entries += block.entry is not None
-        if block.entry is None or block.entry.layer is None or block.entry.layer in PROTECTED_LAYERS or above_is_open:
+        if block.protected or above_is_open:
             lines += count_lines(block.text)
         above_is_open = leaves_block_open(block.text)
     # The last entry of a file stays whatever it is.

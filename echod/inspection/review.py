@@ -120,8 +120,6 @@ def _restored_in_role(reader: StoreReader, role: Role) -> list[RestoredFindings]
     ]
 
 
-_PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
-
 _NOT_REPLACED_REASONS: Mapping[str, str] = {
     SupersedeProblem.SEVERAL: "it is not the only one of that title",
     SupersedeProblem.NEWER: "it is newer",
@@ -135,7 +133,7 @@ def layer_claim_items(role: Role, question: Question, entry: EntrySummary) -> It
 
     The item keeps its id though the entry's changes, so that an answer holds; the same is so for replacements.
     """
-    if entry.layer is None or entry.layer in _PROTECTED_LAYERS:
+    if entry.layer is None or entry.layer.protected:
         return
     layer = Layer(question.target)
     text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
@@ -166,7 +164,7 @@ def superseded_items(
 
 
 def _not_replaced_reason(other: EntrySummary, question: Question) -> str:
-    if other.layer is None or other.layer in _PROTECTED_LAYERS:
+    if other.layer is None or other.layer.protected:
         return f"it is {other.layer.value if other.layer else 'of an unknown layer'}"
     return _NOT_REPLACED_REASONS.get(question.problem, "it came later")
 

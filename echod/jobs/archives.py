@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from echod.files import read_regular
+from echod.memory.model import MAX_FILE_BYTES
 from echod.memory.policy import ArchivedEntry, read_archive, render_archived_entries, select_archive_file
 from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact_entry
 from echod.store.changes import Append
 from echod.store.errors import as_store_error
 from echod.store.layout import Role
-from echod.store.snapshot import MAX_FILE_BYTES
 
 _BACKUP_NAME = re.compile(r"MEMORY-\d{4}-\d{2}-\d{2}(-\d+)?\.md")
 _ARCHIVE_DIRECTORY = "archive"

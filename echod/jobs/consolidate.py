@@ -23,8 +23,8 @@ from typing import NamedTuple
 from echod.inspection.entry_facts import record_entries
 from echod.jobs.archives import append_pruned, backup_name
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
-from echod.memory.consolidation.intake import AcceptedFile, RejectedFile, read_and_redact
-from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
+from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES
 from echod.memory.model import Document, Unreadable

@@ -1,7 +1,7 @@
 """The pure core: bytes -> document -> decisions -> bytes.
 
-No file, clock, setting or log is touched here; dates and policy values come in as arguments. Read in this order:
-`document` and its values in `model` (what a memory file is), `forms` with `fields` and `values` (how entries look in
-the field), `scan` with `commonmark` (what is a heading and what only looks like one), `edit`, `identity`, `findings`,
-`similarity`, `compose`, `consolidate`, `redact`, `merge`, `conservation`.
+Nothing here uses files, the clock, settings or the log. Dates and policy values are arguments. Modules are imported one
+by one, because light callers need only `model` or `policy_model`. Read in this order: `model` (the values of a memory
+file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
+`similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 """

@@ -1,8 +1,8 @@
-"""Which block of one version of a file is which block of another.
+"""Pair the blocks of one version of a file with those of another.
 
-Blocks are paired by their text, then by what they are (title, date, source), then by their heading line, and last
-by one of them being a half-written start of the other in the same gap: a torn write knows no metadata. A new title
-makes a new block, because to take a new entry for an old one would mix what two people wrote.
+Blocks are paired by their text, then by their key (title, date, source), then by their heading line, and last where one
+is a truncated version of the other in the same gap, because a torn write has no complete metadata. A new title makes a
+new block, because pairing it with an old entry would mix the words of two writers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ BlockKey = tuple[str, ...]
 
 
 def block_content(block: Block) -> str:
-    """A block's text as it is compared: without the blank lines that separate it from the next one."""
+    """Return a block's text for comparison, without the blank lines that separate it from the next block."""
     return block.text.replace("\r\n", "\n").rstrip()
 
 
+def block_contents(document: Document) -> list[str]:
+    """Return the contents of a document's blocks in order."""
+    return [block_content(block) for block in document.blocks]
+
+
 def block_key(block: Block) -> BlockKey:
-    """What a block is, whatever its text says: title, date and source of an entry, the heading of another block."""
+    """Return the key of a block independent of its text: title, date and source of an entry, else the heading."""
     entry = block.entry
     if entry is None:
         return ("opaque", block_heading(block))
@@ -31,7 +36,7 @@ def block_key(block: Block) -> BlockKey:
 
 
 def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
-    """The blocks' keys in order; of equal ones the second and later carry their number."""
+    """Return the blocks' keys in order. The second and later of equal keys are numbered."""
     counts: defaultdict[BlockKey, int] = defaultdict(int)
     keys = []
     for block in document.blocks:
@@ -42,18 +47,18 @@ def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
 
 
 def block_heading(block: Block) -> str:
-    """A block's first line."""
+    """Return a block's first line."""
     return block.text.lstrip().partition("\n")[0].strip()
 
 
 def is_truncated(part: Block, whole: Block) -> bool:
-    """Whether `part` is a proper start of `whole`, as a write that was interrupted leaves it."""
+    """Return whether `part` is a proper start of `whole`, as an interrupted write produces it."""
     text, longer = block_content(part), block_content(whole)
     return len(text) < len(longer) and longer.startswith(text)
 
 
 def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
-    """Positions in `base` mapped to positions in `side`, each at most once. What has no partner is missing."""
+    """Map positions in `base` to positions in `side`, each at most once. Blocks without a partner are absent."""
     pairs: dict[int, int] = {}
     for key_of in (block_content, block_key, block_heading):
         _pair(base, side, key_of, pairs)
@@ -62,10 +67,10 @@ def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
 
 
 def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, int]:
-    """The same for blocks that were added on both sides: equal texts, a last block that was cut off, or one entry.
+    """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one entry.
 
-    What agrees in title, date and source is one entry in two versions. Other blocks are what they say, and a heading
-    is not enough to take one for the other.
+    Entries with the same title, date and source are versions of one entry. Other blocks must have equal texts, because
+    an equal heading is not enough evidence.
     """
     pairs: dict[int, int] = {}
     _pair(one, other, block_content, pairs)
@@ -77,7 +82,7 @@ def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, i
 
 
 def _entry_key(block: Block) -> Hashable:
-    """The key of an entry; for another block what agrees with nothing."""
+    """Return the key of an entry. For an opaque block return a value that is equal to no other."""
     return block_key(block) if block.entry else id(block)
 
 
@@ -93,7 +98,7 @@ def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dic
 def _pair(
     base: Sequence[Block], side: Sequence[Block], key_of: Callable[[Block], Hashable], pairs: dict[int, int]
 ) -> None:
-    """Pair what agrees, first with first."""
+    """Pair blocks with equal keys, the first with the first."""
     used = set(pairs.values())
     candidates: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position in reversed(range(len(side))):

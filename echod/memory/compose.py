@@ -1,8 +1,9 @@
-"""Writes findings as entries, and appends entries to a memory file without touching a byte of it.
+"""Write findings as entries, and append entries to a memory file without changing a byte of it.
 
-What is written reads back as exactly one entry with the same values, whatever the finding holds: its learning is the
-last bullet of the entry, and everything in it is indented, so that headings, fences and metadata inside it stay
-content. How an entry is written depends on the file: in its own form if it keeps to one, else in the bullet form.
+Every written text reads back as exactly one entry with the same values, for any finding. Its learning is
+the last bullet of the entry, and everything in the learning is indented, so that headings, fences and metadata in it
+remain content. The form of new entries depends on the file: its own form if all its entries have the same, else the
+bullet form.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from echod.memory.document import parse
 from echod.memory.findings import Finding
 from echod.memory.findings.text import canonical_title
 from echod.memory.forms import parse_source
-from echod.memory.model import Block, Document, Entry, Form, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Block, Document, Entry, Form, Unreadable, full_title
 
 _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2
-_DEEP_INDENT = 4  # a fence indented this far closes none that was opened at the margin
+_DEEP_INDENT = 4  # a fence indented this far cannot close one at the margin
 _NO_VALUE = "none"
 _SEPARATOR = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 
@@ -28,13 +30,13 @@ Metadata = Sequence[tuple[str, str]]
 
 
 class ComposeError(ValueError):
-    """A finding that cannot be written as one entry. There should be none; it is better kept than written wrongly."""
+    """A finding that cannot be written as one entry. Expected never to happen; keeping it beats writing it wrongly."""
 
 
 def detect_form(document: Document) -> Form:
-    """The form of new entries in this file: `BULLET` unless all its entries keep to another one.
+    """Return the form of new entries in this file: `BULLET` unless all its entries have another one.
 
-    The forms with the layer in the heading are one family: their entries stand side by side in real files.
+    The forms with the layer in the heading count as one, because real files mix them.
     """
     forms = {block.entry.form for block in document.blocks if block.entry}
     if forms and forms <= _LAYER_FORMS:
@@ -43,38 +45,41 @@ def detect_form(document: Document) -> Form:
 
 
 def with_entries(document: Document, findings: Sequence[Finding], form: Form | None = None) -> Document | Unreadable:
-    """The document with an entry for each finding at its end; all that was in it reads as before.
+    """Return the document with an entry for each finding at its end. Everything before them reads as it did.
 
-    `Unreadable` is returned where the file would grow too large to be read again.
+    `Unreadable` is returned where the file would be too large to be read again.
 
     Args:
         document: the file.
-        findings: what to write.
-        form: how; None: as `detect_form` finds.
+        findings: the findings to write.
+        form: the form of the entries; None for the result of `detect_form`.
 
     Raises:
-        ComposeError: the file cannot take one of them.
+        ComposeError: the file cannot take one of the findings.
     """
     form, newline = form or detect_form(document), detect_newline(document)
     for indent in (_INDENT, _DEEP_INDENT):
         texts = [compose_entry(finding, form, newline, indent) for finding in findings]
         after = parse(append_entries(document, texts))
-        if isinstance(after, Unreadable) or _appends_only(document, after, len(findings)):
+        if isinstance(after, Unreadable):
+            return after
+        appended = appended_blocks(document, after)
+        if appended is not None and len(appended) == len(findings) and all(block.entry for block in appended):
             return after
     raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
 
 
 def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _INDENT) -> str:
-    """The text of a new entry, ending with one newline.
+    """Return the text of a new entry, ending with one newline.
 
     Args:
-        finding: what to write; its text is redacted already.
+        finding: the finding; its text is redacted already.
         form: `BULLET`, `WRITER`, or one of the forms with the layer in the heading.
         newline: the file's line ending.
         indent: spaces before the lines of the learning; 4 keep a fence in it from closing one outside.
 
     Raises:
-        ComposeError: no way of writing it reads back.
+        ComposeError: no layout of it reads back.
     """
     finding = normalize_finding(finding)
     candidates = [
@@ -89,57 +94,14 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
     raise ComposeError(f"The finding {finding.key} cannot be written as one entry.")
 
 
-def normalize_finding(finding: Finding) -> Finding:
-    """The finding as it will stand in the file: values on one line each, no fence or comment left open."""
-    kind, title = canonical_title(
-        collapse_whitespace(f"{finding.kind}: {finding.title}" if finding.kind else finding.title)
-    )
-    return replace(
-        finding,
-        kind=kind,
-        title=title,
-        source=collapse_whitespace(finding.source),
-        evidence=collapse_whitespace(finding.evidence or "") or None,
-        supersedes=collapse_whitespace(finding.supersedes or "") or None,
-        fields=tuple((name, collapse_whitespace(value)) for name, value in finding.fields if value.strip()),
-        text=close_open_blocks(finding.text),
-    )
-
-
-def collapse_whitespace(text: str) -> str:
-    """The text on one line, white space collapsed."""
-    return " ".join(text.split())
-
-
-def append_entries(document: Document, texts: Sequence[str]) -> bytes:
-    """The file's bytes with these entries at the end: a blank line before each, every earlier byte as it was."""
-    data = document.render().decode()
-    if not texts:
-        return data.encode()
-    newline = detect_newline(document)
-    if data.strip("\ufeff \t\r\n"):
-        if not data.endswith("\n"):
-            data += newline
-        if data.rstrip("\n").rpartition("\n")[2].strip(" \t\r") and not data.endswith(("\n\n", "\n\r\n")):
-            data += newline
-    return (data + newline.join(texts)).encode()
-
-
-def detect_newline(document: Document) -> str:
-    """The line ending that most lines of the file have."""
-    data = document.render()
-    windows = data.count(b"\r\n")
-    return "\r\n" if windows * 2 > data.count(b"\n") else "\n"
-
-
 def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Ways to write a finding, the one that reads best first: the lines of its head, and those of its learning."""
+    """Yield the layouts of a finding, the most readable first: the lines of its head, and those of its learning."""
     bodies = list(learning_layouts(finding.text, indent))
     return ((head, body) for head in _head_layouts(finding, form) for body in bodies)
 
 
 def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
-    title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
+    title = full_title(finding.kind, finding.title)
     day = finding.heading_date.isoformat()
     if form in _LAYER_FORMS:
         heading = f"## {finding.layer.value.title()} \u2014 {title} ({day})"
@@ -156,7 +118,7 @@ def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
 
 def _metadata_fields(finding: Finding) -> Metadata:
     evidence = [("evidence", finding.evidence)] if finding.evidence else []
-    # Fields that readers of these files do not know are read as metadata only if one that they know follows.
+    # Unknown fields are read as metadata only if a known one follows.
     return [
         ("layer", finding.layer.value),
         ("source", finding.source),
@@ -176,8 +138,41 @@ def _format_confidence(confidence: float) -> str:
     return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
 
 
+def _parse_single_block(text: str) -> Block | None:
+    document = parse(text.encode())
+    if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
+        return None
+    return document.blocks[0]
+
+
+def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """Return whether every value of the finding reads back, and no metadata that it does not have."""
+    expected_names = [name for name, _ in _metadata_fields(finding)]
+    parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
+    return (
+        _reads_back_as_entry(block, entry, finding, learning)
+        and entry.verified == finding.verified
+        and entry.confidence == round(finding.confidence, 4)
+        and entry.source == parse_source(finding.source)
+        and entry.evidence == finding.evidence
+        and entry.supersedes == finding.supersedes
+        and parsed_fields.keys() <= set(expected_names)
+        and all(parsed_fields.get(name) == value for name, value in finding.fields if expected_names.count(name) == 1)
+    )
+
+
+def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
+    """Return whether the least requirement holds: the entry's layer, date and title, and all words of the learning."""
+    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
+        full_title(finding.kind, finding.title),
+        finding.layer,
+        finding.heading_date,
+        learning,
+    )
+
+
 def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
-    """Ways to write a learning as the last bullet of an entry, the one that reads best first.
+    """Yield the layouts of a learning as the last bullet of an entry, the most readable first.
 
     Args:
         text: the learning; no fence or comment in it is open (`close_open_blocks`).
@@ -192,12 +187,27 @@ def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     if first.startswith(("- ", "* ", "+ ")) and indent == _INDENT:
         yield [first, *(line if line.strip() else "" for line in rest)]
     yield [f"-{margin[1:]}{first}", *nested]
-    # A learning that begins like a metadata line starts on its own line.
+    # A learning that looks like a metadata line begins on its own line.
     yield ["-", margin + first, *nested]
 
 
+def normalize_finding(finding: Finding) -> Finding:
+    """Return the finding as it will be written: each value on one line, no fence or comment left open."""
+    kind, title = canonical_title(collapse_whitespace(full_title(finding.kind, finding.title)))
+    return replace(
+        finding,
+        kind=kind,
+        title=title,
+        source=collapse_whitespace(finding.source),
+        evidence=collapse_whitespace(finding.evidence or "") or None,
+        supersedes=collapse_whitespace(finding.supersedes or "") or None,
+        fields=tuple((name, collapse_whitespace(value)) for name, value in finding.fields if value.strip()),
+        text=close_open_blocks(finding.text),
+    )
+
+
 def close_open_blocks(text: str) -> str:
-    """The text of a learning without blank lines and separators around it, every fence and comment in it closed."""
+    """Return a learning without surrounding blank lines and separators, with every fence and comment in it closed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
     closing = markdown.parse_structure(text).closing
     lines = [*text.split("\n"), *([closing] if closing else [])]
@@ -208,49 +218,27 @@ def close_open_blocks(text: str) -> str:
     return "\n".join(lines[first:]).rstrip()
 
 
-def _appends_only(before: Document, after: Document, count: int) -> bool:
-    """Whether `after` holds every block of `before` as it was, and as many entries more."""
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    return (
-        len(new) == len(old) + count
-        and new[: len(old) - 1] == old[:-1]
-        and new[len(old) - 1].startswith(old[-1])
-        and all(block.entry for block in after.blocks[len(before.blocks) :])
-    )
+def collapse_whitespace(text: str) -> str:
+    """Return the text on one line, with runs of white space collapsed."""
+    return " ".join(text.split())
 
 
-def _parse_single_block(text: str) -> Block | None:
-    document = parse(text.encode())
-    if isinstance(document, Unreadable) or document.preamble or len(document.blocks) != 1:
-        return None
-    return document.blocks[0]
+def append_entries(document: Document, texts: Sequence[str]) -> bytes:
+    """Return the file's bytes with these entries at the end, a blank line before each. Every earlier byte stays."""
+    data = document.render().decode()
+    if not texts:
+        return data.encode()
+    newline = detect_newline(document)
+    if data.strip("\ufeff \t\r\n"):
+        if not data.endswith("\n"):
+            data += newline
+        if data.rstrip("\n").rpartition("\n")[2].strip(" \t\r") and not data.endswith(("\n\n", "\n\r\n")):
+            data += newline
+    return (data + newline.join(texts)).encode()
 
 
-def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """The least that is asked for: the entry's layer, date and title, and every word of the learning in its body."""
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    expected_title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
-    body = block.text[entry.body.start : entry.body.end]
-    return (title, entry.layer, entry.heading_date, body.split()) == (
-        expected_title,
-        finding.layer,
-        finding.heading_date,
-        learning,
-    )
-
-
-def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
-    """Every value of the finding is found again, and no metadata that it does not have."""
-    expected_names = [name for name, _ in _metadata_fields(finding)]
-    parsed_fields = {field.name: field.value for field in reversed(entry.fields)}
-    return (
-        _reads_back_as_entry(block, entry, finding, learning)
-        and entry.verified == finding.verified
-        and entry.confidence == round(finding.confidence, 4)
-        and entry.source == parse_source(finding.source)
-        and entry.evidence == finding.evidence
-        and entry.supersedes == finding.supersedes
-        and parsed_fields.keys() <= set(expected_names)
-        and all(parsed_fields.get(name) == value for name, value in finding.fields if expected_names.count(name) == 1)
-    )
+def detect_newline(document: Document) -> str:
+    """Return the line ending of the majority of the file's lines."""
+    data = document.render()
+    windows = data.count(b"\r\n")
+    return "\r\n" if windows * 2 > data.count(b"\n") else "\n"

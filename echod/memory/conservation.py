@@ -1,8 +1,8 @@
-"""The law that every change set is held to: what was there before still stands somewhere afterwards.
+"""Check the law for every change set: all text from before it exists somewhere after it.
 
-Every block of every pre-image is in a post-image (an entry whose metadata was edited keeps what it is and its
-learning), or stands verbatim in an archive text of the same change set; a redacted text counts as the text. The
-bytes of etched, notes and opaque blocks stay as they are, and a file never becomes empty, unless a person asked.
+Every block of every pre-image is in a post-image (an entry with edited metadata keeps its key and its learning), or
+verbatim in an archive text of the same change set. A redacted text counts as the text. The bytes of etched, notes and
+opaque blocks do not change, and a file never becomes empty, unless the user asked for it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, block_content, block_heading, block_key
-from echod.memory.model import Block, Document, Entry, Layer
+from echod.memory.alignment import BlockKey, block_content, block_contents, block_heading, block_key
+from echod.memory.model import Block, Document
 
 RedactedForms = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""
 
-_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
 _REDACTION_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
 
 
 class ViolationKind(StrEnum):
-    """What a change set would have broken."""
+    """The kinds of damage that a change set would do."""
 
     LOST = "would be lost"
     PROTECTED_CHANGED = "is protected and would be changed"
@@ -33,7 +32,7 @@ class ViolationKind(StrEnum):
 
 
 class Violation(NamedTuple):
-    """A block, named by its heading (or a file, where it would become empty), and what would happen to it."""
+    """A block, named by its heading (or a file that would become empty), and the damage to it."""
 
     kind: ViolationKind
     heading: str
@@ -49,39 +48,54 @@ class FileChange(NamedTuple):
 def find_violations(
     changes: Sequence[FileChange], archived_texts: Iterable[str], *, redacted_forms: RedactedForms, user_requested: bool
 ) -> tuple[Violation, ...]:
-    """What the change would break; nothing in the good case.
+    """Return the violations of a change set, empty in the good case.
 
     Args:
         changes: every file that is rewritten.
         archived_texts: every text that the change set adds to an archive, quarantine or findings file.
         redacted_forms: the forms a text may have after redaction.
-        user_requested: a person asked for it; then protected blocks may change and a file may become empty, but nothing
-            may be lost even so.
+        user_requested: the user asked for the change. Then protected blocks may change and a file may become empty, but
+        still nothing may be lost.
     """
     retained = _RetainedContent(
         [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
     )
-    found = [
+    violations = [
         Violation(ViolationKind.LOST, block_heading(b))
         for b in retained.find_missing(b for c in changes for b in c.before.blocks)
     ]
-    found += [
+    violations += [
         Violation(ViolationKind.LOST, "the text before the first heading")
         for change in changes
         if not (_is_preamble_unchanged(change, redacted_forms) or retained.contains_text(change.before.preamble))
     ]
     if not user_requested:
         for change in changes:
-            found += _find_changed_protected(change, redacted_forms)
+            violations += _find_changed_protected(change, redacted_forms)
             if change.before.render().strip() and not change.after.render().strip():
-                found.append(Violation(ViolationKind.EMPTIED, "the file"))
-    return tuple(found)
+                violations.append(Violation(ViolationKind.EMPTIED, "the file"))
+    return tuple(violations)
+
+
+def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
+    before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
+    return before == after or any(form.strip() == after for form in redacted_forms(before))
+
+
+def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
+    after = set(block_contents(change.after))
+    protected = (block for block in change.before.blocks if block.protected)
+    return [
+        Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
+        for block in protected
+        if block_content(block) not in after and not any(form in after for form in redacted_forms(block_content(block)))
+    ]
 
 
 def find_missing_findings(
     blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
 ) -> tuple[Violation, ...]:
-    """What of a consumed findings file does not stand in the text that is kept of it."""
+    """Return the parts of a consumed findings file that are not in the retained text of it."""
     return tuple(
         Violation(ViolationKind.LOST, block_heading(block))
         for block in _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
@@ -89,23 +103,23 @@ def find_missing_findings(
 
 
 def is_redaction_of(text: str, original: str) -> bool:
-    """Whether `text` is `original` with nothing but redacted spans replaced."""
+    """Return whether `text` is `original` with only redacted spans replaced."""
     pieces = _REDACTION_MARK.split(text)
     if len(pieces) == 1:
         return text == original
-    at = len(pieces[0])
+    position = len(pieces[0])
     if not original.startswith(pieces[0]) or not original.endswith(pieces[-1]):
         return False
     for piece in pieces[1:-1]:
-        found = original.find(piece, at)
-        if found < 0:
+        start = original.find(piece, position)
+        if start < 0:
             return False
-        at = found + len(piece)
-    return at <= len(original) - len(pieces[-1])
+        position = start + len(piece)
+    return position <= len(original) - len(pieces[-1])
 
 
 class _RetainedContent:
-    """Everything that stands somewhere after the change."""
+    """All text that exists somewhere after the change."""
 
     def __init__(self, blocks: Iterable[Block], archived: Iterable[str], redacted_forms: RedactedForms) -> None:
         self._redacted_forms = redacted_forms
@@ -114,11 +128,11 @@ class _RetainedContent:
         for block in blocks:
             self._texts.add(block_content(block))
             if block.entry is not None:
-                self._learnings.setdefault(block_key(block), set()).add(_learning_text(block, block.entry))
+                self._learnings.setdefault(block_key(block), set()).add(_learning_text(block))
         self._archived = "\n".join(text.replace("\r\n", "\n") for text in archived)
 
     def find_missing(self, blocks: Iterable[Block]) -> list[Block]:
-        """Those blocks that stand nowhere, neither as they are nor redacted."""
+        """Return the blocks that exist nowhere, neither verbatim nor redacted."""
         absent = self._exclude_retained((block, (block_content(block),)) for block in blocks)
         absent = self._exclude_retained((block, tuple(self._redacted_forms(block_content(block)))) for block in absent)
         return [block for block in absent if not self._has_learning(block)]
@@ -128,7 +142,7 @@ class _RetainedContent:
         return not plain or any(form in self._archived for form in (plain, *self._redacted_forms(plain)))
 
     def _exclude_retained(self, forms: Iterable[tuple[Block, tuple[str, ...]]]) -> list[Block]:
-        """All at once, because an archive's text is long and so may the blocks be many."""
+        """Return the blocks that are not retained. One search serves all, because archive and blocks may be large."""
         remaining = [(block, texts) for block, texts in forms if not any(text in self._texts for text in texts)]
         archived = find_whole_lines(self._archived, {text for _, texts in remaining for text in texts})
         return [block for block, texts in remaining if not any(text in archived for text in texts)]
@@ -137,56 +151,37 @@ class _RetainedContent:
         learnings = self._learnings.get(block_key(block))
         if block.entry is None or learnings is None:
             return False
-        learning = _learning_text(block, block.entry)
+        learning = _learning_text(block)
         return learning in learnings or any(form in learnings for form in self._redacted_forms(learning))
 
 
+def _learning_text(block: Block) -> str:
+    """Return the body of an entry for comparison."""
+    return block.body.replace("\r\n", "\n").strip()
+
+
 def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
-    """Those of the `candidates` texts that stand in a text as whole lines. One pass, however many they are.
+    """Return the `candidates` that are in a text as whole lines, in one pass regardless of their number.
 
     Args:
-        text: where to look; blanks at the ends of its lines do not matter where a wanted text begins and ends.
-        candidates: texts without blanks at their ends.
+        text: the text to search; spaces at the ends of its lines do not matter where a candidate begins and ends.
+        candidates: texts without spaces at their ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
-    for one in candidates:
-        lengths[one.partition("\n")[0].rstrip()].add(len(one))
-    found: set[str] = set()
+    for candidate in candidates:
+        lengths[candidate.partition("\n")[0].rstrip()].add(len(candidate))
+    present: set[str] = set()
     start = 0
     while lengths and start < len(text):
         end = _end_of_line(text, start)
         for length in lengths.get(text[start:end].rstrip(), ()):
             piece, after = text[start : start + length], start + length
             if piece in candidates and not text[after : _end_of_line(text, after)].strip():
-                found.add(piece)
+                present.add(piece)
         start = end + 1
-    return frozenset(found)
+    return frozenset(present)
 
 
 def _end_of_line(text: str, start: int) -> int:
     end = text.find("\n", start)
     return len(text) if end < 0 else end
-
-
-def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
-    before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
-    return before == after or any(form.strip() == after for form in redacted_forms(before))
-
-
-def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:
-    after = {block_content(block) for block in change.after.blocks}
-    protected = (b for b in change.before.blocks if _is_protected(b))
-    return [
-        Violation(ViolationKind.PROTECTED_CHANGED, block_heading(block))
-        for block in protected
-        if block_content(block) not in after and not any(form in after for form in redacted_forms(block_content(block)))
-    ]
-
-
-def _is_protected(block: Block) -> bool:
-    return block.entry is None or block.entry.layer is None or block.entry.layer in _PROTECTED_LAYERS
-
-
-def _learning_text(block: Block, entry: Entry) -> str:
-    """The body of an entry, as it is compared."""
-    return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n").strip()

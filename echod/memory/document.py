@@ -1,12 +1,10 @@
-"""What a memory file is: a preamble and blocks, each keeping its exact source text.
+"""Read memory files: a preamble and blocks, each with its exact source text.
 
-`parse(data).render() == data` for every input. An *entry* is a block in a recognised form; everything else is
-*opaque* and is never pruned, merged or moved. A file that must not be touched is `Unreadable`, never empty.
+`parse(data).render() == data` for every input. An *entry* is a block in a recognised form. Every other block is
+*opaque* and is never pruned, merged or moved. A file that must not be changed is `Unreadable`, never empty.
 
-A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the
-first block is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
-
-What a memory file begins with.
+A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the first block
+is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
 """
 
 from __future__ import annotations
@@ -19,15 +17,16 @@ from weakref import WeakValueDictionary
 from echod.memory import forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
 from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, UnreadableKind
+from echod.memory.words import capitalize
 
 SCHEMA_VERSION = 1
-"""The only version of the file format there has been (`<!-- echo-schema: v1 -->`)."""
+"""The only version of the file format so far (`<!-- echo-schema: v1 -->`)."""
 
 _MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
-"""A job reads the same few contents again and again: to plan, to hold the plan to its promises, to note what is there.
+"""A job parses the same few contents repeatedly: to plan, to verify the plan, to record the present entries.
 
-So many contents of at most so many bytes are remembered, taken apart; what they take is a few MiB at most. Larger ones
-are remembered for as long as someone works with them.
+This is the number and maximal size in bytes of the contents whose documents are cached, which take a few MiB at most.
+Documents of larger files are shared while they are in use.
 """
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 
@@ -39,11 +38,11 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
 
     Args:
         data: the file's bytes.
-        max_bytes: bytes above which the file is not looked at.
+        max_bytes: the size limit in bytes; larger files are not parsed.
     """
     if len(data) > max_bytes:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
-        reason = f"The file has {size}, more than the {allowed} that are read; move a part of it elsewhere."
+        reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."
         return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
     return _parse_cached(data) if len(data) <= _MAX_CACHED_BYTES else _live_documents.get(data) or _parse_shared(data)
 
@@ -60,29 +59,28 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"Line {line} is not UTF-8 (byte {error.start}); save the file as UTF-8."
+        reason = f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8."
         return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
     structure = markdown.parse_structure(text)
     conflict = find_conflict_line(text, structure)
     if conflict is not None:
-        reason = f"A merge left conflict markers (line {conflict}); resolve the conflict and remove them."
+        reason = f"A merge left conflict markers (line {conflict}). Resolve the conflict and remove them."
         return Unreadable(UnreadableKind.CONFLICT_MARKERS, reason, data)
     starts = structure.starts
     preamble = text[: starts[0].offset] if starts else text
     version = _SCHEMA_COMMENT.search(preamble)
     if version and version[1] not in {None, "0", "1"}:
         reason = (
-            f"The file says that it has schema version {version[1]}; this echod knows version "
-            f"{SCHEMA_VERSION}. Update echod."
+            f"The file has schema version {version[1]}. This echod supports version {SCHEMA_VERSION}. Update echod."
         )
         return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 
     offsets = [*(start.offset for start in starts), len(text)]
     texts = (text[begin:end] for begin, end in pairwise(offsets))
     blocks = [
-        Block(own, forms.complete_entry(start.partial, own) if start.partial else None)
-        for start, own in zip(starts, texts, strict=True)
+        Block(block_text, forms.complete_entry(start.partial, block_text) if start.partial else None)
+        for start, block_text in zip(starts, texts, strict=True)
     ]
     return Document(preamble, tuple(blocks))
 
@@ -91,12 +89,16 @@ _parse_cached = lru_cache(maxsize=_MAX_CACHED_DOCUMENTS)(_parse_uncached)
 
 
 def parse_block(text: str) -> Block:
-    """Read one block from its own text, as `parse` would have read it in its file."""
+    """Read one block from its own text, with the same result as `parse` for the block in its file."""
     partial = forms.match_entry(text, 0) if HEADING.match(text) else None
     return Block(text, forms.complete_entry(partial, text) if partial else None)
 
 
 def new_memory_file(role: str) -> bytes:
-    """What a memory file holds before its first entry; the role without a name is the global memory's."""
-    name = role or "global"
-    return f"<!-- echo-schema: v1 -->\n# {name[:1].upper()}{name[1:]} Memory\n".encode()
+    """Return the content of a memory file without entries. The role without a name is the global memory's."""
+    return f"<!-- echo-schema: v1 -->\n# {capitalize(role or 'global')} Memory\n".encode()
+
+
+def count_lines(text: str) -> int:
+    """Return the number of lines that a text takes in its file, including blank ones. A line ends with a newline."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))

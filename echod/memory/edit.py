@@ -1,8 +1,8 @@
-"""Change one thing that an entry's metadata says, and not one byte more.
+"""Change one metadata value of an entry, and no other byte.
 
-Every function returns the very same block where the entry says so already, and else a block that reads as before
-except for that one thing. Prose behind a value stays (`HIGH (four reviews)` becomes `0.95 (four reviews)`); a field
-that is absent is added where its form has it, in the manner of its neighbours and with the block's own line ending.
+Every function returns the same block where the entry has the value already, else a block that differs only in that
+value. Prose after a value stays (`HIGH (four reviews)` becomes `0.95 (four reviews)`). A missing field is added where
+its form has it, in the style of its neighbours and with the block's own line ending.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from echod.memory.document import parse_block
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
 _FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
-"""The order in which the forms have their fields."""
+"""The order of the fields in all forms."""
 
 
 def with_verified(block: Block, day: date) -> Block:
-    """The block with `day` as the date on which its entry was last verified.
+    """Return the block with `day` as the date of its entry's last verification.
 
     Raises:
         ValueError: the block is opaque.
@@ -32,9 +32,9 @@ def with_verified(block: Block, day: date) -> Block:
 
 
 def with_confidence(block: Block, confidence: float) -> Block:
-    """The block with this confidence, 0..1. HIGH counts as 0.9, MEDIUM as 0.75, LOW as 0.4.
+    """Return the block with this confidence, 0..1. HIGH counts as 0.9, MEDIUM as 0.75, LOW as 0.4.
 
-    Where the entry, or its form, uses words and one of them means just this, the word is written.
+    Where the entry, or its form, uses words and one of them has exactly this value, the word is written.
 
     Raises:
         ValueError: the block is opaque, or the number is not within 0..1.
@@ -53,7 +53,7 @@ def with_confidence(block: Block, confidence: float) -> Block:
 
 
 def with_layer(block: Block, layer: Layer) -> Block:
-    """The block in this layer: the heading's word and the `layer` field, each where it exists.
+    """Return the block in this layer, changing the heading's word and the `layer` field, each where it exists.
 
     The layer heading, observation and notes forms have the word in the heading, so the result can have another form.
 
@@ -68,7 +68,7 @@ def with_layer(block: Block, layer: Layer) -> Block:
     word = heading.layer_word if heading else None
     if word is None or _find_field(entry, "layer"):
         text = _set_field(text, entry, "layer", layer.value, forms.layer_token)
-    if word:  # stands before every field, so that its place is still right
+    if word:  # before every field, so that its position is still valid
         text = _replace_span(text, word, _match_case(text[word.start : word.end], layer.value))
     return parse_block(text)
 
@@ -88,20 +88,20 @@ def _set_field(text: str, entry: Entry, name: str, value: str, token_of: Callabl
     if field is None:
         return _add_field(text, entry, name, value)
     token = token_of(field.value)
-    if token is None:  # nothing in it can be read, so the line says only the new value
+    if token is None:  # a value that cannot be read is replaced completely
         begin = field.span.start
         before = "" if text[begin - 1].isspace() else " "
         return _replace_span(text, Span(begin, begin + len(field.value.partition("\n")[0])), before + value)
     old, rest = field.value[token.start : token.end], field.value[token.end :]
     value = _match_case(old, value)
     if rest and token_of(value + rest) != Span(0, len(value)):
-        value += " "  # what follows would run into it
+        value += " "  # separates it from the text behind it
     begin = field.span.start
     return _replace_span(text, Span(begin + token.start, begin + token.end), value)
 
 
 def _add_field(text: str, entry: Entry, name: str, value: str) -> str:
-    """The text with one more metadata line."""
+    """Return the text with one more metadata line."""
     has_body = entry.body.end > entry.body.start
     head = [field for field in entry.fields if not has_body or field.span.start < entry.body.start]
     if not head:
@@ -119,7 +119,7 @@ def _add_field(text: str, entry: Entry, name: str, value: str) -> str:
 
 
 def _add_first_field(text: str, entry: Entry, line: str) -> str:
-    """The text with a first metadata line below the heading; a blank line keeps it apart from what follows."""
+    """Return the text with a first metadata line below the heading, separated from the body by a blank line."""
     ending = _line_ending(text)
     heading_end = _line_content_end(text, 0)
     gap = ending if entry.form is Form.LAYER_HEADING else ""
@@ -129,7 +129,7 @@ def _add_first_field(text: str, entry: Entry, line: str) -> str:
 
 
 def _line_ending(text: str) -> str:
-    """The line ending of the block's heading."""
+    """Return the line ending of the block's heading."""
     heading, newline, _ = text.partition("\n")
     return "\r\n" if newline and heading.endswith("\r") else "\n"
 
@@ -152,7 +152,7 @@ def _match_case(old: str, new: str) -> str:
 
 
 def _format_confidence(confidence: float, like: str) -> str:
-    """The word for this confidence in the case of `like`, where there are both; else the number in digits."""
+    """Return the word for this confidence in the case of `like` if both exist, else the number in digits."""
     for word, meaning in forms.CONFIDENCE_WORDS.items():
         if like and meaning == confidence:
             return _match_case(like, word)

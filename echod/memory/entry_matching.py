@@ -1,14 +1,11 @@
-"""Recognising an entry whose id changed: a person corrected its title, a secret was taken out of it, a repeat went.
+"""Recognise entries whose ids changed: the user corrected a title, a secret was redacted, a repeat was removed.
 
-What is kept of an entry between two looks is its likeness, digests of what it says; `presence` takes it.
+Between two inspections of a file echod keeps a signature of each entry: digests of its title, date, source and body.
+Signatures are made from redacted text, so that an entry matches before and after it was scrubbed, and no secret can be
+derived from them.
 
-A wrong guess would give one entry's references to another, which is worse than to forget them. So only what leaves no
-doubt counts; docs/formats.md lists it for users.
-
-Which entries stand in a memory file, each with its likeness, by which `likeness` recognises it later.
-
-Likenesses are made of texts without secrets, so that an entry looks the same before and after it was scrubbed, and
-nothing can be read from them.
+A wrong match would give one entry's references to another, which is worse than losing them. So only unambiguous matches
+count. docs/formats.md lists them for users.
 """
 
 from __future__ import annotations
@@ -28,9 +25,14 @@ from echod.memory.redact import redact_entry
 
 NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 
+_DIGEST_LENGTH = 16
+
+_MAX_CACHED_REDACTIONS = 2_048
+"""A file is inspected several times for each change of one entry, and redaction takes most of the time."""
+
 
 class EntrySignature(NamedTuple):
-    """Digests of an entry's title, date, source and body; `body` is empty where the entry has none."""
+    """Digests of an entry's title, date, source and body; `body` is empty for an entry without one."""
 
     title: str
     day: str
@@ -39,16 +41,51 @@ class EntrySignature(NamedTuple):
 
     @property
     def id_parts(self) -> tuple[str, str, str]:
-        """What its id is made of."""
+        """The digests of the values that the entry's id is made from."""
         return self.title, self.day, self.source
 
 
 class PresentEntry(NamedTuple):
-    """An entry as it stands in a memory file now."""
+    """An entry that is in a memory file now."""
 
     id: str
     layer: Layer | None
     signature: EntrySignature
+
+
+def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
+    """Return the entries of a role's memory file in file order."""
+    pairs = zip(entry_ids(role, document), document.blocks, strict=True)
+    return tuple(
+        PresentEntry(entry_id, block.entry.layer, entry_signature(block))
+        for entry_id, block in pairs
+        if entry_id is not None and block.entry is not None
+    )
+
+
+def entry_signature(block: Block) -> EntrySignature:
+    """Return the signature by which an entry can be recognised later.
+
+    Raises:
+        ValueError: the block is opaque.
+    """
+    redacted = _redacted_text(block.text)
+    if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
+        block = plain
+    if block.entry is None:
+        raise ValueError("an opaque block has no signature")
+    _, title, day, source = block_key(block)
+    body = block.body.replace("\r\n", "\n")
+    return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
+
+
+@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
+def _redacted_text(text: str) -> str:
+    return redact_entry(text).text
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def match_entries(
@@ -57,16 +94,16 @@ def match_entries(
     current: Mapping[str, EntrySignature],
     id_changes: Mapping[str, str] = NO_ID_CHANGES,
 ) -> Mapping[str, str]:
-    """Which of the entries that stand in a file now are known, and by which id: id now -> id then.
+    """Match a file's entries with known ones: current id -> previous id.
 
-    Both ids are the same for most entries, and no id stands twice on either side. All pairs hold at once: two entries
-    can have exchanged their ids.
+    Both ids are equal for most entries, and no id occurs twice on either side. All pairs hold at once, because two
+    entries can have exchanged their ids.
 
     Args:
-        previous: the entries of the file at the last look, by id; None where only the id is known.
-        removed: the entries that left the file before, likewise.
-        current: the entries of the file as it is.
-        id_changes: id then -> id now, from whoever changed the file and knows better than any likeness.
+        previous: the entries of the file at the last inspection, by id; None where only the id is known.
+        removed: the entries that left the file before, by id; None where only the id is known.
+        current: the entries of the file now.
+        id_changes: previous id -> current id, from the job that changed the file; takes precedence over signatures.
     """
     unmatched = dict(current)
     in_file, returning = _Matcher(dict(previous), unmatched), _Matcher(dict(removed), unmatched)
@@ -83,9 +120,9 @@ def match_entries(
 
 
 class _Matcher:
-    """Pairs of an entry then and an entry now as they are found; what has a partner is out of the search.
+    """Pairs of a previous and a current entry. Matched entries are excluded from the search.
 
-    `unmatched` are the entries now that have none yet; two searches may share them.
+    `unmatched` are the current entries without a partner. Two matchers may share them.
     """
 
     def __init__(self, previous: dict[str, EntrySignature | None], unknown: dict[str, EntrySignature]) -> None:
@@ -108,14 +145,14 @@ class _Matcher:
             self.match(entry_id, entry_id)
 
     def match_identical(self) -> None:
-        """Entries that say the very same: then they are as good as each other, however many there are."""
+        """Match entries with equal signatures. They are interchangeable, so their number does not matter."""
         candidates = self._group_by(lambda signature: signature)
         for entry_id, signature in sorted(self.unmatched.items(), key=lambda item: item[0]):
             if candidates[signature]:
                 self.match(candidates[signature].pop(0), entry_id)
 
     def match_unique(self, key_of: Callable[[EntrySignature], Hashable]) -> None:
-        """What agrees in `key_of`, where just one entry does on each side."""
+        """Match entries with equal `key_of` where exactly one on each side has that key."""
         candidates = self._group_by(key_of)
         counts = Counter(key_of(signature) for signature in self.unmatched.values())
         for entry_id, signature in list(self.unmatched.items()):
@@ -124,10 +161,10 @@ class _Matcher:
                 self.match(candidates[kind][0], entry_id)
 
     def match_edited(self, before: Mapping[str, EntrySignature | None], after: Mapping[str, EntrySignature]) -> None:
-        """Entries with a body that no other one has on either side, and of title, date and source but one changed.
+        """Match entries whose body is unique on both sides and that differ in one of title, date and source.
 
-        Tasks that come again are reported in the same words on another day from another workflow; those are two. And
-        where an id still stands for an entry, that one was edited.
+        Recurring tasks are reported in the same words on another day from another workflow. Those are two entries. And
+        if the previous id still belongs to an entry, that entry is the edited one.
         """
         bodies = [Counter(x.body for x in side.values() if x is not None) for side in (before, after)]
         by_body = self._group_by(lambda signature: signature.body)
@@ -148,44 +185,3 @@ class _Matcher:
             if signature is not None:
                 grouped[key_of(signature)].append(entry_id)
         return grouped
-
-
-_DIGEST_LENGTH = 16
-
-_MAX_CACHED_REDACTIONS = 2_048
-"""A file is looked at several times for each change of one entry, and looking for secrets is most of the look."""
-
-
-def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
-    """The entries of a role's memory file in file order."""
-    pairs = zip(entry_ids(role, document), document.blocks, strict=True)
-    return tuple(
-        PresentEntry(entry_id, block.entry.layer, entry_signature(block))
-        for entry_id, block in pairs
-        if entry_id is not None and block.entry is not None
-    )
-
-
-def entry_signature(block: Block) -> EntrySignature:
-    """What an entry can be recognised by later.
-
-    Raises:
-        ValueError: the block is opaque.
-    """
-    redacted = _redacted_text(block.text)
-    if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
-        block = plain
-    if block.entry is None:
-        raise ValueError("an opaque block is no entry")
-    _, title, day, source = block_key(block)
-    body = block.text[block.entry.body.start : block.entry.body.end].replace("\r\n", "\n")
-    return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
-
-
-@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
-def _redacted_text(text: str) -> str:
-    return redact_entry(text).text
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

@@ -1,4 +1,4 @@
-"""Secrets that already stand in a file: where, of which kind, and the file without them.
+"""Find and remove secrets that are already in a file.
 
 The text of a secret is never shown, not even in the title of its entry.
 """
@@ -11,21 +11,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from echod.memory.document import parse
-from echod.memory.model import Block, Layer, Unreadable
+from echod.memory.model import Block, Unreadable
 from echod.memory.redact import Redaction, Secret, redact, redact_entry
 from echod.memory.redact.spans import replace_spans
 
-_PROTECTED_LAYERS = (Layer.ETCHED, Layer.NOTES)
-
 
 class SecretLocation(NamedTuple):
-    """Where a secret stands.
+    """The location of a secret.
 
     Attributes:
         line: its first line, from 1.
-        kind: what it is (docs/security.md).
-        entry: the title of its entry, redacted; None where it stands in none.
-        needs_confirmation: whether a person must agree before it is taken out, since the entry is etched or a note.
+        kind: its kind (docs/security.md).
+        entry: the title of its entry, redacted; None outside of entries.
+        needs_confirmation: its entry is etched or a note, so that it is removed only with the user's confirmation.
     """
 
     line: int
@@ -35,16 +33,16 @@ class SecretLocation(NamedTuple):
 
 
 def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
-    """The secrets in a file, in order. Bytes that are no UTF-8 are looked through all the same."""
-    return tuple(place for part in _split(data) for place in part.locations())
+    """Return the secrets in a file, in order. Bytes that are not UTF-8 are searched too."""
+    return tuple(location for part in _split(data) for location in part.locations())
 
 
 def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
-    """The file without its secrets; all else byte for byte.
+    """Return the file without its secrets. All other bytes stay.
 
     Args:
         data: the file.
-        include_protected: whether etched entries and notes lose theirs too.
+        include_protected: also redact etched entries and notes.
     """
     parts = (
         part.text if part.needs_confirmation and not include_protected else part.redaction.text for part in _split(data)
@@ -54,7 +52,7 @@ def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RemovedSecrets:
-    """Secrets that one version of a file held and a later one does not; to be taken out of still earlier ones too."""
+    """Secrets that are in one version of a file but not in a later one, to be removed from earlier versions too."""
 
     secrets: frozenset[str] = field(repr=False)
 
@@ -62,11 +60,11 @@ class RemovedSecrets:
         return bool(self.secrets)
 
     def union(self, *others: RemovedSecrets) -> RemovedSecrets:
-        """These secrets and those."""
+        """Return the secrets of all of these."""
         return RemovedSecrets(self.secrets.union(*(other.secrets for other in others)))
 
     def strip_from(self, data: bytes) -> bytes:
-        """A version of the file without these secrets. What it holds besides stays, another secret too."""
+        """Return a version of the file without these secrets. Everything else stays, including other secrets."""
         text = data.decode("utf-8", "surrogateescape")
         if not any(secret in text for secret in self.secrets):
             return data
@@ -78,14 +76,14 @@ NO_REMOVED_SECRETS = RemovedSecrets(frozenset())
 
 
 def find_removed_secrets(before: bytes, after: bytes) -> RemovedSecrets:
-    """The secrets of a file that do not stand in its later version any more."""
+    """Return the secrets of a file that are not in its later version."""
     after_text = after.decode("utf-8", "surrogateescape")
     secrets = (part.text[span.start : span.end] for part in _split(before) for span in part.redaction.spans)
     return RemovedSecrets(frozenset(secret for secret in secrets if secret not in after_text))
 
 
 class _Part(NamedTuple):
-    """A stretch of the file that is redacted by itself, as what it says decides what is a secret in it."""
+    """A part of the file that is redacted on its own, because its text decides which of its values are secrets."""
 
     text: str
     redaction: Redaction
@@ -94,7 +92,7 @@ class _Part(NamedTuple):
     needs_confirmation: bool
 
     def spans_of(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
-        """Where one of these secrets stands."""
+        """Return the spans of these secrets."""
         return (span for span in self.redaction.spans if self.text[span.start : span.end] in secrets)
 
     def locations(self) -> Iterator[SecretLocation]:
@@ -122,6 +120,6 @@ def _block_part(block: Block, line: int) -> _Part:
     if block.entry is None:
         return _Part(block.text, redact(block.text), line, None, needs_confirmation=False)
     title = redact(block.entry.title).text
-    return _Part(
-        block.text, redact_entry(block.text), line, title, needs_confirmation=block.entry.layer in _PROTECTED_LAYERS
-    )
+    layer = block.entry.layer
+    needs_confirmation = layer is not None and layer.protected
+    return _Part(block.text, redact_entry(block.text), line, title, needs_confirmation=needs_confirmation)

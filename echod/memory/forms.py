@@ -1,6 +1,6 @@
-"""How entries look in the field: from a heading and the lines below it to an `Entry`.
+"""Read entries: from a heading and the lines below it to an `Entry`.
 
-Five forms have been seen (docs/formats.md has an example of each):
+Real files have five forms (docs/formats.md has an example of each):
 
 - bullet: `### [2026-02-11] Pattern: title`, metadata in bullets, the learning is the last bullet;
 - layer heading: `## Inscribed — title (2026-02-11)`, metadata as `**Source**: ...` lines, body below;
@@ -8,20 +8,17 @@ Five forms have been seen (docs/formats.md has an example of each):
 - notes: `## Notes — title (2026-02-11)`;
 - writer: `## title`, the layer only in a `- **layer**: ...` bullet.
 
-Whatever could as well be a person's own section is not an entry, because entries may be pruned. Nothing here looks
-at a whole file, and nothing knows whether a line is a heading or an example of one; that is `scan`'s work.
+A section that could be the user's own is not an entry, because entries may be pruned. This module sees one entry at a
+time. `markdown` decides whether a line is a heading or an example of one.
 
-Metadata lines: `- **confidence**: 0.85`, `**Source**: user:remember`, and which lines below a heading they are.
-
-The *head* of an entry is the run of metadata lines right below its heading. Blank lines may stand in it, and the
-indented lines of a bullet belong to that bullet's value. It ends at the first line of any other kind, and only
-names that are known to be metadata belong to it, so that a bold lead in the learning (`- **Retry**: three times`)
-is never read as metadata. This module knows nothing of headings and layers.
-
-What the words of the metadata mean: layers, dates, confidences, sources. Each says None for what it does not know.
+The *head* of an entry is the run of metadata lines (`- **confidence**: 0.85`, `**Source**: user:remember`) right below
+its heading. It may contain blank lines, and the indented lines of a bullet belong to that bullet's value. It ends at
+the first line of any other kind, and only known metadata names belong to it, so that a bold lead in the learning (`-
+**Retry**: three times`) is never read as metadata.
 
 A value is read from its beginning and may be followed by prose (`HIGH (5 agents, all completed)`). The `*_token`
-functions say which characters carry the meaning, so that an edit replaces those and keeps the prose.
+functions return the characters that carry the meaning, so that an edit replaces those and keeps the prose. Values that
+are not understood are None.
 """
 
 from __future__ import annotations
@@ -32,25 +29,25 @@ from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
-IDENTIFYING_FIELDS = frozenset({
+_IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
-"""Names that say by themselves that what they describe is an entry."""
+"""Names that only entries have."""
 
-KNOWN_FIELDS = IDENTIFYING_FIELDS | frozenset({
+_KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
     "superseded_by", "promoted_to", "promoted_from", "promoted_date", "metrics_snapshot",
 })  # fmt: skip
 """All names that writers of memory files use."""
 
-METADATA_LINE = re.compile(
+_METADATA_LINE = re.compile(
     r"( {0,3})([-*+](?: {1,4}|\t))?"
     r"\*\*([A-Za-z][A-Za-z0-9_ -]{0,39})(?:\*\*[ \t]*:|:\*\*)[ \t]*([^\n]*)"
 )
 """Groups: indent, bullet, name, value."""
 
-# The reader that these files were first written for finds these three, unbulleted, anywhere above the next heading.
+# The original reader of these files accepts these three, unbulleted, anywhere above the next heading.
 _BODY_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
 _BODY_FIELD_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
 _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
@@ -58,14 +55,65 @@ _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILI
 _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
+CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
+"""The confidence of each word."""
+
+_LAYERS = {layer.value: layer for layer in Layer}
+_MAX_NUMBER_LENGTH = 400  # characters; the smallest float in full has 326, and longer numbers are slow to parse
+
+# All repetitions are possessive, because a value may be a hostile line of megabytes. Dates and numbers are ASCII.
+_LEADING_MARKS = r"[`*_\"' \t]*+"
+_WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
+_NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
+_DATE = re.compile(
+    rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
+    re.ASCII,
+)
+_NONE_VALUE = re.compile(
+    r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
+)
+_CODE = re.compile(r"`([^`\n]+)`")
+
+_HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
+# Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
+_DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
+_LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
+_BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
+_BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
+_DATE_IN_PARENTHESES = re.compile(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
+_KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
+_TASK = re.compile(r"(Task):[ \t]*", re.IGNORECASE)
+_SPACE = " \t\r\n"
+_SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
+
+
+class EntryHeading(NamedTuple):
+    """The parts of a heading.
+
+    Attributes:
+        form: the form that the entry has, if it is one.
+        layer_word: the position of the layer's word in the line, in the forms that have it there.
+        title: the heading without layer word, type word, date and marks.
+        kind: the word before the title.
+        day: the date.
+        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
+    """
+
+    form: Form
+    layer_word: Span | None
+    title: str
+    kind: str | None
+    day: date | None
+    is_conclusive: bool
+
 
 class MetadataBlock(NamedTuple):
-    """The metadata right below a heading. Offsets count from the heading's line.
+    """The metadata right below a heading. Offsets count from the start of the heading's line.
 
     Attributes:
         fields: the metadata lines in file order.
-        end: where the head ends; without fields, where it would begin.
-        has_identifying_bullet: whether a bullet in it has one of the names in `IDENTIFYING_FIELDS`.
+        end: the end of the head; without fields, where it would begin.
+        has_identifying_bullet: a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
     """
 
     fields: tuple[Field, ...]
@@ -73,19 +121,148 @@ class MetadataBlock(NamedTuple):
     has_identifying_bullet: bool
 
 
-def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
-    """The head of the entry whose heading line begins at `start` and ends before `position`.
+class PartialEntry(NamedTuple):
+    """A recognised entry before its end is known."""
 
-    A name that is not known is passed over where it looks like a field (one lower-case word in a bullet) and a known
-    one follows; at the end of the run it belongs to the learning.
+    heading: EntryHeading
+    metadata: MetadataBlock
+
+
+def match_entry(text: str, start: int) -> PartialEntry | None:
+    """Return the entry whose heading line begins at `start`, or None where that heading does not begin one.
+
+    The caller has checked that the line is a heading and not, for example, a line of a code block.
+    """
+    line_end = text.find("\n", start) + 1 or len(text)
+    heading = parse_heading(text[start:line_end])
+    if heading is None:
+        return None
+    metadata = _parse_metadata_block(text, start, line_end)
+    return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
+
+
+def complete_entry(partial: PartialEntry, text: str) -> Entry:
+    """Return the entry of a block with this text. `partial` was recognised at the start of the text."""
+    heading = partial.heading
+    body = _body_span(text, partial.metadata.end)
+    fields = partial.metadata.fields + _body_fields(text, body)
+    values = {field.name: field.value for field in reversed(fields)}  # the first of repeated names counts
+    word = heading.layer_word
+    # Manual promotion changes the heading and often not the bullet, so the heading is newer.
+    layer = text[word.start : word.end] if word else values.get("layer", "")
+    return Entry(
+        form=heading.form,
+        layer=_parse_layer(layer),
+        title=heading.title,
+        kind=heading.kind,
+        heading_date=heading.day or _parse_date(values.get("date", "")),
+        verified=_parse_date(values.get("verified", "")),
+        confidence=_parse_confidence(values.get("confidence", "")),
+        source=parse_source(values.get("source", "")),
+        evidence=values.get("evidence") or None,
+        supersedes=_title_or_none(values.get("supersedes", "")),
+        body=body,
+        fields=fields,
+    )
+
+
+def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
+    """Return whether the head makes an entry of a heading that alone could be the user's own section."""
+    if form is Form.BULLET and metadata.has_identifying_bullet:
+        return True
+    if form in {Form.BULLET, Form.WRITER}:
+        return any(field.name == "layer" for field in metadata.fields)
+    return any(field.name in _IDENTIFYING_FIELDS for field in metadata.fields)
+
+
+def _body_span(text: str, metadata_end: int) -> Span:
+    """Return the span of the learning, without blank lines and separators around it."""
+    end = _end_of_learning(text, metadata_end)
+    if end <= metadata_end:
+        return Span(metadata_end, metadata_end)
+    first_character = end - len(text[metadata_end:end].lstrip(_SPACE))
+    return Span(max(text.rfind("\n", metadata_end, first_character) + 1, metadata_end), end)
+
+
+def _end_of_learning(text: str, metadata_end: int) -> int:
+    end = len(text.rstrip(_SPACE))
+    if end <= metadata_end or text[end - 1] not in "-*_":
+        return end
+    last_line = end = len(text)
+    while last_line > metadata_end:
+        last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
+        if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
+            return last_line + len(text[last_line:end].rstrip(_SPACE))
+        end = last_line
+    return metadata_end
+
+
+def parse_heading(line: str) -> EntryHeading | None:
+    """Return the parts of a heading line of level 2 or 3, or None where it cannot begin an entry."""
+    marks = _HEADING_MARKS.match(line)
+    if marks is None:
+        return None
+    content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
+    if marks[1] == "###":
+        return _bullet_heading(content)
+    word = _LAYER_WORD.match(content)
+    if word is None:
+        return _writer_heading(content)
+    layer_word = Span(marks.end(), marks.end() + word.end(1))
+    day = _DATE_IN_PARENTHESES.search(content, word.end())
+    title = content[word.end() : day.start() if day else None].strip(" \t")
+    form = Form.NOTES if word[1].lower() == Layer.NOTES else Form.LAYER_HEADING
+    task = _TASK.match(title)
+    if task:
+        form, title = Form.OBSERVATION, title[task.end() :]
+    return EntryHeading(form, layer_word, title, task[1] if task else None, _date_from_match(day), day is not None)
+
+
+def _bullet_heading(content: str) -> EntryHeading | None:
+    bracket = _BRACKET_DATE.match(content)
+    if bracket:
+        kind, title = _split_kind(content[bracket.end() :])
+        return EntryHeading(Form.BULLET, None, title, kind, _date_from_match(bracket), is_conclusive=False)
+    if _BRACKET_ID.match(content):
+        return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
+    return None
+
+
+def _writer_heading(content: str) -> EntryHeading:
+    bracket = _BRACKET_DATE.match(content)
+    if bracket:
+        kind, title = _split_kind(content[bracket.end() :])
+        return EntryHeading(Form.WRITER, None, title, kind, _date_from_match(bracket), is_conclusive=False)
+    day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
+    title = content[: day.start()].rstrip(" \t") if day else content
+    return EntryHeading(Form.WRITER, None, title, None, _date_from_match(day), is_conclusive=False)
+
+
+def _split_kind(title: str) -> tuple[str | None, str]:
+    kind = _KIND.match(title)
+    return (kind[1], title[kind.end() :]) if kind else (None, title)
+
+
+def _strip_closing_marks(content: str) -> str:
+    if not content.endswith("#"):
+        return content
+    unclosed = content.rstrip("#")
+    return content if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t")
+
+
+def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
+    """Return the head of the entry whose heading line begins at `start` and ends before `position`.
+
+    An unknown name is skipped where it looks like a field (one lower-case word in a bullet) and a known one follows. At
+    the end of the run it belongs to the learning.
     """
     fields: list[Field] = []
     unknown_fields: list[Field] = []
     metadata_end = position
     has_identifying_bullet = False
-    column = 0  # where the content of the last bullet begins; lines indented that far belong to it
+    column = 0  # of the last bullet's content; lines indented that far belong to it
     while position < len(text):
-        line = METADATA_LINE.match(text, position)
+        line = _METADATA_LINE.match(text, position)
         if line and not 0 < column <= len(line[1]):
             indent, bullet, name, value = line.groups()
             begin = line.start(4) - start
@@ -93,8 +270,8 @@ def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
             field = Field(name.rstrip().lower(), value, Span(begin, begin + len(value)))
             column = len((indent + bullet).expandtabs(4)) if bullet else 0
             position = min(line.end() + 1, len(text))
-            if field.name in KNOWN_FIELDS:
-                has_identifying_bullet |= bool(bullet) and field.name in IDENTIFYING_FIELDS
+            if field.name in _KNOWN_FIELDS:
+                has_identifying_bullet |= bool(bullet) and field.name in _IDENTIFYING_FIELDS
                 fields += [*unknown_fields, field]
                 unknown_fields.clear()
                 metadata_end = position
@@ -116,20 +293,8 @@ def parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock:
     return MetadataBlock(tuple(fields), metadata_end - start, has_identifying_bullet)
 
 
-def body_fields(text: str, body: Span) -> tuple[Field, ...]:
-    """The fields that stand in the learning itself, above its first section: source, category, domain."""
-    if not _BODY_FIELD_HINT.search(text, body.start, body.end):
-        return ()
-    end = _BODY_FIELDS_END.search(text, body.start, body.end)
-    found = []
-    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
-        value = line[2].rstrip(" \t\r")
-        found.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
-    return tuple(found)
-
-
 def _end_of_indented(text: str, position: int, column: int) -> int:
-    """The end of the lines from `position` on that are indented at least to `column`; blank lines may lie between."""
+    """Return the end of the lines from `position` that are indented at least to `column`, blank lines included."""
     end = position
     while position < len(text):
         blank = _BLANK_LINE.match(text, position)
@@ -153,39 +318,32 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
     return Field(field.name, value, Span(begin, begin + len(value)))
 
 
-CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
-
-_LAYERS = {layer.value: layer for layer in Layer}
-_MAX_NUMBER_LENGTH = 400  # characters; the smallest float written out has 326, and longer ones take long to read
-
-# Possessive throughout: a value may be a hostile line of megabytes. ASCII: dates and numbers have no other digits.
-_LEADING_MARKS = r"[`*_\"' \t]*+"
-_WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
-_NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
-_DATE = re.compile(
-    rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
-    re.ASCII,
-)
-_NONE_VALUE = re.compile(
-    r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
-)
-_CODE = re.compile(r"`([^`\n]+)`")
+def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
+    """Return the fields in the learning itself, above its first section: source, category, domain."""
+    if not _BODY_FIELD_HINT.search(text, body.start, body.end):
+        return ()
+    end = _BODY_FIELDS_END.search(text, body.start, body.end)
+    fields = []
+    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
+        value = line[2].rstrip(" \t\r")
+        fields.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
+    return tuple(fields)
 
 
-def parse_layer(value: str) -> Layer | None:
-    """The layer that `value` names, in any case; None for an unknown word and for a choice (`etched | notes`)."""
+def _parse_layer(value: str) -> Layer | None:
+    """Return the layer named by `value`, in any case; None for an unknown word and for a choice (`etched | notes`)."""
     word = _WORD.match(value)
     return _LAYERS.get(word[1].lower()) if word else None
 
 
 def layer_token(value: str) -> Span | None:
-    """Where in `value` the layer's word stands."""
+    """Return the position of the layer's word in `value`."""
     word = _WORD.match(value)
     return Span(*word.span(1)) if word and word[1].lower() in _LAYERS else None
 
 
-def parse_confidence(value: str) -> float | None:
-    """0..1 from a number, a percentage or a word; None where it is neither or out of range."""
+def _parse_confidence(value: str) -> float | None:
+    """Return 0..1 from a number, a percentage or a word; None for anything else and out of range."""
     number = _NUMBER.match(value)
     if number:
         if len(number[1]) > _MAX_NUMBER_LENGTH:
@@ -197,37 +355,26 @@ def parse_confidence(value: str) -> float | None:
 
 
 def confidence_token(value: str) -> Span | None:
-    """Where in `value` the number or word stands; None where there is nothing to keep the rest of."""
+    """Return the position of the number or word in `value`; None where `value` is not a confidence."""
     token = _NUMBER.match(value) or _WORD.match(value)
-    return Span(*token.span(1)) if token and parse_confidence(value) is not None else None
+    return Span(*token.span(1)) if token and _parse_confidence(value) is not None else None
 
 
-def parse_date(value: str) -> date | None:
-    """The date at the beginning of `value`; None where there is none or the calendar does not have it."""
+def _parse_date(value: str) -> date | None:
+    """Return the date at the beginning of `value`; None without one or if the calendar does not have it."""
     match = _DATE.match(value)
     return _date_or_none(match[2]) if match else None
 
 
 def date_token(value: str) -> Span | None:
-    """Where in `value` the date (with a time of day, if any) stands."""
+    """Return the position in `value` of the date (with a time of day, if any)."""
     match = _DATE.match(value)
     return Span(*match.span(1)) if match and _date_or_none(match[2]) else None
 
 
-def date_from_match(match: re.Match[str] | None) -> date | None:
-    """The date in the first group of a match; None where the calendar does not have it."""
+def _date_from_match(match: re.Match[str] | None) -> date | None:
+    """Return the date in the first group of a match; None if the calendar does not have it."""
     return _date_or_none(match[1]) if match else None
-
-
-def parse_source(value: str) -> str | None:
-    """Who says so: what stands in back quotes at the beginning, else all of it."""
-    code = _CODE.match(value)
-    return (code[1] if code else value).strip() or None
-
-
-def title_or_none(value: str) -> str | None:
-    """A title as written; None where the field is empty or says that there is none."""
-    return None if _NONE_VALUE.fullmatch(value) else value
 
 
 def _date_or_none(text: str) -> date | None:
@@ -237,163 +384,12 @@ def _date_or_none(text: str) -> date | None:
         return None
 
 
-_HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
-# Dashes of every kind and number; a single ASCII hyphen counts only beside a space, because "Notes-taking" is a word.
-_DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
-_LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
-_BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
-_BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
-_DATE_IN_PARENTHESES = re.compile(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
-_KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
-_TASK = re.compile(r"(Task):[ \t]*", re.IGNORECASE)
-_SPACE = " \t\r\n"
-_SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
+def parse_source(value: str) -> str | None:
+    """Return the source: the text in back quotes at the beginning, else all of the value."""
+    code = _CODE.match(value)
+    return (code[1] if code else value).strip() or None
 
 
-class EntryHeading(NamedTuple):
-    """What a heading says.
-
-    Attributes:
-        form: the form that the entry has, if it is one.
-        layer_word: where in the line the layer's word stands, in the forms that have it there.
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title.
-        day: the date.
-        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
-    """
-
-    form: Form
-    layer_word: Span | None
-    title: str
-    kind: str | None
-    day: date | None
-    is_conclusive: bool
-
-
-class PartialEntry(NamedTuple):
-    """A recognised entry whose end is not known yet."""
-
-    heading: EntryHeading
-    metadata: MetadataBlock
-
-
-def match_entry(text: str, start: int) -> PartialEntry | None:
-    """The entry whose heading line begins at `start`, or None where that heading does not begin one.
-
-    The caller has made sure that the line is a heading and not, say, a line of a code block.
-    """
-    line_end = text.find("\n", start) + 1 or len(text)
-    heading = parse_heading(text[start:line_end])
-    if heading is None:
-        return None
-    metadata = parse_metadata_block(text, start, line_end)
-    return PartialEntry(heading, metadata) if heading.is_conclusive or _confirms_entry(metadata, heading.form) else None
-
-
-def parse_heading(line: str) -> EntryHeading | None:
-    """What a heading line of level 2 or 3 says, or None where it cannot begin an entry."""
-    marks = _HEADING_MARKS.match(line)
-    if marks is None:
-        return None
-    content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
-    if marks[1] == "###":
-        return _bullet_heading(content)
-    word = _LAYER_WORD.match(content)
-    if word is None:
-        return _writer_heading(content)
-    layer_word = Span(marks.end(), marks.end() + word.end(1))
-    day = _DATE_IN_PARENTHESES.search(content, word.end())
-    title = content[word.end() : day.start() if day else None].strip(" \t")
-    form = Form.NOTES if word[1].lower() == Layer.NOTES else Form.LAYER_HEADING
-    task = _TASK.match(title)
-    if task:
-        form, title = Form.OBSERVATION, title[task.end() :]
-    return EntryHeading(form, layer_word, title, task[1] if task else None, date_from_match(day), day is not None)
-
-
-def complete_entry(partial: PartialEntry, text: str) -> Entry:
-    """The entry of a block whose whole text is now known. `partial` was recognised at the start of that text."""
-    heading = partial.heading
-    body = _body_span(text, partial.metadata.end)
-    fields = partial.metadata.fields + body_fields(text, body)
-    values = {field.name: field.value for field in reversed(fields)}  # of repeated names the first counts
-    word = heading.layer_word
-    # Promotion as practised in the field rewrites the heading and forgets the bullet, so the heading is newer.
-    layer = text[word.start : word.end] if word else values.get("layer", "")
-    return Entry(
-        form=heading.form,
-        layer=parse_layer(layer),
-        title=heading.title,
-        kind=heading.kind,
-        heading_date=heading.day or parse_date(values.get("date", "")),
-        verified=parse_date(values.get("verified", "")),
-        confidence=parse_confidence(values.get("confidence", "")),
-        source=parse_source(values.get("source", "")),
-        evidence=values.get("evidence") or None,
-        supersedes=title_or_none(values.get("supersedes", "")),
-        body=body,
-        fields=fields,
-    )
-
-
-def _bullet_heading(content: str) -> EntryHeading | None:
-    bracket = _BRACKET_DATE.match(content)
-    if bracket:
-        kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.BULLET, None, title, kind, date_from_match(bracket), is_conclusive=False)
-    if _BRACKET_ID.match(content):
-        return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
-    return None
-
-
-def _writer_heading(content: str) -> EntryHeading:
-    bracket = _BRACKET_DATE.match(content)
-    if bracket:
-        kind, title = _split_kind(content[bracket.end() :])
-        return EntryHeading(Form.WRITER, None, title, kind, date_from_match(bracket), is_conclusive=False)
-    day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
-    title = content[: day.start()].rstrip(" \t") if day else content
-    return EntryHeading(Form.WRITER, None, title, None, date_from_match(day), is_conclusive=False)
-
-
-def _split_kind(title: str) -> tuple[str | None, str]:
-    kind = _KIND.match(title)
-    return (kind[1], title[kind.end() :]) if kind else (None, title)
-
-
-def _strip_closing_marks(content: str) -> str:
-    if not content.endswith("#"):
-        return content
-    unclosed = content.rstrip("#")
-    return content if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t")
-
-
-def _confirms_entry(metadata: MetadataBlock, form: Form) -> bool:
-    """Whether the head makes an entry of a heading that alone could be a person's own section."""
-    if form is Form.BULLET and metadata.has_identifying_bullet:
-        return True
-    if form in {Form.BULLET, Form.WRITER}:
-        return any(field.name == "layer" for field in metadata.fields)
-    return any(field.name in IDENTIFYING_FIELDS for field in metadata.fields)
-
-
-def _body_span(text: str, metadata_end: int) -> Span:
-    """The learning, without blank lines and separators around it."""
-    end = _end_of_learning(text, metadata_end)
-    if end <= metadata_end:
-        return Span(metadata_end, metadata_end)
-    first_character = end - len(text[metadata_end:end].lstrip(_SPACE))
-    return Span(max(text.rfind("\n", metadata_end, first_character) + 1, metadata_end), end)
-
-
-def _end_of_learning(text: str, metadata_end: int) -> int:
-    end = len(text.rstrip(_SPACE))
-    if end <= metadata_end or text[end - 1] not in "-*_":
-        return end
-    last_line = end = len(text)
-    while last_line > metadata_end:
-        last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
-        if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
-            return last_line + len(text[last_line:end].rstrip(_SPACE))
-        end = last_line
-    return metadata_end
+def _title_or_none(value: str) -> str | None:
+    """Return a title as written; None where the field is empty or means "none"."""
+    return None if _NONE_VALUE.fullmatch(value) else value

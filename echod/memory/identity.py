@@ -1,9 +1,9 @@
-"""Which entry is which: short ids that stay the same while everything around and inside an entry changes.
+"""Compute short ids of entries, which stay the same while everything around and inside an entry changes.
 
-An id is computed from what an entry is (role, title, date, source), never from where it stands. Moving it, editing
-other entries, and editing its body, layer, confidence or verified date leave it as it is. Entries that agree in all
-four are told apart by their bodies, and equal bodies by their order; then a change to one of them can change the id
-of another. `entry_matching` recognizes them, so that references and pins move along.
+An id is computed from role, title, date and source, never from the position. Moving the entry, editing other entries,
+and editing its body, layer, confidence or verified date do not change it. Entries that agree in all four are
+distinguished by their bodies, and equal bodies by their order. Then a change to one of them can change the id of
+another. `entry_matching` recognises them, so that references and pins follow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from echod.memory.model import Block, Document, Entry
+from echod.memory.model import Document, Entry
 
 ID_LENGTH = 12
-"""Hex digits of an id: among 10,000 entries of one project two agree by chance once in five million projects."""
+"""Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
-# Characters that nobody sees: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
+# Invisible characters: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
@@ -30,24 +30,24 @@ _IdentityKey = tuple[str, str, str]
 
 
 class UnknownEntryError(LookupError):
-    """No entry has an id that begins with what was asked for."""
+    """No entry has an id that begins with the prefix."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(f"No entry has an id that begins with {prefix!r}; list the entries to see their ids.")
+        super().__init__(f"No entry has an id that begins with {prefix!r}. List the entries to see their ids.")
         self.prefix = prefix
 
 
 class AmbiguousEntryError(LookupError):
-    """Several entries have an id that begins with what was asked for."""
+    """Several entries have an id that begins with the prefix."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}; give more digits of the id.")
+        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}. Give more digits of the id.")
         self.prefix = prefix
         self.candidates = candidates
 
 
 def normalize_title(title: str) -> str:
-    """The title as it is compared: one case, one width, no invisible characters, no marks of emphasis or code.
+    """Return the title for comparison: one case, one width, no invisible characters, no marks of emphasis or code.
 
     White space is collapsed, and full stops, commas and colons at the end are dropped.
     """
@@ -58,10 +58,10 @@ def normalize_title(title: str) -> str:
 
 
 def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
-    """The ids of a document's entries, in the order of its blocks; None for an opaque block.
+    """Return the ids of a document's entries, in the order of its blocks; None for an opaque block.
 
-    Of exact repeats the first in the file has the plain id. The others mix in a digest of their body and, where an
-    earlier one has that body too, a count.
+    Of exact repeats the first in the file has the plain id. The ids of the others also depend on a digest of their body
+    and, where an earlier repeat has that body too, on a count.
     """
     ids: list[str | None] = []
     bodies: defaultdict[_IdentityKey, Counter[str]] = defaultdict(Counter)
@@ -70,7 +70,7 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
             ids.append(None)
             continue
         key = _identity_key(block.entry)
-        body = _body_text(block, block.entry)
+        body = block.body.replace("\r\n", "\n")
         salt: list[str | int] = []
         if bodies[key]:
             salt = [hashlib.sha256(body.encode()).hexdigest()]
@@ -82,11 +82,11 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
 
 
 def resolve_id(prefix: str, ids: Iterable[str]) -> str:
-    """The one id that begins with `prefix` (in any case).
+    """Return the one id that begins with `prefix` (in any case).
 
     Raises:
-        UnknownEntryError: there is none, or the prefix is empty.
-        AmbiguousEntryError: there are several; it lists them.
+        UnknownEntryError: no id matches, or the prefix is empty.
+        AmbiguousEntryError: several match; it lists them.
     """
     normalized = prefix.strip().lower()
     candidates = sorted({entry_id for entry_id in ids if normalized and entry_id.startswith(normalized)})
@@ -104,12 +104,8 @@ def _identity_key(entry: Entry) -> _IdentityKey:
     return normalize_title(entry.title), day, " ".join((entry.source or "").split())
 
 
-def _body_text(block: Block, entry: Entry) -> str:
-    return block.text[entry.body.start : entry.body.end].replace("\r\n", "\n")
-
-
 def _digest(*parts: str | int) -> str:
-    # JSON keeps the parts apart: no title can be mistaken for a title and a date.
+    # JSON separates the parts, so that a title is never confused with a title and a date.
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
 
 

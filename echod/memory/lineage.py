@@ -1,13 +1,13 @@
-"""From which known state of a memory file does the file on disk descend? And so: was something overwritten?
+"""Classify a file on disk by the known version it descends from, to detect overwritten changes.
 
-A writer that read an older state and wrote the whole file takes our later additions out again without knowing.
-A person who deletes an entry does so on purpose. Both can look alike; docs/durability.md says where the line is:
+A writer that read an older version and wrote the whole file removes our later additions unknowingly. The user deletes
+an entry on purpose. Both can look alike. docs/durability.md describes the rules:
 
-- nothing known is missing or turned back: an ordinary successor;
-- byte for byte an older state: a person turned it back;
-- it fits an older state better than the newest: a stale writer, if the file is older than our last write, or
-  if two changes or more were turned back, or if it happened while those changes were young;
-- it fits no older state better, but young blocks are gone: lineages crossed, the young blocks were overwritten.
+- nothing known is missing or reverted: an ordinary successor;
+- byte for byte an older version: the user reverted the file;
+- closer to an older version than to the newest: a stale writer, if the file is older than our last write, or if two or
+  more changes were reverted, or if it happened while those changes were young;
+- not closer to an older version, but young blocks are missing: interleaved writes, the young blocks were overwritten.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from echod.memory.alignment import BlockKey, block_content, numbered_keys
 from echod.memory.model import Document
 
 BlockTexts = dict[BlockKey, str]
-"""A state as lineage sees it: what each block is, and what it says."""
+"""A version as lineage sees it: the key of each block and its text."""
 
 _MIN_REVERTED_CHANGES = 2
-"""Independent changes that only a stale writer turns back at once."""
+"""The number of independent changes that only a stale writer reverts at once."""
 
 _MAX_RENAME_SECONDS = 60.0
-"""A file older than our write that replaces it was written aside and renamed; nobody takes longer than this."""
+"""A file older than our write that it replaces was written aside and renamed. No writer takes longer than this."""
 
 
 def block_texts(document: Document) -> BlockTexts:
-    """The blocks of a document as lineage compares them."""
+    """Return the blocks of a document in the form that lineage compares."""
     return dict(zip(numbered_keys(document), map(block_content, document.blocks), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
-    """A state that was really there.
+    """A version that existed on disk.
 
     Attributes:
         content_hash: the digest of its bytes.
-        visible_since: when it became visible, Unix seconds.
+        visible_since: the time at which it became visible, Unix seconds.
     """
 
     content_hash: str
@@ -50,7 +50,7 @@ class KnownVersion:
 
 @dataclass(frozen=True, slots=True)
 class CurrentVersion:
-    """The file on disk. `mtime` is its modification time, Unix seconds; None where it means nothing."""
+    """The file on disk. `mtime` is its modification time, Unix seconds; None where it is meaningless."""
 
     content_hash: str
     mtime: float | None
@@ -58,32 +58,32 @@ class CurrentVersion:
 
 
 class StaleReason(StrEnum):
-    """What a verdict rests on."""
+    """The evidence for a stale write."""
 
     OLDER_THAN_OUR_WRITE = "the file is older than our last write"
-    SEVERAL_REVERTED = "several changes were turned back at once"
-    RECENTLY_REVERTED = "a change was turned back moments after it was made"
+    SEVERAL_REVERTED = "several changes were reverted at once"
+    RECENTLY_REVERTED = "a change was reverted moments after it was made"
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """An ordinary edit of the newest state; what is missing was taken out on purpose."""
+    """An ordinary edit of the newest version. Missing blocks were removed on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reversion:
-    """An older state, exactly: a person's doing, respected. `missing` are the blocks that went with it."""
+    """Exactly an older version. The user did this, so it is respected. `missing` are the blocks that vanished."""
 
     missing: tuple[BlockKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StaleWrite:
-    """A stale writer overwrote us.
+    """A stale writer overwrote our changes.
 
     Attributes:
-        base: position of the state it descends from.
-        missing: blocks of the newest state that it does not know.
+        base: position of the version it descends from.
+        missing: blocks of the newest version that it does not know.
     """
 
     base: int
@@ -93,14 +93,14 @@ class StaleWrite:
 
 @dataclass(frozen=True, slots=True)
 class SuspectedStaleWrite:
-    """It fits an older state, but by one change that is no longer young: respected, and a person should look."""
+    """Closer to an older version, but by one change that is no longer young. Respected, and reported to the user."""
 
     missing: tuple[BlockKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InterleavedWrite:
-    """It fits no older state better, but these young blocks are gone: they were overwritten."""
+    """Not closer to an older version, but these young blocks are missing because they were overwritten."""
 
     missing: tuple[BlockKey, ...]
 
@@ -111,13 +111,13 @@ Descent = Successor | Reversion | StaleWrite | SuspectedStaleWrite | Interleaved
 def classify_descent(
     current: CurrentVersion, known: Sequence[KnownVersion], *, now: float, young_seconds: float
 ) -> Descent:
-    """Where the file on disk comes from.
+    """Return the relation of the file on disk to the known versions.
 
     Args:
         current: the file on disk.
-        known: known states, oldest first; at least one.
+        known: known versions, oldest first; at least one.
         now: Unix seconds.
-        young_seconds: what was added less than this ago and is gone was overwritten.
+        young_seconds: blocks added less than this ago and missing now were overwritten.
     """
     newest = known[-1]
     if current.content_hash == newest.content_hash:
@@ -161,7 +161,7 @@ def _all_texts(known: Sequence[KnownVersion]) -> dict[BlockKey, set[str]]:
 
 
 def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: dict[BlockKey, set[str]]) -> int:
-    """How much someone who started from `state` would have had to undo of what is known."""
+    """Return how many known changes a writer who started from `state` would have had to undo."""
     missing = sum(1 for key in state if key not in current)
     reverted = sum(
         1 for key, text in state.items() if key in current and current[key] != text and current[key] in known_texts[key]

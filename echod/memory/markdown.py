@@ -1,22 +1,15 @@
-"""Where the blocks of a memory file begin: the part of CommonMark that decides whether a `#` starts a heading.
+"""Find the blocks of a memory file: the part of CommonMark that decides whether a `#` starts a heading.
 
-A line of code, of a comment, of a list item or of a quotation is content, however much it looks like a heading.
-Knowing that takes CommonMark's containers (list items, quotations) and its leaves that go over several lines
-(fenced code, HTML, paragraphs); what the text inside them means does not matter here.
+A line of code, of a comment, of a list item or of a quotation is content, even if it looks like a heading. To recognise
+it takes CommonMark's containers (list items, quotations) and its leaves of several lines (fenced code, HTML,
+paragraphs). The meaning of the text inside them does not matter here.
 
 One deviation: a fence or comment at the left margin that is never closed ends before the next entry heading that
-follows a blank line, because else one careless agent would swallow the rest of the file.
+follows a blank line. Otherwise one careless agent would swallow the rest of the file.
 
-What one line of Markdown can begin or end, as the CommonMark specification defines it.
-
-Patterns and small values for `scan`, which applies them line by line. All of them take time linear in the line:
-a memory file may hold lines of megabytes that were written to be slow to read.
-
-Whether what is open in a text is ever closed: looked up, never searched twice.
-
-Without this, a file of nothing but opened fences would be read to its end once for each of them.
-
-Whether a file holds the markers that a version control system leaves behind when it could not merge.
+Everything takes linear time, because a memory file may have lines of megabytes that were made to be slow to parse. All
+patterns are linear in the line, and the ends of fences and comments are indexed once. Otherwise a file of nothing but
+opened fences would be read to its end once for each of them.
 """
 
 from __future__ import annotations
@@ -30,31 +23,31 @@ from echod.memory import forms
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
-ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
+_ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
 """A heading of any level, from its first mark on."""
 
-SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
+_SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
 """The underline that makes a heading of the paragraph above."""
 
 THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
-LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+_LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 """The marker of a list item. Groups: marker, its number, the spaces behind it."""
 
-PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
-"""A list item that holds a paragraph, as most lines of memory files do."""
+_PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
+"""A list item with a paragraph, like most lines of memory files."""
 
-BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
-"""Text that begins in bold, as metadata does; neither a list item nor a break."""
+_BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
+"""Text that begins in bold, like metadata; neither a list item nor a break."""
 
-FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
+_FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
 """The marks that open fenced code."""
 
-FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
+_FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
 """A line that closes fenced code, if its marks are of the right kind and number."""
 
-FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
+_FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 """All such lines of a text."""
 
 _BLOCK_TAGS = (
@@ -67,114 +60,32 @@ _NAME = r"[A-Za-z][A-Za-z0-9-]*+"
 _VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
 _ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
 
-
-class Fence(NamedTuple):
-    """Fenced code that is open."""
-
-    mark: str
-    length: int
-
-    @property
-    def closing(self) -> str:
-        """The line that closes it."""
-        return self.mark * self.length
-
-    def ends_at(self, text: str, position: int) -> bool:
-        """Whether the line that begins at `position` closes it."""
-        end = FENCE_END.match(text, position)
-        return end is not None and end[1].startswith(self.closing)
-
-
-class HtmlBlockKind(NamedTuple):
-    """A kind of HTML block: how it begins, what its last line holds (None: a blank line ends it), and an example."""
-
-    start_pattern: re.Pattern[str]
-    end_pattern: re.Pattern[str] | None = None
-    closing: str | None = None
-
-
-HTML_BLOCKS = (
-    HtmlBlockKind(
-        re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
-        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
-        "</pre>",
-    ),
-    HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
-    HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
-    HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
-    HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
-    HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
-)
-
-OTHER_HTML_TAG = HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
-"""Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
-
-
-class BlockEndIndex:
-    """All lines of a text that can close a fence or an HTML block."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._fences: dict[str, tuple[list[int], list[int]]] = {}
-        self._last_ends: dict[re.Pattern[str], int] = {}
-
-    def is_closed_after(self, leaf: Fence | HtmlBlockKind, position: int) -> bool:
-        """Whether a line that closes `leaf` stands anywhere from `position` on."""
-        if isinstance(leaf, Fence):
-            offsets, longest_from = self._fence_ends(leaf.mark)
-            index = bisect_left(offsets, position)
-            return index < len(offsets) and longest_from[index] >= leaf.length
-        return leaf.end_pattern is None or self._last_end(leaf.end_pattern) >= position
-
-    def _fence_ends(self, mark: str) -> tuple[list[int], list[int]]:
-        """The offsets of all lines that could close a fence of this mark, and the longest run from each on."""
-        if not self._fences:
-            self._fences = {"`": ([], []), "~": ([], [])}
-            for line in FENCE_ENDS.finditer(self._text):
-                offsets, lengths = self._fences[line[1][0]]
-                offsets.append(line.start())
-                lengths.append(len(line[1]))
-            for _, lengths in self._fences.values():
-                for index in range(len(lengths) - 2, -1, -1):
-                    lengths[index] = max(lengths[index], lengths[index + 1])
-        return self._fences[mark]
-
-    def _last_end(self, pattern: re.Pattern[str]) -> int:
-        if pattern not in self._last_ends:
-            self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
-        return self._last_ends[pattern]
-
-
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
-"""What a line that is not plain text can begin with."""
+"""The first characters of lines that are not plain text."""
 
 _QUOTE = -1
-_MAX_INDENT = 3  # columns; what stands further in is indented code
-_MAX_DEPTH = 100  # nested containers; nobody nests deeper, and without a limit hostile input costs quadratic time
+_MAX_INDENT = 3  # columns; lines indented further are code
+_MAX_DEPTH = 100  # nested containers; real files nest less, and without a limit hostile input costs quadratic time
 _SPACES = re.compile(r" *+")
 
-
-class _Paragraph:
-    """The leaf that lazy lines continue."""
-
-
-_PARAGRAPH = _Paragraph()
-_Leaf = HtmlBlockKind | Fence | _Paragraph | None
+_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
+_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 class BlockStart(NamedTuple):
-    """The offset of a heading that begins a block, and the entry's shape where it begins one."""
+    """The offset of a heading that begins a block, and the partial entry if it begins one."""
 
     offset: int
     partial: forms.PartialEntry | None
 
 
 class Structure(NamedTuple):
-    """What there is at the left margin of a text; offsets are characters.
+    """The blocks at the left margin of a text; offsets are characters.
 
     Attributes:
         starts: the headings that begin blocks.
-        fences: begin and end of every stretch of fenced code.
+        fences: start and end of every stretch of fenced code.
         closing: the line that would close the fence or comment in which the text ends; None where none is open.
     """
 
@@ -190,8 +101,119 @@ def parse_structure(text: str) -> Structure:
     return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
 
+def find_conflict_line(text: str, structure: Structure) -> int | None:
+    """Return the number (from 1) of the line where a merge conflict begins, or None.
+
+    A start marker with an end marker below it counts, unless both are in fenced code and so an example. One of them
+    alone in fenced code counts, because a conflict can begin or end in the middle of a fence.
+    """
+    if _START_MARKS not in text or _END_MARKS not in text:
+        return None
+    starts = [marker.start() for marker in _START.finditer(text)]
+    ends = [marker.start() for marker in _END.finditer(text)]
+    if not starts or not ends:
+        return None
+    fence_starts = [begin for begin, _ in structure.fences]
+
+    def fenced(offset: int) -> bool:
+        fence = bisect_right(fence_starts, offset) - 1
+        return fence >= 0 and offset < structure.fences[fence][1]
+
+    last_end = ends[-1]
+    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
+    for start in starts:
+        if start < (last_open_end if fenced(start) else last_end):
+            return text.count("\n", 0, start) + 1
+    return None
+
+
+class _Fence(NamedTuple):
+    """Fenced code that is open."""
+
+    mark: str
+    length: int
+
+    @property
+    def closing(self) -> str:
+        """The line that closes it."""
+        return self.mark * self.length
+
+    def ends_at(self, text: str, position: int) -> bool:
+        """Return whether the line that begins at `position` closes it."""
+        end = _FENCE_END.match(text, position)
+        return end is not None and end[1].startswith(self.closing)
+
+
+class _HtmlBlockKind(NamedTuple):
+    """A kind of HTML block: its start, the pattern in its last line (None: a blank line ends it), and an example."""
+
+    start_pattern: re.Pattern[str]
+    end_pattern: re.Pattern[str] | None = None
+    closing: str | None = None
+
+
+_HTML_BLOCKS = (
+    _HtmlBlockKind(
+        re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
+        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
+        "</pre>",
+    ),
+    _HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
+    _HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
+    _HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
+    _HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
+    _HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+)
+
+_OTHER_HTML_TAG = _HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+"""Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
+
+
+class _BlockEndIndex:
+    """All lines of a text that can close a fence or an HTML block."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fences: dict[str, tuple[list[int], list[int]]] = {}
+        self._last_ends: dict[re.Pattern[str], int] = {}
+
+    def is_closed_after(self, leaf: _Fence | _HtmlBlockKind, position: int) -> bool:
+        """Return whether any line from `position` on closes `leaf`."""
+        if isinstance(leaf, _Fence):
+            offsets, longest_from = self._fence_ends(leaf.mark)
+            index = bisect_left(offsets, position)
+            return index < len(offsets) and longest_from[index] >= leaf.length
+        return leaf.end_pattern is None or self._last_end(leaf.end_pattern) >= position
+
+    def _fence_ends(self, mark: str) -> tuple[list[int], list[int]]:
+        """Return the offsets of all lines that could close a fence of this mark, and the longest run from each on."""
+        if not self._fences:
+            self._fences = {"`": ([], []), "~": ([], [])}
+            for line in _FENCE_ENDS.finditer(self._text):
+                offsets, lengths = self._fences[line[1][0]]
+                offsets.append(line.start())
+                lengths.append(len(line[1]))
+            for _, lengths in self._fences.values():
+                for index in range(len(lengths) - 2, -1, -1):
+                    lengths[index] = max(lengths[index], lengths[index + 1])
+        return self._fences[mark]
+
+    def _last_end(self, pattern: re.Pattern[str]) -> int:
+        if pattern not in self._last_ends:
+            self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
+        return self._last_ends[pattern]
+
+
+class _Paragraph:
+    """The leaf that lazy lines continue."""
+
+
+_PARAGRAPH = _Paragraph()
+_Leaf = _HtmlBlockKind | _Fence | _Paragraph | None
+
+
 class _Scanner:
-    """One pass over a text, line by line. `_containers` and `_leaf` say what the next line may continue.
+    """One pass over a text, line by line. `_containers` and `_leaf` are what the next line may continue.
 
     A container is the number of columns by which the content of a list item is indented, or `_QUOTE`.
     """
@@ -204,7 +226,7 @@ class _Scanner:
         self._containers: list[int] = []
         self._leaf: _Leaf = None
         self._item_is_empty = False
-        self._block_ends = BlockEndIndex(text)
+        self._block_ends = _BlockEndIndex(text)
 
     def run(self) -> None:
         text = self._text
@@ -212,16 +234,16 @@ class _Scanner:
         while position < len(text):
             end = text.find("\n", position) + 1 or len(text)
             first = text[position]
-            # Four kinds of line make up nearly all of a real file; the general case costs five times as much.
-            if first not in _SPECIAL or (first == "*" and BOLD_TEXT.match(text, position)):
+            # Nearly all lines of a real file are of four kinds. The general case costs five times as much.
+            if first not in _SPECIAL or (first == "*" and _BOLD_TEXT.match(text, position)):
                 if self._leaf is not _PARAGRAPH:
                     self._containers = []
                     self._leaf = _PARAGRAPH
-            elif first == "-" and (item := PLAIN_LIST_ITEM.match(text, position)):
+            elif first == "-" and (item := _PLAIN_LIST_ITEM.match(text, position)):
                 self._containers = [item.end() - position]
                 self._leaf = _PARAGRAPH
                 self._item_is_empty = False
-            elif first == "#" and ATX_HEADING.match(text, position):
+            elif first == "#" and _ATX_HEADING.match(text, position):
                 self._containers = []
                 self._leaf = None
                 self._record_heading(position)
@@ -230,7 +252,7 @@ class _Scanner:
             else:
                 self._read_line(text[position:end], position)
                 leaf = self._leaf
-                if isinstance(leaf, Fence | HtmlBlockKind) and not self._containers:
+                if isinstance(leaf, _Fence | _HtmlBlockKind) and not self._containers:
                     end = self._skip_leaf(leaf, position, end)
                     self._leaf = None
             position = end
@@ -239,9 +261,9 @@ class _Scanner:
         return self._leaf is _PARAGRAPH and len(self._containers) == 1 and self._containers[0] != _QUOTE
 
     def _read_line(self, line: str, offset: int) -> None:
-        """CommonMark's step for one line: continue containers, then the open leaf, then open what begins here."""
+        """Apply CommonMark's step for one line: continue containers, then the open leaf, then open new blocks."""
         if "\t" in line:
-            line = line.expandtabs(4)  # leaves columns what they are, and spares us half-consumed tabs
+            line = line.expandtabs(4)  # keeps columns, and avoids partly consumed tabs
         end = len(line.rstrip("\r\n"))
         matched, position = self._continue_containers(line, end)
         all_matched = matched == len(self._containers)
@@ -251,16 +273,16 @@ class _Scanner:
             if (
                 not all_matched
                 or self._leaf is _PARAGRAPH
-                or (isinstance(self._leaf, HtmlBlockKind) and not self._leaf.end_pattern)
+                or (isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern)
             ):
                 self._leaf = None
             self._item_is_empty = False
             return
-        if all_matched and isinstance(self._leaf, Fence):
+        if all_matched and isinstance(self._leaf, _Fence):
             if self._leaf.ends_at(line, position):
                 self._leaf = None
             return
-        if all_matched and isinstance(self._leaf, HtmlBlockKind):
+        if all_matched and isinstance(self._leaf, _HtmlBlockKind):
             if self._leaf.end_pattern and self._leaf.end_pattern.search(line, position):
                 self._leaf = None
             return
@@ -268,7 +290,7 @@ class _Scanner:
         self._open_blocks(line, position, end, matched, offset)
 
     def _continue_containers(self, line: str, end: int) -> tuple[int, int]:
-        """How many of the open containers this line continues, and where their content begins in it."""
+        """Return how many of the open containers this line continues, and the position of their content in it."""
         position = 0
         last = len(self._containers) - 1
         for depth, container in enumerate(self._containers):
@@ -292,7 +314,7 @@ class _Scanner:
         may_be_lazy = self._leaf is _PARAGRAPH and not in_paragraph
         while True:
             first = _after_spaces(line, position)
-            if first >= end:  # a container was opened, with nothing in it yet
+            if first >= end:  # a container was opened and is still empty
                 self._containers, self._leaf = stack, None
                 self._item_is_empty = stack[-1] != _QUOTE
                 return
@@ -301,7 +323,7 @@ class _Scanner:
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and SETEXT_UNDERLINE.match(line, first):
+            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.match(line, first):
                 self._leaf = None
                 return
             opened, leaf = self._open_leaf(line, first, in_paragraph=in_paragraph or may_be_lazy)
@@ -315,7 +337,7 @@ class _Scanner:
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := LIST_ITEM.match(line, first):
+            elif item := _LIST_ITEM.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
@@ -332,17 +354,17 @@ class _Scanner:
         self._leaf = _PARAGRAPH if in_paragraph or first - position <= _MAX_INDENT else None
 
     def _open_leaf(self, line: str, first: int, *, in_paragraph: bool) -> tuple[bool, _Leaf]:
-        """Whether a leaf block begins here, and what of it stays open after this line."""
+        """Return whether a leaf block begins here, and which leaf stays open after this line."""
         mark = line[first]
         if mark == "#":
-            return ATX_HEADING.match(line, first) is not None, None
+            return _ATX_HEADING.match(line, first) is not None, None
         if mark in "`~":
-            fence = FENCE.match(line, first)
-            return (True, Fence(mark, len(fence[0]))) if fence else (False, None)
+            fence = _FENCE.match(line, first)
+            return (True, _Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
             return THEMATIC_BREAK.match(line, first) is not None, None
         if mark == "<":
-            for kind in HTML_BLOCKS if in_paragraph else (*HTML_BLOCKS, OTHER_HTML_TAG):
+            for kind in _HTML_BLOCKS if in_paragraph else (*_HTML_BLOCKS, _OTHER_HTML_TAG):
                 if kind.start_pattern.match(line, first):
                     return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
         return False, None
@@ -351,14 +373,14 @@ class _Scanner:
         heading = HEADING.match(self._text, offset)
         if heading:
             partial = forms.match_entry(self._text, offset)
-            if partial or not heading[0].endswith("###"):  # a section that is no entry belongs to the block above
+            if partial or not heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
                 self.starts.append(BlockStart(offset, partial))
 
-    def _skip_leaf(self, leaf: Fence | HtmlBlockKind, begin: int, position: int) -> int:
-        """The offset behind the fence or HTML block at the left margin that begins at `begin`."""
+    def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
+        """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""
         text = self._text
-        end_pattern = leaf.end_pattern if isinstance(leaf, HtmlBlockKind) else None
-        # What is never closed ends before the next entry: the one deviation from CommonMark.
+        end_pattern = leaf.end_pattern if isinstance(leaf, _HtmlBlockKind) else None
+        # An unclosed leaf ends before the next entry. This is the one deviation from CommonMark.
         closed = self._block_ends.is_closed_after(leaf, position)
         after_blank = False
         is_ended = False
@@ -367,7 +389,7 @@ class _Scanner:
             if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
-            if isinstance(leaf, Fence):
+            if isinstance(leaf, _Fence):
                 is_ended = text[position] in " `~" and leaf.ends_at(text, position)
             elif end_pattern is None:
                 is_ended = after_blank
@@ -377,7 +399,7 @@ class _Scanner:
         else:
             if not closed:
                 self.closing = leaf.closing
-        if isinstance(leaf, Fence):
+        if isinstance(leaf, _Fence):
             self.fences.append((begin, position))
         return position
 
@@ -385,34 +407,3 @@ class _Scanner:
 def _after_spaces(line: str, position: int) -> int:
     match = _SPACES.match(line, position)
     return match.end() if match else position
-
-
-_START_MARKS, _END_MARKS = "<" * 7, ">" * 7
-_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
-_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
-
-
-def find_conflict_line(text: str, structure: Structure) -> int | None:
-    """The number (from 1) of the line where a merge conflict begins, or None.
-
-    A start marker with an end marker below it counts, unless both stand in fenced code: there they are an example. One
-    of them alone in fenced code is not, because a conflict can begin or end in the middle of a fence.
-    """
-    if _START_MARKS not in text or _END_MARKS not in text:
-        return None
-    starts = [marker.start() for marker in _START.finditer(text)]
-    ends = [marker.start() for marker in _END.finditer(text)]
-    if not starts or not ends:
-        return None
-    fence_starts = [begin for begin, _ in structure.fences]
-
-    def fenced(offset: int) -> bool:
-        fence = bisect_right(fence_starts, offset) - 1
-        return fence >= 0 and offset < structure.fences[fence][1]
-
-    last_end = ends[-1]
-    last_open_end = max((offset for offset in ends if not fenced(offset)), default=-1)
-    for start in starts:
-        if start < (last_open_end if fenced(start) else last_end):
-            return text.count("\n", 0, start) + 1
-    return None

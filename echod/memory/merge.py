@@ -1,15 +1,13 @@
-"""Folding what another version changed into the visible file, without losing either side's work.
+"""Merge another version's changes into the visible file without losing either side's work.
 
-Three versions: the *base* both descend from, the *visible* file, and the *other* one whose changes are folded in.
-Both sides' additions stay; an edit beats a deletion; of two edits of one field, and of two versions of an entry that
-both sides added, the visible one wins unless it is known to be the older; the text that gives way comes back as
-`overridden`,
-to be archived verbatim. A block that is the start of the other is that block half-written.
+A merge has three versions: the *base* from which both descend, the *visible* file, and the *other* version whose
+changes are merged in. Both sides' additions stay, and an edit beats a deletion. Of two edits of one field, and of two
+versions of an entry that both sides added, the visible one wins unless it is known to be the older. The losing text is
+returned as `overridden`, to be archived verbatim. A block that is the start of the other is a truncated version of it.
 
-The last look at a plan: does the file that it would write read as what it was made of?
-
-A code block or comment that is never closed ends before the next entry, so taking an entry out can change what the
-text around it means. A plan that would do so is not carried out.
+`round_trips` and `appended_blocks` are the last check of every plan: the file that it would write must read as the
+blocks that it was made of. A code block or comment that is never closed ends before the next entry, so removing an
+entry can change the meaning of the text around it. Such a plan is not carried out.
 """
 
 from __future__ import annotations
@@ -19,9 +17,19 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, align, align_additions, block_content, is_truncated, numbered_keys
+from echod.memory.alignment import (
+    BlockKey,
+    align,
+    align_additions,
+    block_content,
+    block_contents,
+    is_truncated,
+    numbered_keys,
+)
 from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
+
+_Edit = tuple[int, int, list[str]]
 
 
 class MergeResult(NamedTuple):
@@ -30,7 +38,7 @@ class MergeResult(NamedTuple):
     Attributes:
         data: its bytes.
         added: blocks that came from the other version.
-        overridden: texts of either version that had to give way.
+        overridden: texts of either version that lost.
     """
 
     data: bytes
@@ -39,7 +47,7 @@ class MergeResult(NamedTuple):
 
 
 class MergeFailure(NamedTuple):
-    """The versions cannot be put together so that every block stays a block; `reason` says why."""
+    """The versions cannot be combined so that every block remains a block; `reason` is a sentence for the user."""
 
     reason: str
 
@@ -47,21 +55,20 @@ class MergeFailure(NamedTuple):
 def merge(
     base: Document, visible: Document, other: Document, *, older_texts: Container[str] = frozenset()
 ) -> MergeResult | MergeFailure:
-    """Fold what changed from `base` to `other` into `visible`.
+    """Merge the changes from `base` to `other` into `visible`.
 
-    Nothing changed gives the visible bytes. The order of the visible file is kept; what comes in stands behind the
-    block it stood behind in the other version. `older_texts` holds what blocks said (as `content` gives it) before
-    `other`
-    was written: where two versions of a block cannot both stand, one that was said then gives way to a new one.
+    Without changes the result is the visible bytes. The order of the visible file is kept. An added block is inserted
+    behind the block that it follows in the other version. `older_texts` are the contents (`block_content`) of blocks
+    before `other` was written. Where two versions of a block conflict, an older text loses to a new one.
     """
     three_way = _ThreeWayMerge(base, visible, other, older_texts)
     return three_way.result()
 
 
 def restrict_removals(base: Document, other: Document, removable: Container[str]) -> Document:
-    """`base` without the blocks that `other` lacks, except those whose `content` is in `removable`.
+    """Return `base` without the blocks that `other` lacks, except those whose `block_content` is in `removable`.
 
-    With it as base, a merge repeats only the removals that can be trusted.
+    With it as base, a merge repeats only trusted removals.
     """
     in_other = align(base.blocks, other.blocks)
     return Document(
@@ -71,21 +78,40 @@ def restrict_removals(base: Document, other: Document, removable: Container[str]
 
 
 def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
-    """`document` without the blocks that have one of those (numbered) keys."""
+    """Return `document` without the blocks that have one of these (numbered) keys."""
     keyed = zip(numbered_keys(document), document.blocks, strict=True)
     return Document(document.preamble, tuple(block for key, block in keyed if key not in keys))
 
 
+def round_trips(document: Document) -> bool:
+    """Return whether the document's bytes parse to an equal document."""
+    reparsed = parse(document.render())
+    return not isinstance(reparsed, Unreadable) and reparsed == document
+
+
+def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
+    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads differently.
+
+    Blank lines at the end of `before` do not count, because they separate the appended text.
+    """
+    old = [before.preamble, *(block.text for block in before.blocks)]
+    new = [after.preamble, *(block.text for block in after.blocks)]
+    last = len(old) - 1
+    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
+        return None
+    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]
+
+
 @dataclass(slots=True)
 class _Piece:
-    """A block of the result, and where it stood in the visible file (None: it came in)."""
+    """A block of the result, and its position in the visible file (None: added)."""
 
     block: Block
     visible_index: int | None
 
 
 class _ThreeWayMerge:
-    """One merge at work."""
+    """One merge in progress."""
 
     def __init__(self, base: Document, visible: Document, other: Document, older_texts: Container[str]) -> None:
         self._base, self._visible, self._other, self._older_texts = base, visible, other, older_texts
@@ -131,7 +157,7 @@ class _ThreeWayMerge:
         return pieces
 
     def _pair_with_other(self, base_of: dict[int, int]) -> dict[int, int]:
-        """Position in visible -> position in other: through the base, or because both added the same block or entry."""
+        """Return position in visible -> position in other, paired through the base or as the same addition."""
         partner = {j: self._in_other[i] for j, i in base_of.items() if i in self._in_other}
         visible_only = [j for j in range(len(self._visible.blocks)) if j not in base_of]
         used = set(self._in_other.values())
@@ -143,7 +169,7 @@ class _ThreeWayMerge:
 
     def _choose_version(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
         if other is None:
-            # Removed over there (or never there). An edit here beats that; a half-written start is no edit.
+            # Removed in the other version (or never in it). An edit here beats that, but a truncation is not an edit.
             untouched = base is not None and (_has_same_content(visible, base) or is_truncated(visible, base))
             return None if untouched else visible
         if _has_same_content(visible, other) or (base is not None and _has_same_content(other, base)):
@@ -205,21 +231,18 @@ def _has_same_content(one: Block, other: Block) -> bool:
 
 
 def _merge_lines(base: str, visible: str, other: str) -> str | None:
-    """Both edits of one block, if they touch different lines."""
+    """Return both edits of one block, if they change different lines."""
     lines = base.rstrip().splitlines(keepends=True)
     visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
-    edits = _edits(lines, visible_lines)
-    others = _edits(lines, other_lines)
-    if any(_overlap(a, b) for a in edits for b in others):
+    visible_edits = _edits(lines, visible_lines)
+    other_edits = _edits(lines, other_lines)
+    if any(_overlap(a, b) for a in visible_edits for b in other_edits):
         return None
     merged = list(lines)
-    for start, end, new in sorted([*edits, *others], reverse=True):
+    for start, end, new in sorted([*visible_edits, *other_edits], reverse=True):
         merged[start:end] = new
     tail = visible[len(visible.rstrip()) :]
     return "".join(merged).rstrip() + tail
-
-
-_Edit = tuple[int, int, list[str]]
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:
@@ -241,7 +264,7 @@ def _detect_newline(document: Document) -> str:
 
 
 def _end_with_blank_line(text: str, like: Document) -> str:
-    """`text` ending in a blank line, so that a heading may follow."""
+    """Return `text` ending in a blank line, so that a heading may follow."""
     newline = _detect_newline(like)
     if not text:
         return text
@@ -250,7 +273,7 @@ def _end_with_blank_line(text: str, like: Document) -> str:
 
 
 def _join_pieces(pieces: list[_Piece], visible: Document) -> str:
-    """The blocks' texts; where two meet that did not meet before, a blank line stands between them."""
+    """Return the blocks' texts, with a blank line between two that were not adjacent before."""
     parts: list[str] = []
     for piece, following in zip(pieces, [*pieces, None][1:], strict=True):
         text = piece.block.text
@@ -267,16 +290,10 @@ def _were_adjacent(piece: _Piece, following: _Piece, visible: Document) -> bool:
 
 
 def _round_trip_problem(data: bytes, pieces: list[_Piece]) -> str | None:
-    """Why the result would not read as the blocks it was made of; None if it does."""
+    """Return why the result would not read as the blocks it was made of; None if it does."""
     reparsed = parse(data)
     if isinstance(reparsed, Unreadable):
         return reparsed.reason
-    if [block_content(b) for b in reparsed.blocks] != [block_content(p.block) for p in pieces]:
-        return "Put together, the two versions would no longer read as the same entries."
+    if block_contents(reparsed) != [block_content(piece.block) for piece in pieces]:
+        return "The merged file would not read as the same entries."
     return None
-
-
-def round_trips(document: Document) -> bool:
-    """Whether the document's bytes, read again, give just this document."""
-    reparsed = parse(document.render())
-    return not isinstance(reparsed, Unreadable) and reparsed == document

@@ -1,10 +1,6 @@
-"""The values that every reader of a memory file shares: forms, fields, entries, blocks, documents.
+"""Define the values of a memory file: layers, forms, fields, entries, blocks and documents.
 
-How text becomes one of them is told in `forms` (entries), `scan` (where blocks begin) and `document` (whole files).
-
-The layers of entries; apart from the other values of a memory file, since settings are told by them too.
-
-How much of a file is read.
+`forms` makes entries of text, `markdown` finds where blocks begin, `document` reads whole files.
 """
 
 from __future__ import annotations
@@ -14,9 +10,18 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""The size limit of a memory, knowledge or findings file. Larger files are not read."""
+
+MEMORY_FILE = "MEMORY.md"
+KNOWLEDGE_FILE = "knowledge.md"
+
+DEFAULT_CONFIDENCE = 0.5
+"""The confidence of an entry or finding that has none."""
+
 
 class Layer(StrEnum):
-    """How long an entry is meant to live, from permanent to fleeting."""
+    """The kind of an entry, from permanent to fleeting."""
 
     ETCHED = "etched"
     NOTES = "notes"
@@ -24,9 +29,14 @@ class Layer(StrEnum):
     OBSERVATIONS = "observations"
     TRACED = "traced"
 
+    @property
+    def protected(self) -> bool:
+        """Only the user changes or removes entries of this layer."""
+        return self is Layer.ETCHED or self is Layer.NOTES
+
 
 class Form(StrEnum):
-    """The shapes that entries have in real files (docs/formats.md). A form says how an entry looks, not its layer."""
+    """The shapes of entries in real files (docs/formats.md). A form describes the look of an entry, not its layer."""
 
     BULLET = "bullet"
     LAYER_HEADING = "layer-heading"
@@ -36,7 +46,7 @@ class Form(StrEnum):
 
 
 class UnreadableKind(StrEnum):
-    """Why a file must not be touched."""
+    """The reasons why a file must not be changed."""
 
     INVALID_UTF8 = "invalid-utf8"
     OVER_SIZE = "over-size"
@@ -52,9 +62,9 @@ class Span(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One metadata line of an entry: its lower-case name, its value as written, and where the value stands.
+    """One metadata line of an entry: its lower-case name, its value as written, and the position of the value.
 
-    The value of a bullet that goes on in indented lines includes those lines.
+    The value of a bullet that continues in indented lines includes those lines.
     """
 
     name: str
@@ -64,17 +74,17 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the metadata of an entry says. `None` means that the entry does not say it.
+    """The metadata of an entry. `None` means that the entry has no such value.
 
     Attributes:
-        layer: the layer; `None` where the entry names none, or one that is unknown (the block is then protected).
+        layer: the layer; `None` for a missing or unknown one (the block is then protected).
         title: the heading without layer word, type word, date and marks.
         kind: the word before the title where the form has one (`Pattern`, `Decision`, ...; `Task` in observations).
         heading_date: the date in the heading, else the `date` field.
         confidence: 0..1; words are HIGH 0.9, MEDIUM 0.75, LOW 0.4.
         source: the source without its back quotes and without prose after them.
         evidence: the evidence field as written.
-        supersedes: the title this entry replaces; `None` also where it says "none".
+        supersedes: the title this entry replaces; `None` also where the value is "none".
         body: span of the learning in the block's text: everything after heading and metadata, without blank
             lines and separators (`---`) around it.
         fields: every metadata line in file order; of repeated names the first one counts.
@@ -93,38 +103,59 @@ class Entry:
     body: Span
     fields: tuple[Field, ...]
 
+    @property
+    def full_title(self) -> str:
+        """The title with the word before it, as `Pattern: title`."""
+        return full_title(self.kind, self.title)
+
+    @property
+    def protected(self) -> bool:
+        """Only the user changes or removes this entry: its layer is protected or unknown."""
+        return self.layer is None or self.layer.protected
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of a memory file with its exact source text; `entry` is None where it is opaque."""
+    """A part of a memory file with its exact source text; `entry` is None for an opaque block."""
 
     text: str
     entry: Entry | None
 
+    @property
+    def body(self) -> str:
+        """The learning of the block's entry as written; empty for an opaque block."""
+        return self.text[self.entry.body.start : self.entry.body.end] if self.entry else ""
+
+    @property
+    def protected(self) -> bool:
+        """Only the user changes or removes this block: it is opaque, or its entry is protected."""
+        return self.entry is None or self.entry.protected
+
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Document:
-    """A memory file that was understood. `preamble` is all before the first block."""
+    """A memory file that was understood. `preamble` is all text before the first block."""
 
     preamble: str
     blocks: tuple[Block, ...]
 
     def render(self) -> bytes:
-        """The exact bytes this document was parsed from (or would be written as)."""
+        """Return the exact bytes this document was parsed from (or would be written as)."""
         return (self.preamble + "".join([block.text for block in self.blocks])).encode()
 
 
 class Unreadable(NamedTuple):
-    """A file that must not be written over; `reason` is a sentence for the person."""
+    """A file that must not be overwritten; `reason` is a sentence for the user."""
 
     kind: UnreadableKind
     reason: str
     data: bytes
 
     def render(self) -> bytes:
-        """The bytes as they came."""
+        """Return the file's bytes unchanged."""
         return self.data
 
 
-MAX_FILE_BYTES = 10 * 1024 * 1024
-"""Bytes of a memory, knowledge or findings file. Other readers of these files stop at the same size."""
+def full_title(kind: str | None, title: str) -> str:
+    """Return a title with the word before it, as `Pattern: title`."""
+    return f"{kind}: {title}" if kind else title

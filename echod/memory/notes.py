@@ -1,10 +1,10 @@
-"""What a person asked to remember, as an entry of the notes form; and whether it stands in a file already.
+"""Write the user's notes as entries of the notes form, and find notes that a file has already.
 
     ## Notes — title (2026-11-20)
     **Source**: user:remember
-    - What is to be remembered.
+    - The text of the note.
 
-Whatever the text holds, headings, fences, lines that look like metadata, it reads back as this one entry.
+Any text, with headings, fences or lines that look like metadata, reads back as this one entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import unicodedata
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
 from echod.memory.compose import (
     append_entries,
     close_open_blocks,
@@ -24,13 +23,15 @@ from echod.memory.compose import (
     learning_layouts,
 )
 from echod.memory.document import parse
-from echod.memory.model import Block, Document, Layer, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.redact import redact
+from echod.memory.words import without_full_stop
 
-NOTE_SOURCE = "user:remember"
+_NOTE_SOURCE = "user:remember"
 
 _MAX_TITLE_LENGTH = 60
-_INDENTS = (2, 4)  # a fence indented by four closes none that was opened at the margin
+_INDENTS = (2, 4)  # a fence indented by four cannot close one at the margin
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _LEADING_MARKS = re.compile(r"(?:\s++|[#>*+-]++\s++)*+")
 _CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
@@ -39,12 +40,12 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 class Note(NamedTuple):
-    """What is to be remembered, fit to be written.
+    """A note, ready to be written.
 
     Attributes:
         title: one line.
         text: the text itself.
-        redacted: whether a secret was taken out.
+        redacted: a secret was removed.
     """
 
     title: str
@@ -53,17 +54,17 @@ class Note(NamedTuple):
 
 
 class UnwritableNote(NamedTuple):
-    """Why a note cannot be written: a sentence without its full stop."""
+    """A note that cannot be written; `reason` is a sentence without its full stop."""
 
     reason: str
 
 
 def create_note(text: str, title: str | None) -> Note | None:
-    """A person's words as a note; None where nothing is left of them.
+    """Return the user's text as a note; None if it contains no visible text.
 
     Args:
-        text: what was typed.
-        title: None: the beginning of the text.
+        text: the text as typed.
+        title: the title; None for the beginning of the text.
     """
     visible = _visible_text(text)
     clean = redact(close_open_blocks(visible)).text
@@ -76,58 +77,49 @@ def create_note(text: str, title: str | None) -> Note | None:
 
 
 def with_note(document: Document, note: Note, day: date) -> Document | UnwritableNote:
-    """The file with the note at its end; all that was in it reads as before."""
+    """Return the file with the note at its end. Everything before it reads as it did."""
     newline = detect_newline(document)
     for indent in _INDENTS:
         for text in _note_layouts(note, day, indent):
             after = parse(append_entries(document, [text.replace("\n", newline)]))
             if isinstance(after, Unreadable):
-                return UnwritableNote(after.reason.rstrip("."))
-            if _appends_only(document, after, note, day):
+                return UnwritableNote(without_full_stop(after.reason))
+            if _is_appended(document, after, note, day):
                 return after
-    return UnwritableNote("a code block or comment that is never closed in this file would swallow it")
+    return UnwritableNote("a code block or comment that is never closed in this file would swallow the note")
 
 
 def find_same_note(document: Document, note: Note) -> int | None:
-    """The position of an entry of the layer notes that says the same, whatever its title and date."""
+    """Return the position of an entry of the layer notes with the same text, regardless of title and date."""
     note_text = _comparison_text(note.text)
     for position, block in enumerate(document.blocks):
-        if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(_body_text(block)) == note_text:
+        if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(block.body) == note_text:
             return position
     return None
 
 
 def _note_layouts(note: Note, day: date, indent: int) -> list[str]:
-    head = f"## Notes \u2014 {note.title} ({day.isoformat()})\n**Source**: {NOTE_SOURCE}\n"
+    head = f"## Notes \u2014 {note.title} ({day.isoformat()})\n**Source**: {_NOTE_SOURCE}\n"
     return [head + "\n".join(lines) + "\n" for lines in learning_layouts(note.text, indent)]
 
 
-def _appends_only(before: Document, after: Document, note: Note, day: date) -> bool:
-    """Whether the file reads as before, with this note as one entry behind it."""
-    old = [block_content(block) for block in before.blocks]
-    if len(after.blocks) != len(old) + 1 or [block_content(block) for block in after.blocks[:-1]] != old:
+def _is_appended(before: Document, after: Document, note: Note, day: date) -> bool:
+    """Return whether the file reads as before, with this note as one entry at its end."""
+    appended = appended_blocks(before, after)
+    if appended is None or len(appended) != 1 or (entry := appended[0].entry) is None:
         return False
-    entry = after.blocks[-1].entry
-    if entry is None or before.preamble.rstrip() != after.preamble.rstrip():
-        return False
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
     entry_values = (
-        collapse_whitespace(title),
+        collapse_whitespace(entry.full_title),
         entry.layer,
         entry.heading_date,
         entry.source,
-        _comparison_text(_body_text(after.blocks[-1])),
+        _comparison_text(appended[0].body),
     )
-    return entry_values == (note.title, Layer.NOTES, day, NOTE_SOURCE, _comparison_text(note.text))
-
-
-def _body_text(block: Block) -> str:
-    assert block.entry is not None  # noqa: S101  only asked of entries
-    return block.text[block.entry.body.start : block.entry.body.end]
+    return entry_values == (note.title, Layer.NOTES, day, _NOTE_SOURCE, _comparison_text(note.text))
 
 
 def _comparison_text(text: str) -> str:
-    """The text as it is compared: on one line, without the bullets that it begins with."""
+    """Return the text for comparison: on one line, without leading bullets."""
     return collapse_whitespace(text).lstrip("- ").casefold()
 
 
@@ -137,11 +129,11 @@ def _derive_title(text: str) -> str:
 
 
 def _heading_title(text: str) -> str:
-    """One line that can stand in a heading: of two dates in a heading, readers take the first."""
+    """Return one line that fits into a heading. Readers take the first of two dates in a heading as the date."""
     return _CLOSING_MARKS.sub("", collapse_whitespace(_DATE_MARK.sub(r"\1", _LEADING_MARKS.sub("", text, count=1))))
 
 
 def _visible_text(text: str) -> str:
-    """The text with plain line ends and without characters that nobody sees."""
+    """Return the text with plain line ends and without invisible characters."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(c for c in unified if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE_CATEGORIES)

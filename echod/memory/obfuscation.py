@@ -1,6 +1,6 @@
-"""Characters that change what a reader sees without changing what a program reads, and the other way round.
+"""Undo characters that look one way to a reader and another way to a program.
 
-Used by `redact` and `prompt_injection`, so that neither is fooled by an invisible character inside a word.
+Used by `redact` and `prompt_injection`, so that an invisible character inside a word deceives neither.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
 _OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
 _DASH = "\u2014"
-"""Stands in the heading of nearly every entry, in a text that is ASCII otherwise."""
+"""Part of the heading of nearly every entry, in text that is otherwise ASCII."""
 
-# Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one lawful use of tags.
+# Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
 _TAGS = re.compile("[\U000e0001-\U000e007f]")
 _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
-# One joiner stands in many emoji and scripts; a row of invisible characters is a message.
+# Many emoji and scripts have single joiners. A run of invisible characters is a message.
 _INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 
 def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
-    """The text without invisible characters and with fullwidth forms as ASCII.
+    """Return the text without invisible characters and with fullwidth forms as ASCII.
 
-    The second value leads each character back to its place in the original; None where the text is unchanged.
+    The second value maps each character to its position in the original; None where the text is unchanged.
     """
     if text.replace(_DASH, "").isascii() or _OBFUSCATED.search(text) is None:
         return text, None
@@ -52,7 +52,7 @@ def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
 
 
 def hides_text(text: str) -> bool:
-    """Whether characters in a text can only be there to carry or reorder text that a person does not see."""
+    """Return whether a text has characters whose only use is to carry or reorder text invisible to the user."""
     if text.isascii():
         return False
     if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):

@@ -1,7 +1,7 @@
-"""The policy of observations: which completed tasks are remembered, in which role, and in which words.
+"""Decide which completed tasks become observations, in which role, and in which words.
 
-A task is told by a hook of an agent's session. Guards drop what is no observation, each with a reason that can be
-counted. What passes becomes an entry of the lowest layer, in the form that other writers of these files use.
+A hook of an agent's session reports a task. Guards drop unsuitable tasks, each with a reason that is counted. Every
+other task becomes an entry of the lowest layer, in the form that other writers of these files use.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
-from echod.memory.compose import append_entries
+from echod.memory.alignment import block_content, block_contents
+from echod.memory.compose import append_entries, detect_newline
 from echod.memory.document import parse, parse_block
+from echod.memory.merge import appended_blocks
 from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact
 
 MAX_TEXT_LENGTH = 500
-"""Characters of a subject and of a description that are kept."""
+"""The maximal number of characters of a subject and of a description."""
 
-DEFAULT_ROLE = "orchestrator"
+_DEFAULT_ROLE = "orchestrator"
 
 _ROLE_WORDS = (
     ("reviewer", frozenset({"review", "reviewer", "appraise", "audit", "auditor"})),
     ("planner", frozenset({"plan", "planner", "devise"})),
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
 )
-"""Words of a team's or an agent's name that tell its role. The first that matches counts: a plan review is a review."""
+"""Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HOUSEKEEPING = re.compile(
@@ -52,23 +53,23 @@ _VARIATION_SELECTORS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
-"""Characters of a text that are looked at: what the cleaning takes away must not leave too little of the rest."""
+"""Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning."""
 
 
 class ObservationDropReason(StrEnum):
-    """Why an event becomes no observation; the words are shown to the person who asks."""
+    """The reasons why an event is not recorded as an observation, worded for the user."""
 
-    UNREADABLE = "the event was not understood"
+    UNREADABLE = "the event is malformed"
     NO_SUBJECT = "the task has no subject"
     NO_TASK = "the task has no id"
     NO_TEAM = "the session has no team"
-    INVALID_TEAM = "the team's name is no plain name"
-    UNLISTED_TEAM = "the team is not listened to (observe.teams)"
-    HOUSEKEEPING = "the task is an errand (shutdown, cleanup, aggregate, monitor)"
+    INVALID_TEAM = "the team's name is invalid"
+    UNLISTED_TEAM = "the team is not observed (observe.teams)"
+    HOUSEKEEPING = "the task is housekeeping (shutdown, cleanup, aggregate, monitor)"
 
 
 class Task(NamedTuple):
-    """A completed task as the hook was told. Everything is the agent's own text; "" is what was not said.
+    """A completed task as reported to the hook. All values are the agent's own text; a missing value is "".
 
     Attributes:
         session: the session's id.
@@ -93,11 +94,12 @@ class Observation(NamedTuple):
     """A task that is worth an entry.
 
     Attributes:
-        key: names the task among all tasks of all sessions; the same task told twice has the same key.
-        role: where it belongs.
+        key: identifies the task among all tasks of all sessions; the same for a task that is reported twice.
+        role: the role whose memory it belongs to.
         text: the entry, ending with one newline, without secrets.
-        signal: the name of the mark by which other writers of observations say that they wrote this one; None for
-            teams that they do not look at.
+        signal: the name of the file by which other writers of observations mark this one as written; None for teams
+            that
+        they ignore.
     """
 
     key: str
@@ -107,13 +109,13 @@ class Observation(NamedTuple):
 
 
 class UnwritableMemory(NamedTuple):
-    """The memory file cannot take observations; why in a sentence."""
+    """A memory file that cannot take observations; `reason` is a sentence for the user."""
 
     reason: str
 
 
 def parse_task(event: Mapping[str, object]) -> Task:
-    """The task in a `TaskCompleted` event; fields that are missing or odd count as not said."""
+    """Return the task of a `TaskCompleted` event. Missing and malformed fields are empty."""
     return Task(
         session=_event_text(event, "session_id"),
         agent_id=_event_text(event, "agent_id"),
@@ -129,12 +131,12 @@ def parse_task(event: Mapping[str, object]) -> Task:
 def observe_task(
     task: Task, *, definition: str, teams: Sequence[str], day: date
 ) -> Observation | ObservationDropReason:
-    """What becomes of a completed task.
+    """Return the observation of a completed task, or why it is dropped.
 
     Args:
-        task: what the hook was told.
+        task: the task as reported to the hook.
         definition: the name of the agent's definition where it is known from elsewhere, else "".
-        teams: patterns (`rune-*`) of the teams that are listened to; "" stands for sessions without a team.
+        teams: patterns (`rune-*`) of the observed teams; "" matches sessions without a team.
         day: the local day on which the task was completed.
     """
     subject, description = _clean_line(task.subject), _clean_line(task.description)
@@ -151,7 +153,7 @@ def observe_task(
     if _HOUSEKEEPING.search(subject):
         return ObservationDropReason.HOUSEKEEPING
     team = task.team or f"session-{task.session[:8]}"
-    role = infer_role(task.team) or infer_role(definition or task.agent_type) or DEFAULT_ROLE
+    role = infer_role(task.team) or infer_role(definition or task.agent_type) or _DEFAULT_ROLE
     return Observation(
         key=_task_key(task, subject),
         role=role,
@@ -161,50 +163,50 @@ def observe_task(
 
 
 def infer_role(name: str) -> str | None:
-    """The role that the words of a name tell; None if they tell none. `research` is not `arc`."""
+    """Return the role implied by the words of a name; None if none is. `research` is not `arc`."""
     words = {word.lower() for word in _WORD.findall(name)}
-    return next((role for role, telling in _ROLE_WORDS if words & telling), None)
+    return next((role for role, role_words in _ROLE_WORDS if words & role_words), None)
 
 
 def existing_texts(memory: bytes) -> tuple[str, ...]:
-    """The texts of the entries in a memory file, to be compared with `Observation.text` by `comparison_text`."""
+    """Return the texts of the entries in a memory file, for comparison with the `comparison_text` of observations."""
     document = parse(memory)
     if isinstance(document, Unreadable):
         return ()
-    return tuple(block_content(block) for block in document.blocks)
+    return tuple(block_contents(document))
 
 
 def comparison_text(observation: Observation) -> str:
-    """The observation's text as `existing_texts` gives it."""
+    """Return the observation's text in the form of `existing_texts`."""
     return block_content(parse_block(observation.text))
 
 
 def with_observations(memory: bytes, observations: Iterable[Observation]) -> bytes | UnwritableMemory:
-    """The memory file with these entries at its end; all that was in it reads as before."""
+    """Return the memory file with these entries at its end. Everything before them reads as it did."""
     before = parse(memory)
     if isinstance(before, Unreadable):
         return UnwritableMemory(before.reason)
-    newline = "\r\n" if memory.count(b"\r\n") * 2 > memory.count(b"\n") else "\n"
+    newline = detect_newline(before)
     texts = [observation.text.replace("\n", newline) for observation in observations]
     data = append_entries(before, texts)
     after = parse(data)
     if isinstance(after, Unreadable):
         return UnwritableMemory(after.reason)
-    if not _appends_only(before, after, len(texts)):
+    if not _are_appended(before, after, len(texts)):
         return UnwritableMemory("A code block or comment that is never closed in this file would swallow new entries.")
     return data
 
 
-def _appends_only(before: Document, after: Document, count: int) -> bool:
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    observations = after.blocks[len(before.blocks) :]
+def _are_appended(before: Document, after: Document, count: int) -> bool:
+    """Return whether the file reads as before, with this number of observations at its end."""
+    appended = appended_blocks(before, after)
     return (
-        len(observations) == count
-        and new[: len(old) - 1] == old[:-1]
-        and new[len(old) - 1].startswith(old[-1])
-        and all(b.entry and b.entry.form is Form.OBSERVATION for b in observations)
-        and all(b.entry and b.entry.layer is Layer.OBSERVATIONS for b in observations)
+        appended is not None
+        and len(appended) == count
+        and all(
+            block.entry and block.entry.form is Form.OBSERVATION and block.entry.layer is Layer.OBSERVATIONS
+            for block in appended
+        )
     )
 
 
@@ -236,7 +238,7 @@ def _signal_name(task: Task) -> str | None:
 
 def _entry_text(subject: str, description: str, source: str, day: date) -> str:
     source, subject, description = _redact_and_truncate(source, subject, description)
-    title = _DATE_MARK.sub(r"\1", subject)  # of two dates in a heading, readers take the first
+    title = _DATE_MARK.sub(r"\1", subject)  # readers take the first of two dates in a heading
     lines = [
         f"## Observations \u2014 Task: {title} ({day.isoformat()})",
         "- **layer**: observations",
@@ -249,11 +251,11 @@ def _entry_text(subject: str, description: str, source: str, day: date) -> str:
 
 
 def _redact_and_truncate(*lines: str) -> list[str]:
-    """These lines rid of secrets, then cut: what is cut first may be too short to show what it is."""
-    clean = redact("\n".join(lines)).text.split("\n")  # all in one go, which is what takes the time
+    """Return these lines redacted, then truncated. A secret that is cut first may be too short to be recognised."""
+    clean = redact("\n".join(lines)).text.split("\n")  # one call, because each is slow
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
-    # A run that was too long for a secret may look like one, or be one, when it is cut.
+    # A run too long for a secret may look like one, or be one, after truncation.
     return [
         line if len(line) <= MAX_TEXT_LENGTH else redact(line[:MAX_TEXT_LENGTH]).text[:MAX_TEXT_LENGTH].rstrip()
         for line in clean
@@ -261,17 +263,17 @@ def _redact_and_truncate(*lines: str) -> list[str]:
 
 
 def _clean_line(text: str) -> str:
-    """One line of plain text."""
+    """Return one line of plain text."""
     if "\n" in text:
-        text = redact(text).text  # some secrets have several lines, and are none any more on one
+        text = redact(text).text  # secrets of several lines are not recognised on one line
     text = "".join(map(_visible_character, _VARIATION_SELECTORS.sub("", text[:_MAX_INPUT_LENGTH])))
-    # Marks first: without them the rest may be a comment or fence that was none before.
+    # Remove heading marks first, because removing them can make a comment or fence of the rest.
     text = _MARKUP.sub(" ", _strip_comments(text.replace("#", "")))
     return " ".join(text.split())
 
 
 def _strip_comments(text: str) -> str:
-    """The text with a space for each comment that is closed."""
+    """Return the text with a space for each closed comment."""
     parts: list[str] = []
     position = 0
     while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
@@ -281,7 +283,7 @@ def _strip_comments(text: str) -> str:
 
 
 def _visible_character(character: str) -> str:
-    """The character, a space for one that only separates, nothing for one that nobody sees."""
+    """Return the character, a space for a separator, or nothing for an invisible character."""
     if character < "\x7f":
         return " " if character in _SEPARATING_CONTROLS else character if character >= " " else ""
     category = unicodedata.category(character)

@@ -1,14 +1,19 @@
-"""Every number that the policies go by, with its default. Settings say where others come from, and their ranges.
+"""Define the policies' numbers with their defaults, and the rules and actions that move entries.
 
-The names of the rules that move entries, and what they do with them. `explain`, dry runs and archives show these.
+Settings override the numbers and check their ranges. `explain`, dry runs and archives show the rules. This module is
+not in `policy`, so that settings can load it without the policies.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from echod.memory.model import Layer
+
+MAX_FUTURE = timedelta(days=1)
+"""A date further in the future is a mistake. A writer's time zone may be a day ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +21,30 @@ class PolicySettings:
     """The numbers of score, prune, promote and compress, with their defaults (docs/lifecycle.md explains each).
 
     Attributes:
-        memory_line_limit: lines of a memory file above which entries have to go.
-        knowledge_line_limit: lines of a knowledge file above which it is compressed.
+        memory_line_limit: the line limit of a memory file; entries of longer files are pruned.
+        knowledge_line_limit: the line limit of a knowledge file; longer files are compressed.
         importance_weight: weight of the layer in the score; with the next two it adds up to 1.
         relevance_weight: weight of the references.
         recency_weight: weight of the age.
-        importance_etched: the importance of the layer, 0..1; and so on for the other layers.
-        relevance_days: days for which workflows and their references are counted. Whoever counts them uses it.
-        inscribed_days: age at which the recency of an inscribed entry is 0, and days without a reference after which
-            it expires; and so on for the other layers.
+        importance_etched: the importance of the layer, 0..1.
+        importance_notes: the importance of the layer, 0..1.
+        importance_inscribed: the importance of the layer, 0..1.
+        importance_observations: the importance of the layer, 0..1.
+        importance_traced: the importance of the layer, 0..1.
+        relevance_days: days for which workflows and their references are counted, used where they are counted.
+        inscribed_days: age at which the recency of an inscribed entry is 0, and days without a reference after which it
+        expires.
+        observations_days: the age of observations.
+        traced_days: the age of traced entries.
         inscribed_score: an inscribed entry with a score below this may expire.
-        traced_score: the same for a traced one.
+        traced_score: a traced entry with a score below this may expire.
         noise_share: share of the line limit that observations and traced entries may take together.
         traced_keep_share: share of the traced entries that stays under pressure, the best first.
         traced_compress_share: share of them that is compressed (rounded up, at least one); the rest is archived.
         condense_over_lines: inscribed entries with more lines may be condensed.
-        daily_inscribed_share: share of the inscribed entries that may be archived for room in one day (at least one).
+        daily_inscribed_share: share of the inscribed entries that may be archived per day to make room (at least one).
         promote_references: references at which an observation becomes inscribed.
-        pin_days: how long an entry that a person brought back is left alone. Whoever sets the pin uses it.
+        pin_days: days for which a restored entry is pinned, used where the pin is set.
     """
 
     memory_line_limit: int = 150
@@ -61,7 +72,7 @@ class PolicySettings:
     pin_days: int = 30
 
     def importance(self, layer: Layer) -> float:
-        """How much a layer counts, 0..1."""
+        """Return the importance of a layer, 0..1."""
         return {
             Layer.ETCHED: self.importance_etched,
             Layer.NOTES: self.importance_notes,
@@ -71,7 +82,7 @@ class PolicySettings:
         }[layer]
 
     def max_age_days(self, layer: Layer) -> int | None:
-        """Days until an entry of this layer is old; None for the layers that do not age."""
+        """Return the days until an entry of this layer is old; None for the layers that do not age."""
         return {
             Layer.INSCRIBED: self.inscribed_days,
             Layer.OBSERVATIONS: self.observations_days,
@@ -83,7 +94,7 @@ DEFAULT_POLICY = PolicySettings()
 
 
 class PruneAction(StrEnum):
-    """What becomes of an entry."""
+    """The actions on an entry."""
 
     KEEP = "keep"
     ARCHIVE = "archive"
@@ -92,7 +103,7 @@ class PruneAction(StrEnum):
 
 
 class Rule(StrEnum):
-    """Why. docs/lifecycle.md tells each in words."""
+    """The rules that move entries. docs/lifecycle.md describes each."""
 
     EXPIRED = "expired"
     SAME_TITLE = "same-title"

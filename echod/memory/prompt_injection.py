@@ -1,8 +1,8 @@
-"""Tells whether an entry reads like an instruction to agents instead of a learning.
+"""Detect entries that read like an instruction to agents instead of a learning.
 
-Such an entry is flagged for a person and never raised automatically; it is neither changed nor removed, for this is a
-judgement about words and will be wrong at times. English only. To add a phrase, add a rule to the table, and to the
-tests an example of it and of an innocent neighbour.
+Such an entry is flagged for the user and never promoted automatically. It is neither changed nor removed, because the
+detection judges words and is sometimes wrong. English only. To add a phrase, add a rule to the table, and to the tests
+an example of it and an innocent one that is similar.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from typing import NamedTuple
 
 from echod.memory.obfuscation import hides_text, normalize_characters
 
-HIDDEN_TEXT = "hidden text"
+_HIDDEN_TEXT = "hidden text"
+
+_NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
+_READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
+_USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
+_FEW_WORDS = r"(?: \w{1,20}){0,2}"
+
+_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 
 
 class InjectionRule(NamedTuple):
-    """What a pattern makes an entry look like, in a few words for the person.
+    """A pattern and a description for the user of entries that match it.
 
-    One of `keywords` stands in all that the pattern matches. To look for the words of all rules costs a tenth of what
-    their patterns do, and nearly every text has none of them.
+    Every match contains one of the `keywords`. Searching for the keywords of all rules costs a tenth of matching their
+    patterns, and nearly every text has none of them.
     """
 
     description: str
@@ -32,12 +39,7 @@ def _rule(description: str, keywords: str, *parts: str) -> InjectionRule:
     return InjectionRule(description, tuple(keywords.split("|")), re.compile("".join(parts)))
 
 
-_NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
-_READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
-_USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
-_FEW_WORDS = r"(?: \w{1,20}){0,2}"
-
-# Matched against the text in lower case, blanks collapsed, emphasis and quotes gone. Every repetition is bounded.
+# Matched against lower-case text with collapsed spaces, without emphasis and quotes. Every repetition is bounded.
 PHRASE_RULES = (
     _rule(
         "overrides instructions",
@@ -174,7 +176,7 @@ PHRASE_RULES = (
     ),
 )
 
-# Markup that only a conversation between a program and a model contains; matched in the lower-case text as it stands.
+# Markup that only conversations between a program and a model contain. Matched against the lower-case text.
 MARKUP_RULES = (
     _rule(
         "tool-call markup",
@@ -195,15 +197,14 @@ MARKUP_RULES = (
     _rule("conversation markup", "human: ", r"(?:^|\n)human: .{0,200}\n{1,3}assistant:"),
 )
 
-_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 _PHRASE_KEYWORDS = frozenset(word for rule in PHRASE_RULES for word in rule.keywords)
 _MARKUP_KEYWORDS = frozenset(word for rule in MARKUP_RULES for word in rule.keywords)
 
 
 def find_injection(text: str) -> str | None:
-    """What makes an entry read like an instruction to agents, in a few words for the person; None if nothing does."""
+    """Return why an entry reads like an instruction to agents, in a few words for the user; None if it does not."""
     if hides_text(text):
-        return HIDDEN_TEXT
+        return _HIDDEN_TEXT
     plain = _normalize(text)
     return _first_match(MARKUP_RULES, _MARKUP_KEYWORDS, plain) or _first_match(
         PHRASE_RULES, _PHRASE_KEYWORDS, _strip_emphasis(plain)
@@ -211,7 +212,7 @@ def find_injection(text: str) -> str | None:
 
 
 def might_contain_injection(text: str) -> bool:
-    """Whether there can be an entry in a whole file that does; costs a fraction of reading the file."""
+    """Return whether a whole file can contain such an entry, at a fraction of the cost of parsing the file."""
     plain = _normalize(text)
     words = _strip_emphasis(plain)
     return (
@@ -230,10 +231,11 @@ def _strip_emphasis(plain: str) -> str:
 
 
 def _first_match(rules: Sequence[InjectionRule], keywords: frozenset[str], text: str) -> str | None:
-    """What the first rule says whose pattern matches."""
-    found = {word for word in keywords if word in text}
-    if not found:
+    """Return the description of the first rule that matches."""
+    present = {word for word in keywords if word in text}
+    if not present:
         return None
     return next(
-        (rule.description for rule in rules if not found.isdisjoint(rule.keywords) and rule.pattern.search(text)), None
+        (rule.description for rule in rules if not present.isdisjoint(rule.keywords) and rule.pattern.search(text)),
+        None,
     )

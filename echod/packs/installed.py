@@ -19,7 +19,7 @@ from typing import NamedTuple
 from echod.errors import os_reason
 from echod.files import FileVersion, file_version
 from echod.memory.document import parse
-from echod.memory.model import Document
+from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.packs.manifest import MANIFEST_SIZE_LIMIT, InvalidManifest, PackManifest, is_stack_name, read_manifest
 from echod.packs.registries import (
     MANIFEST_SUFFIX,
@@ -33,7 +33,6 @@ from echod.packs.registries import (
 from echod.store.errors import as_store_error
 from echod.store.fs import Dir, open_dir
 from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
-from echod.store.snapshot import MAX_FILE_BYTES
 
 _SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 

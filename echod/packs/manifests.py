@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from echod.log import get_logger
+from echod.memory.model import MAX_FILE_BYTES
 from echod.memory.packs.manifest import ManifestChange, expected_manifest, read_manifest_changes
 from echod.packs.installed import manifest_path
 from echod.state.job import JobKind
@@ -23,7 +24,6 @@ from echod.store.errors import RefusedError, as_store_error
 from echod.store.fs import Dir, create_durable_file, open_dir
 from echod.store.layout import MEMORY, Role, packs_store
 from echod.store.reader import CommitInfo
-from echod.store.snapshot import MAX_FILE_BYTES
 
 MANIFEST_CHANGES_FILE = "archive/manifests.jsonl"
 """In a pack's directory: its manifest before and after each change."""

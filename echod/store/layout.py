@@ -30,13 +30,15 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
+from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
+
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
 _INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MIN_SECRET_LENGTH = 16  # of those that are known by their form alone
-MEMORY = "MEMORY.md"
-KNOWLEDGE = "knowledge.md"
+MEMORY = MEMORY_FILE
+KNOWLEDGE = KNOWLEDGE_FILE
 FINDINGS_ARCHIVE = "archive/findings"
 QUARANTINE = "quarantine"
 QUARANTINE_REASONS = "REASONS.md"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from echod.log import get_logger
+from echod.memory.model import MAX_FILE_BYTES
 from echod.store.changes import (
     ChangeSet,
     CommitConflict,
@@ -31,7 +32,6 @@ from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.journal.notices import Question, add_questions
 from echod.store.layout import KNOWLEDGE, MEMORY, Role, iter_findings_files
 from echod.store.snapshot import (
-    MAX_FILE_BYTES,
     FileUnavailableError,
     Snapshot,
     UnavailableFile,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.memory.model import MAX_FILE_BYTES
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 
@@ -23,8 +24,6 @@ def content_digest(data: bytes) -> str:
     """SHA-256 of a file's content, in hex; the name of that content everywhere in the journal."""
     return hashlib.sha256(data).hexdigest()
 
-
-MAX_FILE_BYTES = 10 * 1024 * 1024
 
 _TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 """What says nothing about the file: another time it can be read."""

@@ -188,7 +188,7 @@ def test_prune_does_what_its_dry_run_shows(case: Case) -> None:
         for (old, identity), new in zip(staying, after, strict=True):
             if identity is not None and action[identity] == "condense":
                 assert new.entry is not None
-                assert is_condensed(new, new.entry)
+                assert is_condensed(new)
                 assert f"entry {identity}." in new.text
                 assert len(new.text.splitlines()) < len(old.text.splitlines())
             else:

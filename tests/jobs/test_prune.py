@@ -18,13 +18,12 @@ from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
 from echod.inspection.survey import StoreInspector
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone
 from echod.memory.document import parse
-from echod.memory.model import Document
+from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, read_archive
 from echod.state.queue import MAX_DEFERRAL_SECONDS
 from echod.store import layout
 from echod.store.commit.steps import CommitStep
 from echod.store.layout import list_roles
-from echod.store.snapshot import MAX_FILE_BYTES
 from tests.jobs.site import Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text, protected_entries
 from tests.support import run_in_child

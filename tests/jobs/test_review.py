@@ -450,7 +450,7 @@ class TestAHeldFirstPrune:
 def test_a_file_that_only_a_person_can_shorten_is_told_until_it_is_dismissed(site: ReviewSite) -> None:
     site.write("MEMORY.md", MEMORY_HEADER + protected_entries(20))
     item = site.item("over-limit")
-    assert "only a person may remove" in item.text
+    assert "only you may remove" in item.text
 
     site.answer(item, ReviewAnswer.ACCEPTED)
     assert site.items() == ()

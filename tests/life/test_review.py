@@ -204,7 +204,7 @@ class TestConsolidate:
             "ward-findings.md": "consume",
         }
         assert all(finding["id"] in said for finding in plan["findings"])
-        assert "1 added, 1 superseded, 1 already known, 1 file set aside" in " ".join(done.split())
+        assert "1 added, 1 superseded, 1 already known, 1 file quarantined" in " ".join(done.split())
         assert "Pattern: close the pool in teardown" not in memory.read_text()
         assert memory.read_text().count("money is in cents") == 2
 

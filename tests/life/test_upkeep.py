@@ -150,7 +150,7 @@ class TestWhatIsNotPruned:
         warning = next(w for w in home.json("status")["warnings"] if w["code"] == "memory-too-long")
         assert "244 lines" in warning["text"]
         shown = " ".join(home.run("prune", memory.project, "--dry-run").split())
-        assert "244 lines only a person may remove" in shown
+        assert "244 lines only you may remove" in shown
 
     def test_a_project_that_opted_out(self, home: Home, memory: RoleMemory) -> None:
         memory.settings("prune: false")

@@ -118,7 +118,7 @@ def entries() -> SearchStrategy[str]:
 
 
 def opaque_sections() -> SearchStrategy[str]:
-    """A section that is nobody's entry."""
+    """A section that is not an entry."""
     return st.one_of(
         st.tuples(TITLES, SENTENCES).map(lambda parts: f"## {parts[0]}\n\n{parts[1]}\n"),
         TITLES.map(
@@ -140,7 +140,7 @@ PREAMBLES = st.sampled_from(
 
 @st.composite
 def well_formed_files(draw: DrawFn) -> str:
-    """Files as careful writers leave them: every block whole, a blank line before each."""
+    """Files of careful writers: complete blocks, a blank line before each."""
     blocks = draw(st.lists(st.one_of(entries(), entries(), opaque_sections()), max_size=6))
     return draw(PREAMBLES) + "\n".join(blocks)
 
@@ -163,7 +163,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def random_markdown() -> SearchStrategy[str]:
-    """Lines of Markdown in any order. Indented code stands behind a blank line, where all parsers agree on it.
+    """Lines of Markdown in any order. Indented code follows a blank line, where all parsers agree on it.
 
     None is a link reference definition. CommonMark has it begin as a paragraph, which a lazy line may continue;
     markdown-it ends it where it is complete, and so closes the list item or quotation around it one line earlier:
@@ -174,7 +174,7 @@ def random_markdown() -> SearchStrategy[str]:
 
 @st.composite
 def damaged_files(draw: DrawFn) -> str:
-    """Files as accidents leave them: cut anywhere, mixed with anything, with other line endings."""
+    """Files after accidents: cut anywhere, mixed with anything, with other line endings."""
     parts = st.one_of(
         entries(), opaque_sections(), random_markdown(), st.just("```py\nnever closed\n"), st.just("<!-- open\n")
     )

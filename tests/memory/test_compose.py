@@ -1,4 +1,4 @@
-"""New entries: how they look, that each reads back as itself, and that appending touches nothing that was there."""
+"""New entries: their form, that each reads back as itself, and that appending changes nothing before it."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_entries_added_to_any_file_are_entries_and_touch_no_byte(
         after = parsed(with_entries(before, found))
         last = parsed(with_entries(after, later))
     except ComposeError:
-        # Only where a block of the file is still open and a finding, or what closes the finding's own, closes it.
+        # Only where a block of the file is open and a finding, or the line that closes the finding's own block, closes it.
         assert data in {b"<!-- never closed", b"<pre>\nx"}
         assert any("-->" in one.text or "<!--" in one.text or "<pre" in one.text for one in [*found, *later])
         return
@@ -289,7 +289,7 @@ def test_a_fence_in_a_new_entry_does_not_close_one_that_the_file_left_open() -> 
         (b"# M\r\na\r\nb", b"# M\r\na\r\nb\r\n\r\nE\n"),
     ],
 )
-def test_one_blank_line_stands_before_what_is_appended(data: bytes, joined: bytes) -> None:
+def test_appended_text_is_preceded_by_one_blank_line(data: bytes, joined: bytes) -> None:
     assert append_entries(document(data), ["E\n"]) == joined
 
 
@@ -325,5 +325,5 @@ OWN = b"## A person's own section\n\ntext\n\n"
         (BULLET + LAYERED, Form.BULLET),
     ],
 )
-def test_a_file_that_keeps_to_one_form_gets_new_entries_in_it(data: bytes, form: Form) -> None:
+def test_a_file_with_one_form_gets_new_entries_in_it(data: bytes, form: Form) -> None:
     assert detect_form(document(data)) is form

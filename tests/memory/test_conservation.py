@@ -1,4 +1,4 @@
-"""What was there before stands somewhere afterwards, or the change set is refused with the block named."""
+"""All earlier text exists somewhere afterwards, or the change set is refused and names the block."""
 
 from __future__ import annotations
 
@@ -91,16 +91,16 @@ def test_the_refusal_names_the_block() -> None:
 @pytest.mark.parametrize(
     "block", [ETCHED, OWN, entry("N", layer="Notes"), entry("U", layer="Etched").replace("HIGH", "LOW")]
 )
-def test_protected_blocks_move_only_if_a_person_asks(block: str) -> None:
+def test_protected_blocks_change_only_on_the_users_request(block: str) -> None:
     assert check([A, block], [A], (block,)) == (Violation(ViolationKind.PROTECTED_CHANGED, block.partition("\n")[0]),)
     assert check([A, block], [A], (block,), user_requested=True) == ()
 
 
-def test_a_changed_confidence_of_an_etched_entry_is_a_touch() -> None:
+def test_a_changed_confidence_of_an_etched_entry_is_a_violation() -> None:
     assert [v.kind for v in check([ETCHED], [ETCHED.replace("HIGH", "LOW")])] == [ViolationKind.PROTECTED_CHANGED]
 
 
-def test_a_file_becomes_empty_only_if_a_person_asks() -> None:
+def test_a_file_becomes_empty_only_on_the_users_request() -> None:
     change = FileChange(document(A), document(head=""))
 
     def found(*, asked: bool) -> list[ViolationKind]:
@@ -119,7 +119,7 @@ def test_text_before_the_first_heading_is_not_lost() -> None:
     ]
 
 
-def test_findings_stand_in_what_is_kept_of_them() -> None:
+def test_findings_are_in_their_archived_file() -> None:
     blocks = document(A, B).blocks
 
     assert find_missing_findings(blocks, HEAD + A + B, redacted_forms=lambda _text: []) == ()
@@ -148,7 +148,7 @@ LINES = st.lists(st.sampled_from(["## a", "## a  ", "## ab", "b", "", "b c"]), m
 
 
 @given(LINES, st.frozensets(LINES.map("\n".join).map(str.rstrip).filter(bool), max_size=6))
-def test_what_stands_in_a_text_stands_there_as_whole_lines(lines: list[str], wanted: frozenset[str]) -> None:
+def test_texts_are_found_as_whole_lines(lines: list[str], wanted: frozenset[str]) -> None:
     spans = [lines[start:end] for end in range(len(lines) + 1) for start in range(end)]
 
     assert find_whole_lines("\n".join(lines), wanted) == wanted & {"\n".join(span).rstrip() for span in spans}

@@ -1,4 +1,4 @@
-"""What becomes of findings: added, known, duplicate or set aside; never lost, never twice, nothing else touched."""
+"""Findings are added, skipped, duplicates or quarantined; never lost, never added twice, nothing else is changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
+from echod.memory.consolidation.intake import FindingsFile
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer, Unreadable, UnreadableKind
@@ -50,19 +51,19 @@ def file(text: str | bytes, name: str = "scout", day: date = FILE_DATE) -> Findi
 def plan_files(
     memory: bytes | None, *files: FindingsFile, known_keys: frozenset[str] = frozenset(), role: str = "reviewer"
 ) -> ConsolidationPlan:
-    found = plan_consolidation(role, memory, files, TODAY, known_keys=known_keys)
-    assert isinstance(found, ConsolidationPlan)
-    return found
+    result = plan_consolidation(role, memory, files, TODAY, known_keys=known_keys)
+    assert isinstance(result, ConsolidationPlan)
+    return result
 
 
 def document(data: bytes | None) -> Document:
-    found = parse(data or b"")
-    assert isinstance(found, Document)
-    return found
+    result = parse(data or b"")
+    assert isinstance(result, Document)
+    return result
 
 
 def titles(data: bytes | None) -> list[str]:
-    """Type word and title of every entry, however its form keeps them apart."""
+    """Type word and title of every entry in any form."""
     entries = [block.entry for block in document(data).blocks if block.entry]
     return [f"{entry.kind}: {entry.title}" if entry.kind else entry.title for entry in entries]
 
@@ -90,7 +91,7 @@ def test_a_role_without_a_memory_file_gets_one() -> None:
     assert plan.memory.startswith(b"<!-- echo-schema: v1 -->\n# Planner Memory\n\n### [2026-03-01] One\n")
 
 
-def test_no_memory_file_is_made_for_nothing() -> None:
+def test_no_memory_file_is_created_without_findings() -> None:
     plan = plan_files(None, file("Here are my findings:\n"))
 
     assert plan.memory is None
@@ -98,14 +99,14 @@ def test_no_memory_file_is_made_for_nothing() -> None:
     assert plan.summary == "nothing new"
 
 
-def test_a_memory_file_that_exists_is_given_no_header() -> None:
+def test_an_existing_memory_file_gets_no_header() -> None:
     plan = plan_files(b"", file("## One\nFirst.\n"))
 
     assert plan.memory is not None
     assert plan.memory.startswith(b"### [2026-03-01] One\n")
 
 
-def test_a_duplicate_refreshes_date_and_confidence_and_leaves_the_text() -> None:
+def test_a_duplicate_refreshes_date_and_confidence_but_not_the_text() -> None:
     plan = plan_files(MEMORY, file(CLOSE))
 
     assert plan.memory == MEMORY.replace(b"**confidence**: 0.6", b"**confidence**: 0.9").replace(
@@ -121,7 +122,7 @@ def test_a_duplicate_never_makes_an_entry_older_or_less_certain() -> None:
     assert plan_files(MEMORY, file(older)).memory is None
 
 
-def test_a_finding_that_says_no_confidence_raises_none() -> None:
+def test_a_finding_without_a_confidence_raises_none() -> None:
     memory = MEMORY.replace(b"- **confidence**: 0.6\n", b"").replace(b"2026-02-01\n-", b"2026-03-01\n-")
     plan = plan_files(memory, file(CLOSE.replace("- **confidence**: 0.9\n", "")))
 
@@ -130,7 +131,7 @@ def test_a_finding_that_says_no_confidence_raises_none() -> None:
 
 
 @pytest.mark.parametrize("layer", [b"etched", b"notes", b"sacred"])
-def test_what_only_a_person_changes_is_not_even_refreshed(layer: bytes) -> None:
+def test_a_protected_entry_is_not_even_refreshed(layer: bytes) -> None:
     plan = plan_files(MEMORY.replace(b"inscribed", layer), file(CLOSE))
 
     assert plan.memory is None
@@ -173,7 +174,7 @@ def test_the_same_learning_in_another_form_is_a_duplicate() -> None:
 
 
 @pytest.mark.parametrize("layer", ["inscribed", "traced", "observations", "etched", "notes", "sacred"])
-def test_the_same_in_a_few_other_words_is_a_duplicate_of_an_entry_in_any_layer(layer: str) -> None:
+def test_a_paraphrase_is_a_duplicate_of_an_entry_in_any_layer(layer: str) -> None:
     memory = MEMORY.replace(b"inscribed", layer.encode())
     finding = CLOSE.replace("traced", "observations") if layer == "observations" else CLOSE
     again = finding.replace("Close it in teardown.", "Close it in the teardown, too.").replace("db.py:3", "db.py:88")
@@ -200,20 +201,20 @@ def test_the_same_in_a_few_other_words_is_a_duplicate_of_an_entry_in_any_layer(l
     ],
     ids=["another word", "a negation", "an opposite", "a number", "another file", "another title"],
 )
-def test_almost_the_same_is_new(said: str, instead: str) -> None:
+def test_almost_equal_findings_are_new(said: str, instead: str) -> None:
     plan = plan_files(MEMORY, file(CLOSE.replace(said, instead)))
 
     assert len(plan.added) == 1
 
 
-def test_observations_of_different_tasks_are_two_however_alike_they_sound() -> None:
+def test_observations_of_different_tasks_are_two_at_any_similarity() -> None:
     task = "## Observations \u2014 Task: Review the retry logic of the upload worker {} (2026-02-20)\n- Done: reviewed it.\n"
     plan = plan_files(None, file(task.format("again"), "a"), file(task.format("once"), "b"))
 
     assert len(plan.added) == 2
 
 
-def test_the_same_in_other_words_within_a_batch_becomes_one_entry_with_the_text_that_came_first() -> None:
+def test_paraphrases_in_a_batch_become_one_entry_with_the_first_text() -> None:
     other = CLOSE.replace("Close it in teardown", "Close it in the teardown")
     plan = plan_files(None, file(other, "b"), file(CLOSE, "a"))
 
@@ -222,7 +223,7 @@ def test_the_same_in_other_words_within_a_batch_becomes_one_entry_with_the_text_
     assert b"- Close it in teardown.\n" in plan.memory
 
 
-def test_findings_in_the_ledger_are_passed_over() -> None:
+def test_findings_in_the_ledger_are_skipped() -> None:
     first = plan_files(MEMORY, file("## One\nFirst.\n\n## Two\nSecond.\n"))
     stale = plan_files(
         MEMORY, file("## One\nFirst.\n\n## Three\nThird.\n"), known_keys=frozenset(first.consumed[0].keys)
@@ -233,7 +234,7 @@ def test_findings_in_the_ledger_are_passed_over() -> None:
     assert stale.summary == "1 added, 1 already known"
 
 
-def test_a_claim_of_a_persons_layer_is_stored_below_it_and_reported() -> None:
+def test_a_claim_of_a_protected_layer_is_stored_below_it_and_reported() -> None:
     plan = plan_files(None, file("## One\n- layer: etched\n- First.\n"))
 
     assert plan.added[0].claimed is Layer.ETCHED
@@ -242,7 +243,7 @@ def test_a_claim_of_a_persons_layer_is_stored_below_it_and_reported() -> None:
     assert entry.layer is Layer.INSCRIBED
 
 
-def test_an_unreadable_findings_file_is_set_aside_and_the_others_are_used() -> None:
+def test_an_unreadable_findings_file_is_quarantined_and_the_others_are_used() -> None:
     broken = file(b"## Bad\n\xff password: hunter2hunter2\n", "broken")
     plan = plan_files(MEMORY, broken, file("## One\nFirst.\n"))
 
@@ -251,25 +252,25 @@ def test_an_unreadable_findings_file_is_set_aside_and_the_others_are_used() -> N
     assert b"\xff" in plan.quarantined[0].redacted_data
     assert b"hunter2" not in plan.quarantined[0].redacted_data
     assert [added.title for added in plan.added] == ["One"]
-    assert plan.summary == "1 added, 1 file set aside"
+    assert plan.summary == "1 added, 1 file quarantined"
 
 
-def test_an_unreadable_memory_file_stops_it_all() -> None:
-    found = plan_consolidation("reviewer", MEMORY + b"\xff", [file("## One\nFirst.\n")], TODAY)
+def test_an_unreadable_memory_file_stops_everything() -> None:
+    result = plan_consolidation("reviewer", MEMORY + b"\xff", [file("## One\nFirst.\n")], TODAY)
 
-    assert isinstance(found, Unreadable)
-    assert found.kind is UnreadableKind.INVALID_UTF8
+    assert isinstance(result, Unreadable)
+    assert result.kind is UnreadableKind.INVALID_UTF8
 
 
-def test_a_memory_file_that_would_outgrow_what_can_be_read_is_left_alone() -> None:
+def test_a_memory_file_that_would_exceed_the_size_limit_is_unchanged() -> None:
     memory = b"# M\n" + b"x" * (10 * 1024 * 1024 - 20)
-    found = plan_consolidation("reviewer", memory, [file("## One\n" + "First. " * 20)], TODAY)
+    result = plan_consolidation("reviewer", memory, [file("## One\n" + "First. " * 20)], TODAY)
 
-    assert isinstance(found, Unreadable)
-    assert found.kind is UnreadableKind.OVER_SIZE
+    assert isinstance(result, Unreadable)
+    assert result.kind is UnreadableKind.OVER_SIZE
 
 
-def test_findings_that_the_file_would_swallow_are_set_aside() -> None:
+def test_findings_that_the_file_would_swallow_are_quarantined() -> None:
     memory = b"# M\n\n<!-- never closed\n"
     plan = plan_files(memory, file("## One\nFirst.\n", "a"), file("## Two\nuse `-->` there\n", "b"))
 
@@ -291,7 +292,7 @@ def test_no_secret_reaches_the_memory_the_kept_text_or_an_id() -> None:
     assert b"[REDACTED:" in plan.memory
 
 
-def test_addresses_go_from_evidence_and_from_the_kept_text() -> None:
+def test_addresses_are_removed_from_evidence_and_from_the_archived_text() -> None:
     plan = plan_files(None, file("## One\n- evidence: `a.py` says ann@example.org\n- First.\n"))
 
     assert plan.memory is not None
@@ -300,7 +301,7 @@ def test_addresses_go_from_evidence_and_from_the_kept_text() -> None:
 
 
 @pytest.mark.parametrize("evidence", ["ann@example.org.", "<ann@example.org>", "ann@example.org.2 and ann@example.org"])
-def test_addresses_go_whatever_stands_around_them(evidence: str) -> None:
+def test_addresses_are_removed_in_any_context(evidence: str) -> None:
     plan = plan_files(None, file(f"## One\n- evidence: {evidence}\n- First.\n"))
 
     assert plan.memory is not None
@@ -314,7 +315,7 @@ def test_addresses_stay_where_the_learning_is_about_mail() -> None:
     assert b"ann@example.org" in plan.memory
 
 
-def test_a_redacted_finding_is_a_duplicate_when_it_comes_again() -> None:
+def test_a_redacted_finding_is_a_duplicate_when_it_is_reported_again() -> None:
     text = f"## One\n- Use the token {SECRET} never.\n"
     first = plan_files(None, file(text))
     again = plan_files(first.memory, file(text, "other"))
@@ -392,8 +393,13 @@ def test_every_finding_is_accounted_for(memory: bytes | None, files: list[Findin
 
     keys = sorted(key for used in plan.consumed for key in used.keys)
     never_stood = [one.finding_key for one in plan.superseded if one.finding_key]
-    told = [*(one.key for one in plan.added), *(one.key for one in plan.duplicates), *plan.skipped_keys, *never_stood]
-    assert keys == sorted(told)
+    reported = [
+        *(one.key for one in plan.added),
+        *(one.key for one in plan.duplicates),
+        *plan.skipped_keys,
+        *never_stood,
+    ]
+    assert keys == sorted(reported)
     assert sorted(one.name for one in files) == sorted(
         [*(one.name for one in plan.consumed), *(one.name for one in plan.quarantined)]
     )
@@ -414,20 +420,20 @@ def test_doing_it_again_adds_nothing_and_writes_nothing(memory: bytes | None, fi
 
 @settings(max_examples=60, deadline=None)
 @given(MEMORIES, REPLACING_FILES)
-def test_every_old_block_stays_but_for_a_refreshed_date_and_confidence_or_stands_in_the_archive_verbatim(
+def test_every_old_block_stays_except_for_a_refreshed_date_and_confidence_or_is_in_the_archive_verbatim(
     memory: bytes | None, files: list[FindingsFile]
 ) -> None:
     plan = plan_files(memory, *files)
     if plan.memory is None or memory is None:
         return
     before, after = document(memory), document(plan.memory)
-    gone = {one.archived.id: one.archived.text for one in plan.superseded if one.finding_key is None}
+    removed = {one.archived.id: one.archived.text for one in plan.superseded if one.finding_key is None}
     named = dict(zip(entry_ids("reviewer", before), before.blocks, strict=True))
 
     assert after.preamble.startswith(before.preamble)
-    assert gone == {identity: named[identity].text for identity in gone}
-    assert len(after.blocks) == len(before.blocks) + len(plan.added) - len(gone)
-    stayed = [block for identity, block in named.items() if identity not in gone]
+    assert removed == {identity: named[identity].text for identity in removed}
+    assert len(after.blocks) == len(before.blocks) + len(plan.added) - len(removed)
+    stayed = [block for identity, block in named.items() if identity not in removed]
     for old, new in zip(stayed, after.blocks, strict=False):
         if old.entry is None or old.entry.layer not in {Layer.INSCRIBED, Layer.TRACED}:
             assert new.text.startswith(old.text)
@@ -452,7 +458,7 @@ def test_the_order_of_files_makes_no_difference(
 
 @settings(max_examples=40, deadline=None)
 @given(MEMORIES, FILES)
-def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile]) -> None:
+def test_one_after_the_other_gives_the_same_result_as_at_once(memory: bytes | None, files: list[FindingsFile]) -> None:
     together = plan_files(memory, *files).memory
     one_by_one = memory
     for one in files:
@@ -463,7 +469,7 @@ def test_one_after_the_other_holds_the_same_as_all_at_once(memory: bytes | None,
 
 @settings(max_examples=40, deadline=None)
 @given(MEMORIES, FILES, st.integers(1, 3))
-def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: list[FindingsFile], most: int) -> None:
+def test_in_parts_the_result_is_the_same_as_at_once(memory: bytes | None, files: list[FindingsFile], most: int) -> None:
     together = plan_files(memory, *files)
     by_parts, waiting = memory, list(files)
     taken_up: list[str] = []
@@ -473,18 +479,18 @@ def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: 
         )
         assert isinstance(plan, ConsolidationPlan)
         partly_consumed = {one.name for one in plan.partly_consumed}
-        gone = {one.name for one in plan.consumed} | {one.name for one in plan.quarantined}
+        removed = {one.name for one in plan.consumed} | {one.name for one in plan.quarantined}
         keys = [key for one in plan.partly_consumed for key in one.keys] + [
             key for one in plan.consumed for key in one.keys
         ]
         assert len(plan.added) <= most
-        assert gone or plan.memory is not None
-        assert not partly_consumed & gone
+        assert removed or plan.memory is not None
+        assert not partly_consumed & removed
         taken_up += keys
         waiting = [
             dataclasses.replace(one, partly_consumed=one.partly_consumed or one.name in partly_consumed)
             for one in waiting
-            if one.name not in gone
+            if one.name not in removed
         ]
         by_parts = by_parts if plan.memory is None else plan.memory
 
@@ -492,7 +498,7 @@ def test_by_parts_it_holds_the_same_as_all_at_once(memory: bytes | None, files: 
     assert set(taken_up) == {key for one in together.consumed for key in one.keys}
 
 
-def test_the_part_of_a_file_that_was_taken_up_before_is_no_news() -> None:
+def test_the_part_of_a_file_that_was_consumed_before_is_not_reported() -> None:
     many = file("".join(f"## Lesson {number}\nUnit {number} leaks.\n\n" for number in range(5)))
     first = plan_consolidation("reviewer", MEMORY, [many], TODAY, max_changes=2)
     assert isinstance(first, ConsolidationPlan)

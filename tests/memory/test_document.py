@@ -1,4 +1,4 @@
-"""Files as wholes: what must not be touched, and what a careless writer cannot break."""
+"""Whole files: those that must not be changed, and the damage that a careless writer cannot do."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
     ("data", "fault", "says"),
     [
         pytest.param(b"# a\nb\xff\n", UnreadableKind.INVALID_UTF8, "Line 2 is not UTF-8", id="invalid UTF-8"),
-        pytest.param("## a".encode("utf-16"), UnreadableKind.INVALID_UTF8, "save the file as UTF-8", id="UTF-16"),
-        pytest.param(b"x" * (MAX_FILE_BYTES + 1), UnreadableKind.OVER_SIZE, "more than the 10.0 MiB", id="too large"),
+        pytest.param("## a".encode("utf-16"), UnreadableKind.INVALID_UTF8, "Save the file as UTF-8", id="UTF-16"),
+        pytest.param(
+            b"x" * (MAX_FILE_BYTES + 1), UnreadableKind.OVER_SIZE, "more than the limit of 10.0 MiB", id="too large"
+        ),
         pytest.param(
             b"<!-- echo-schema: v2 -->\n", UnreadableKind.FUTURE_SCHEMA, "schema version 2", id="a later version"
         ),
@@ -43,7 +45,9 @@ ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
         ),
     ],
 )
-def test_a_file_that_must_not_be_touched_says_why(data: bytes, fault: UnreadableKind, says: str) -> None:
+def test_a_file_that_must_not_be_changed_is_unreadable_with_a_reason(
+    data: bytes, fault: UnreadableKind, says: str
+) -> None:
     read = parse(data)
 
     assert isinstance(read, Unreadable)
@@ -65,7 +69,7 @@ def test_a_file_that_must_not_be_touched_says_why(data: bytes, fault: Unreadable
         pytest.param("", id="nothing"),
     ],
 )
-def test_what_only_looks_dangerous_is_read(text: str) -> None:
+def test_text_that_only_looks_dangerous_is_read(text: str) -> None:
     assert isinstance(parse(text.encode()), Document)
 
 
@@ -91,7 +95,7 @@ def test_the_file_title_and_placeholder_are_the_preamble() -> None:
 
 
 @pytest.mark.parametrize("opener", ["```py", "~~~~", "<!-- note to self", "<pre>", "<script>", "<?php"])
-def test_what_is_never_closed_ends_before_the_next_entry(opener: str) -> None:
+def test_an_unclosed_block_ends_before_the_next_entry(opener: str) -> None:
     careless = f"## Notes \u2014 careless (2026-01-01)\n\n{opener}\n## not an entry\ncode\n\n"
 
     document = parse((careless + ENTRY + "\n" + ENTRY).encode())
@@ -108,7 +112,7 @@ def test_what_is_never_closed_ends_before_the_next_entry(opener: str) -> None:
         pytest.param("\n    " + ENTRY, id="indented"),
     ],
 )
-def test_nothing_else_ends_what_is_never_closed(follower: str) -> None:
+def test_nothing_else_ends_an_unclosed_block(follower: str) -> None:
     document = parse(f"## Notes \u2014 careless (2026-01-01)\n\n```\n{follower}".encode())
 
     assert isinstance(document, Document)
@@ -135,7 +139,7 @@ def test_an_entry_inside_what_is_closed_is_an_example(opener: str, closer: str) 
         (f"```\na\n\n{ENTRY}", None),
     ],
 )
-def test_the_line_that_would_close_what_is_open_is_known(text: str, closing: str | None) -> None:
+def test_the_line_that_would_close_an_open_block_is_known(text: str, closing: str | None) -> None:
     assert parse_structure(text).closing == closing
     if closing:
         assert parse_structure(f"{text}\n{closing}\n").closing is None
@@ -162,7 +166,7 @@ def test_deep_nesting_is_content() -> None:
     assert len(document.blocks) == 2
 
 
-def test_a_large_file_is_read_once_as_long_as_someone_works_with_it() -> None:
+def test_a_large_file_is_parsed_once_while_it_is_in_use() -> None:
     data = b"# Memory\n\n" + b"".join(b"## Note %d\n\nA line.\n\n" % number for number in range(5_000))
     document = parse(data)
 

@@ -1,4 +1,4 @@
-"""What holds for every file, however it came about."""
+"""Laws for every file, tidy or damaged."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ law = settings(max_examples=100, deadline=None)
 @example(b"##")
 @example(b"\r")
 @example(b"\0\n## \0\n")
-def test_rendering_gives_back_the_bytes_that_were_read(data: bytes) -> None:
+def test_rendering_returns_the_parsed_bytes(data: bytes) -> None:
     assert parse(data).render() == data
 
 
 @law
 @given(strategies.any_bytes())
-def test_a_block_read_alone_says_what_it_says_in_its_file(data: bytes) -> None:
+def test_a_block_read_alone_equals_the_block_in_its_file(data: bytes) -> None:
     for block in _blocks(data):
         assert parse_block(block.text) == block
 
 
 @law
 @given(strategies.any_bytes())
-def test_every_value_stands_where_its_span_says(data: bytes) -> None:
+def test_every_value_is_at_its_span(data: bytes) -> None:
     for block in _blocks(data):
         if block.entry:
             for field in block.entry.fields:
@@ -47,7 +47,7 @@ def test_every_value_stands_where_its_span_says(data: bytes) -> None:
 
 @law
 @given(strategies.well_formed_files())
-def test_fields_stand_in_file_order_and_apart(text: str) -> None:
+def test_fields_are_in_file_order_and_do_not_overlap(text: str) -> None:
     for block in _blocks(text.encode()):
         fields = block.entry.fields if block.entry else ()
         assert all(first.span.end < second.span.start for first, second in pairwise(fields))

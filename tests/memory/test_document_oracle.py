@@ -1,4 +1,4 @@
-"""CommonMark's own reader agrees about what is a heading and what only looks like one."""
+"""CommonMark's reference parser finds the same headings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_headings_of_real_files_are_where_commonmark_has_them(corpus_files: list
 
 
 def heading_lines_by_both(text: str) -> tuple[list[int], list[int]]:
-    """The lines of the headings that begin a block, by our reader and by CommonMark's own.
+    """The lines of the headings that begin a block, by our parser and by CommonMark's.
 
     Whether a heading of level three is an entry's, CommonMark cannot tell. Left out is a last block of code or HTML:
     where that is never closed we deviate on purpose.

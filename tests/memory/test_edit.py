@@ -1,4 +1,4 @@
-"""An edit changes one thing that the metadata says, and not one byte more."""
+"""An edit changes one metadata value, and no other byte."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTE = "## Notes \u2014 a (2026-01-01)"
 
 @st.composite
 def entry_blocks(draw: st.DrawFn) -> Block:
-    """An entry as it stands in some file, tidy or broken."""
+    """An entry of any file, tidy or damaged."""
     text = draw(st.one_of(strategies.entries(), strategies.well_formed_files(), strategies.damaged_files()))
     document = parse(text.encode())
     assume(isinstance(document, Document))
@@ -186,11 +186,11 @@ def test_setting_what_is_there_changes_nothing(block: Block, day: date, confiden
         ),
     ],
 )
-def test_an_edit_writes_what_a_careful_person_would(before: str, edit: Callable[[Block], Block], after: str) -> None:
+def test_an_edit_writes_the_same_as_a_careful_user(before: str, edit: Callable[[Block], Block], after: str) -> None:
     assert edit(parse_block(before)).text == after
 
 
-def test_a_promoted_heading_over_an_old_bullet_already_has_its_layer() -> None:
+def test_a_promoted_heading_over_an_old_bullet_has_its_layer_already() -> None:
     block = parse_block("## Inscribed \u2014 Task: a (2026-02-11)\n- **layer**: observations\n")
 
     assert with_layer(block, Layer.INSCRIBED) is block
@@ -222,7 +222,7 @@ def _changes_only(name: str, before: Block, after: Block, value: object) -> None
 
 
 def _without(name: str, block: Block, entry: Entry) -> tuple[Entry, str, list[tuple[str, str]]]:
-    """The entry without one value, its body, and all other fields; places do not count."""
+    """The entry without one value, its body, and all other fields; positions do not count."""
     body = block.text[entry.body.start : entry.body.end]
     first = next((field for field in entry.fields if field.name == name), None)
     fields = [(field.name, field.value) for field in entry.fields if field is not first]

@@ -1,4 +1,4 @@
-"""Which headings begin an entry, and what the lines below them say."""
+"""The headings that begin an entry, and the values of the lines below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from echod.memory.model import Document, Entry, Form, Layer
 
 
 class ExpectedEntry(NamedTuple):
-    """What a reader of memory wants to know about an entry."""
+    """The values of an entry that readers use."""
 
     form: Form
     layer: Layer | None
@@ -169,7 +169,7 @@ class ExpectedEntry(NamedTuple):
         ),
     ],
 )  # fmt: skip
-def test_every_form_of_the_field_is_read(text: str, said: ExpectedEntry) -> None:
+def test_every_form_of_real_files_is_read(text: str, said: ExpectedEntry) -> None:
     entry = _entry(text)
 
     body = text[entry.body.start : entry.body.end]
@@ -195,7 +195,7 @@ def test_every_form_of_the_field_is_read(text: str, said: ExpectedEntry) -> None
         pytest.param("## [2026-01-01] Pattern: a\n- **source**: b\n", id="level 2 in brackets without a layer"),
     ],
 )
-def test_what_could_be_a_persons_own_section_is_opaque(text: str) -> None:
+def test_a_section_that_could_be_the_users_own_is_opaque(text: str) -> None:
     assert parse_block(text).entry is None
 
 
@@ -228,7 +228,7 @@ def test_a_bold_lead_in_the_learning_is_not_metadata() -> None:
     assert [field.name for field in entry.fields] == ["layer"]
 
 
-def test_a_strange_field_between_known_ones_does_not_hide_them() -> None:
+def test_an_unknown_field_between_known_ones_does_not_hide_them() -> None:
     entry = _entry("### [2026-01-01] Pattern: a\n- **layer**: traced\n- **severity**: P1\n- **source**: b\n- c\n")
 
     assert entry.source == "b"
@@ -308,7 +308,7 @@ def test_a_layer_is_one_known_word(value: str, layer: Layer | None) -> None:
         ("Old title", "Old title"),
     ],
 )  # fmt: skip
-def test_supersedes_names_a_title_or_says_none(value: str, title: str | None) -> None:
+def test_supersedes_is_a_title_or_none(value: str, title: str | None) -> None:
     assert _entry(f"## a\n- **layer**: traced\n- **supersedes**: {value}\n").supersedes == title
 
 

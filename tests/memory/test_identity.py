@@ -113,7 +113,7 @@ def test_the_first_of_exact_repeats_keeps_the_plain_id() -> None:
     assert len(set(ids)) == 4
 
 
-def test_a_repeat_keeps_its_id_whatever_stands_between() -> None:
+def test_a_repeat_keeps_its_id_regardless_of_blocks_between() -> None:
     before = entry_ids("planner", document(entry(body="x"), entry(body="y")))
 
     after = entry_ids("planner", document(entry(body="x"), entry("other"), entry(body="z"), entry(body="y")))
@@ -134,7 +134,7 @@ def test_a_repeat_keeps_its_id_whatever_stands_between() -> None:
         ("Use foo \u2026", "Use foo"),
     ],
 )
-def test_titles_that_read_alike_are_alike(one: str, other: str) -> None:
+def test_titles_that_read_alike_are_equal(one: str, other: str) -> None:
     assert normalize_title(one) == normalize_title(other)
 
 
@@ -142,25 +142,25 @@ def test_titles_that_read_alike_are_alike(one: str, other: str) -> None:
     ("one", "other"),
     [("Retry 3 times", "Retry 5 times"), ("a-b", "ab"), ("get_user", "getuser"), ("Use it?", "Use it"), ("C", "C++")],
 )
-def test_titles_that_read_differently_are_different(one: str, other: str) -> None:
+def test_titles_that_read_differently_are_unequal(one: str, other: str) -> None:
     assert normalize_title(one) != normalize_title(other)
 
 
 class TestResolve:
-    """A person types the beginning of an id."""
+    """The user types the beginning of an id."""
 
     def test_any_unique_prefix_in_any_case_will_do(self) -> None:
         assert resolve_id(" AB", ["abc123", "b00000"]) == "abc123"
 
-    def test_an_id_that_stands_in_two_places_is_one_id(self) -> None:
+    def test_an_id_in_two_places_is_one_id(self) -> None:
         assert resolve_id("abc", ["abc123", "abc123"]) == "abc123"
 
-    def test_a_whole_id_wins_over_a_longer_one(self) -> None:
+    def test_a_complete_id_wins_over_a_longer_one(self) -> None:
         assert resolve_id("abc", ["abc", "abcd"]) == "abc"
 
     @pytest.mark.parametrize("prefix", ["f", "", " "])
     def test_an_unknown_prefix_is_an_error(self, prefix: str) -> None:
-        with pytest.raises(UnknownEntryError, match="list the entries"):
+        with pytest.raises(UnknownEntryError, match="List the entries"):
             resolve_id(prefix, ["abc123"])
 
     def test_an_ambiguous_prefix_names_the_candidates(self) -> None:

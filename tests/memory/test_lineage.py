@@ -1,4 +1,4 @@
-"""Stale writer or person? Every verdict, and the evidence it rests on."""
+"""Stale writers and user edits: every verdict with its evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ YOUNG = 5.0
 
 
 def texts_of(text: str) -> BlockTexts:
-    """`a b=2` is a state with block a as it was written first and block b in its second text."""
+    """`a b=2` is a version with block a in its first text and block b in its second."""
     return {("entry", part.partition("=")[0]): part for part in text.split()}
 
 
@@ -59,19 +59,19 @@ def test_an_ordinary_edit_is_a_successor(found: str, states: tuple[tuple[str, fl
     assert classify(found, *states) == Successor()
 
 
-def test_an_older_state_exactly_is_a_revert() -> None:
+def test_exactly_an_older_version_is_a_reversion() -> None:
     assert classify("a b", *HISTORY) == Reversion((("entry", "f"),))
 
 
-def test_one_young_change_turned_back_is_a_stale_writer() -> None:
+def test_one_reverted_young_change_is_a_stale_writer() -> None:
     assert classify("a b x", *FRESH) == StaleWrite(0, StaleReason.RECENTLY_REVERTED, (("entry", "f"),))
 
 
-def test_one_old_change_turned_back_is_for_a_person_to_judge() -> None:
+def test_one_reverted_old_change_is_reported_to_the_user() -> None:
     assert classify("a b x", *HISTORY) == SuspectedStaleWrite((("entry", "f"),))
 
 
-def test_two_changes_turned_back_are_a_stale_writer_whatever_their_age() -> None:
+def test_two_reverted_changes_are_a_stale_writer_at_any_age() -> None:
     assert classify("a b x", *TWO) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, (("entry", "f"), ("entry", "g")))
 
 
@@ -81,23 +81,23 @@ def test_a_file_older_than_our_write_is_a_stale_writer() -> None:
     )
 
 
-def test_a_file_much_older_than_our_write_was_put_back_by_a_person() -> None:
+def test_a_file_much_older_than_our_write_was_restored_by_the_user() -> None:
     assert classify("a b x", *HISTORY, mtime_age=500.0) == SuspectedStaleWrite((("entry", "f"),))
 
 
-def test_a_turned_back_edit_counts_as_a_change() -> None:
+def test_a_reverted_edit_counts_as_a_change() -> None:
     states = (("a b", 100.0), ("a=2 b=2", 50.0))
 
     assert classify("a b x", *states) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, ())
 
 
-def test_an_entry_that_we_removed_and_is_there_again_speaks_for_an_older_state() -> None:
+def test_a_removed_entry_that_is_there_again_is_evidence_of_an_older_version() -> None:
     states = (("a b p q", 100.0), ("a b", 50.0))
 
     assert classify("a b p q x", *states) == StaleWrite(0, StaleReason.SEVERAL_REVERTED, ())
 
 
-def test_when_lineages_cross_what_was_young_is_gone_by_accident() -> None:
+def test_missing_young_blocks_of_interleaved_writes_were_overwritten() -> None:
     states = (("a b c", 100.0), ("b c f", 50.0), ("b c f g", 1.0))
 
     assert classify("c f x", ("a b c", 100.0), ("b c f", 50.0), ("b c f g", 1.0)) == StaleWrite(
@@ -126,7 +126,7 @@ BLOCKS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=6).map(" ".
 
 @given(BLOCKS, BLOCKS)
 @settings(max_examples=200, deadline=None)
-def test_additions_to_the_newest_state_are_never_taken_for_stale(old: str, newest: str) -> None:
+def test_additions_to_the_newest_version_are_never_stale(old: str, newest: str) -> None:
     descent = classify_descent(
         CurrentVersion("found", NOW, texts_of(newest + " x y")),
         known_versions((old, 100.0), (newest, 1.0)),
@@ -139,7 +139,7 @@ def test_additions_to_the_newest_state_are_never_taken_for_stale(old: str, newes
 
 @given(st.lists(BLOCKS, min_size=1, max_size=5), st.integers(0, 4))
 @settings(max_examples=200, deadline=None)
-def test_a_known_state_exactly_is_never_healed(states: list[str], which: int) -> None:
+def test_an_exactly_known_version_is_never_healed(states: list[str], which: int) -> None:
     chosen = states[which % len(states)]
     history = [(text, 100.0 - number) for number, text in enumerate(states)]
 

@@ -1,4 +1,4 @@
-"""Folding one version's changes into another: every rule of the merge, one by one."""
+"""Merging one version's changes into another: every rule, one by one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_edits_of_different_fields_are_both_kept() -> None:
     assert outcome.overridden == ()
 
 
-def test_of_two_edits_of_one_field_the_visible_wins_and_the_other_comes_back() -> None:
+def test_of_two_edits_of_one_field_the_visible_wins_and_the_other_is_returned() -> None:
     theirs = entry("A", "Theirs.")
 
     outcome = merge_versions(document(A, B), document(entry("A", "Mine."), B), document(theirs, B))
@@ -80,19 +80,19 @@ def test_of_two_edits_of_one_field_the_visible_wins_and_the_other_comes_back() -
 
 
 @pytest.mark.parametrize("cut", [20, 60, 100])
-def test_a_half_written_block_is_the_block(cut: int) -> None:
+def test_a_truncated_block_is_the_same_block(cut: int) -> None:
     outcome = merge_versions(document(A), document(A, C[:cut]), document(A, C))
 
     assert outcome.data.rstrip() == document(A, C).render().rstrip()
 
 
-def test_a_half_written_block_does_not_shorten_the_whole_one() -> None:
+def test_a_truncated_block_does_not_shorten_the_whole_one() -> None:
     outcome = merge_versions(document(A), document(A, C), document(A, C[:60]))
 
     assert outcome.data == document(A, C).render()
 
 
-def test_of_two_versions_of_an_added_entry_the_visible_one_stands_and_the_other_comes_back() -> None:
+def test_of_two_versions_of_an_added_entry_the_visible_one_wins_and_the_other_is_returned() -> None:
     new, old = entry("C", "Its later version."), entry("C", "Its first version.")
 
     outcome = merge_versions(document(A), document(A, new), document(A, old, D))
@@ -102,7 +102,7 @@ def test_of_two_versions_of_an_added_entry_the_visible_one_stands_and_the_other_
 
 
 @pytest.mark.parametrize("base", [[A], [A, entry("C", "As both found it.")]], ids=["added", "edited"])
-def test_a_version_known_to_be_the_older_gives_way_to_a_new_one(base: list[str]) -> None:
+def test_a_version_known_to_be_older_loses_to_a_new_one(base: list[str]) -> None:
     old, new = entry("C", "Its first version."), entry("C", "Its later version.")
 
     outcome = merge(document(*base), document(A, old), document(A, new), older_texts={old.rstrip()})
@@ -112,7 +112,7 @@ def test_a_version_known_to_be_the_older_gives_way_to_a_new_one(base: list[str])
     assert outcome.overridden == (old,)
 
 
-def test_of_two_versions_that_are_both_known_the_visible_one_stands() -> None:
+def test_of_two_known_versions_the_visible_one_wins() -> None:
     one, other = entry("C", "One."), entry("C", "Other.")
 
     outcome = merge(document(A), document(A, one), document(A, other), older_texts={one.rstrip(), other.rstrip()})
@@ -138,7 +138,7 @@ def test_two_learnings_under_one_title_are_two(what: str, other: str) -> None:
     assert outcome.overridden == ()
 
 
-def test_a_second_learning_beside_one_that_was_there_is_no_version_of_it() -> None:
+def test_a_second_learning_beside_an_existing_one_is_not_a_version_of_it() -> None:
     second = entry("A", "Quite another thing.")
 
     outcome = merge_versions(document(A), document(A), document(A, second))
@@ -146,7 +146,7 @@ def test_a_second_learning_beside_one_that_was_there_is_no_version_of_it() -> No
     assert outcome.data == document(A, second).render()
 
 
-def test_blocks_that_are_no_entries_are_taken_for_each_other_only_if_they_agree() -> None:
+def test_opaque_blocks_are_paired_only_if_they_agree() -> None:
     one, other = "## Plain\n\nOne text.\n\n", "## Plain\n\nAnother text.\n\n"
 
     outcome = merge_versions(document(A), document(A, one), document(A, other))
@@ -155,7 +155,7 @@ def test_blocks_that_are_no_entries_are_taken_for_each_other_only_if_they_agree(
     assert other.rstrip().encode() in outcome.data
 
 
-def test_a_block_that_comes_in_stands_apart_by_a_blank_line() -> None:
+def test_an_added_block_is_separated_by_a_blank_line() -> None:
     outcome = merge_versions(document(A), document(A.rstrip()), document(A, C))
 
     assert outcome.data == document(A, C).render()
@@ -169,7 +169,7 @@ def test_line_ends_are_those_of_the_file() -> None:
     assert outcome.data.startswith(document(windows).render().rstrip() + b"\r\n\r\n")
 
 
-def test_a_fence_that_swallows_what_follows_is_not_merged_into() -> None:
+def test_a_fence_that_swallows_following_blocks_is_not_merged_into() -> None:
     outcome = merge(document(A), document(A + "```\nnever closed\n"), document(A, "## Plain\n\nText.\n"))
 
     assert isinstance(outcome, MergeResult | MergeFailure)
@@ -179,7 +179,7 @@ def test_a_fence_that_swallows_what_follows_is_not_merged_into() -> None:
         assert "## Plain" in [block.text.partition("\n")[0] for block in again.blocks]
 
 
-def test_removals_that_are_not_believed_are_not_repeated() -> None:
+def test_untrusted_removals_are_not_repeated() -> None:
     base = document(A, B, C)
 
     trusted = restrict_removals(base, document(C), {block_content(document(A).blocks[0])})
@@ -198,7 +198,7 @@ TITLES = st.lists(st.sampled_from("ABCDEFGH"), unique=True, max_size=6)
 
 @st.composite
 def versions(draw: st.DrawFn) -> tuple[Document, Document, Document]:
-    """A base and two versions that edited, removed, moved and added at will."""
+    """A base and two versions with any edits, removals, moves and additions."""
     base = draw(TITLES)
 
     def version(mark: str) -> list[str]:
@@ -212,14 +212,14 @@ def versions(draw: st.DrawFn) -> tuple[Document, Document, Document]:
 
 @given(versions())
 @settings(max_examples=150, deadline=None)
-def test_nothing_that_either_side_wrote_is_lost(three: tuple[Document, Document, Document]) -> None:
+def test_no_text_of_either_side_is_lost(three: tuple[Document, Document, Document]) -> None:
     base, visible, other = three
 
     outcome = merge_versions(*three)
 
-    standing = parse(outcome.data)
-    assert isinstance(standing, Document)
-    texts = {block_content(b) for b in standing.blocks} | {text.rstrip() for text in outcome.overridden}
+    merged_document = parse(outcome.data)
+    assert isinstance(merged_document, Document)
+    texts = {block_content(b) for b in merged_document.blocks} | {text.rstrip() for text in outcome.overridden}
     known = {block_content(b) for b in base.blocks}
     for side in (visible, other):
         for block in side.blocks:
@@ -228,7 +228,7 @@ def test_nothing_that_either_side_wrote_is_lost(three: tuple[Document, Document,
 
 @given(versions(), st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_no_entry_comes_to_stand_twice(three: tuple[Document, Document, Document], visible_is_older: bool) -> None:
+def test_no_entry_is_added_twice(three: tuple[Document, Document, Document], visible_is_older: bool) -> None:
     older = {block_content(block) for block in three[1].blocks} if visible_is_older else set[str]()
 
     outcome = merge(*three, older_texts=older)
@@ -253,7 +253,7 @@ def test_merging_the_result_again_changes_nothing(three: tuple[Document, Documen
 
 @given(versions())
 @settings(max_examples=100, deadline=None)
-def test_without_changes_there_the_visible_bytes_stay(three: tuple[Document, Document, Document]) -> None:
+def test_without_other_changes_the_visible_bytes_stay(three: tuple[Document, Document, Document]) -> None:
     base, visible, _ = three
 
     assert merge_versions(base, visible, base).data == visible.render()
@@ -261,7 +261,7 @@ def test_without_changes_there_the_visible_bytes_stay(three: tuple[Document, Doc
 
 @given(versions())
 @settings(max_examples=100, deadline=None)
-def test_without_changes_here_the_blocks_are_theirs(three: tuple[Document, Document, Document]) -> None:
+def test_without_visible_changes_the_blocks_are_the_other_versions(three: tuple[Document, Document, Document]) -> None:
     base, _, other = three
     result = parse(merge_versions(base, base, other).data)
     assert isinstance(result, Document)

@@ -1,4 +1,4 @@
-"""What a person asks to remember: one entry, whatever the words; never twice; never a secret."""
+"""The user's notes: one entry for any text; never twice; never with a secret."""
 
 from __future__ import annotations
 
@@ -68,20 +68,20 @@ def test_any_words_become_one_entry_that_is_recognised_again(text: str, title: s
 
 
 @pytest.mark.parametrize("again", ["use UV, never pip.", "  Use uv,\n never pip.", "- Use uv, never pip."])
-def test_the_same_words_are_the_same_note_whatever_title_and_day(again: str) -> None:
+def test_equal_words_are_the_same_note_with_any_title_and_day(again: str) -> None:
     before = note_appended(file(), created("Use uv, never pip.", "Packages"))
 
     assert find_same_note(before, created(again, "Another title")) == 0
     assert find_same_note(before, created("Use uv, never poetry.")) is None
 
 
-def test_an_entry_of_another_layer_is_no_note() -> None:
+def test_an_entry_of_another_layer_is_not_a_note() -> None:
     document = file("\n## Inscribed \u2014 Use uv (2026-11-01)\n**Source**: s\n- Use uv.\n")
 
     assert find_same_note(document, created("Use uv.")) is None
 
 
-def test_secrets_are_taken_out_of_text_and_title() -> None:
+def test_secrets_are_redacted_in_text_and_title() -> None:
     token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
 
     note = created(f"The token is {token}.", f"Token {token}")
@@ -92,7 +92,7 @@ def test_secrets_are_taken_out_of_text_and_title() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "---", "\u200b"])
-def test_nothing_is_no_note(text: str) -> None:
+def test_empty_text_is_not_a_note(text: str) -> None:
     assert create_note(text, "A title") is None
 
 
@@ -104,7 +104,7 @@ def test_the_line_ends_of_the_file_are_kept() -> None:
 
 
 @pytest.mark.parametrize("opened", ["<!-- never closed", "```", "~~~text"])
-def test_what_is_never_closed_above_swallows_no_note(opened: str) -> None:
+def test_an_unclosed_block_above_does_not_swallow_a_note(opened: str) -> None:
     document = file(f"\n## Mine\n\n{opened}\nwords\n")
 
     for text in ("Use uv.", "```\ncode\n```", "~~~"):
@@ -115,10 +115,10 @@ def test_what_is_never_closed_above_swallows_no_note(opened: str) -> None:
 
 
 def test_a_note_that_would_close_a_comment_above_is_not_written() -> None:
-    said = with_note(file("\n## Mine\n\n<!-- never closed\n"), created("-->"), DAY)
+    refusal = with_note(file("\n## Mine\n\n<!-- never closed\n"), created("-->"), DAY)
 
-    assert isinstance(said, UnwritableNote)
-    assert "never closed" in said.reason
+    assert isinstance(refusal, UnwritableNote)
+    assert "never closed" in refusal.reason
 
 
 def test_a_title_that_looks_like_a_task_is_still_a_note() -> None:

@@ -1,4 +1,4 @@
-"""A finding that says what it replaces takes the place of that entry, or a person is asked; nothing else ever goes."""
+"""A finding that names the title it replaces supersedes that entry, or the user decides; nothing else is removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
+from echod.memory.consolidation.intake import FindingsFile
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.consolidation.supersede import SupersedeProblem
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
@@ -35,9 +36,9 @@ def replacing(target: str = OLD, title: str = NEW, day: str = "2026-03-01") -> s
 
 def plan(memory: str, *findings: str, pinned: frozenset[str] = frozenset()) -> ConsolidationPlan:
     files = [FindingsFile(f"a{n}-findings.md", f"a{n}", text.encode(), TODAY) for n, text in enumerate(findings)]
-    found = plan_consolidation("reviewer", memory.encode(), files, TODAY, pinned_ids=pinned)
-    assert isinstance(found, ConsolidationPlan)
-    return found
+    result = plan_consolidation("reviewer", memory.encode(), files, TODAY, pinned_ids=pinned)
+    assert isinstance(result, ConsolidationPlan)
+    return result
 
 
 def titles(data: bytes | None) -> list[str]:
@@ -64,23 +65,30 @@ def ids(memory: str) -> list[str | None]:
         f"{OLD} (2026-02-01)",
     ],
 )
-def test_the_one_older_entry_of_that_title_goes_to_the_archive_verbatim(target: str) -> None:
+def test_the_one_older_entry_of_that_title_is_archived_verbatim(target: str) -> None:
     memory = entry("Something else") + "\n" + entry(OLD) + "\n" + "## A section\n\nMine.\n\n"
 
     done = plan(memory, replacing(target))
 
-    (gone,) = done.superseded
+    (superseded_entry,) = done.superseded
     assert titles(done.memory) == ["Something else", NEW]
     assert b"## A section\n\nMine.\n" in (done.memory or b"")
-    assert (gone.title, gone.archived.id, gone.archived.rule) == (OLD, ids(memory)[1], Rule.SUPERSEDED)
-    assert gone.replaced_by == done.added[0].id
-    assert gone.archived.text == entry(OLD) + "\n"
-    assert read_archive(render_archived_entries([gone.archived], 7)).entries[0].text == gone.archived.text
+    assert (superseded_entry.title, superseded_entry.archived.id, superseded_entry.archived.rule) == (
+        OLD,
+        ids(memory)[1],
+        Rule.SUPERSEDED,
+    )
+    assert superseded_entry.replaced_by == done.added[0].id
+    assert superseded_entry.archived.text == entry(OLD) + "\n"
+    assert (
+        read_archive(render_archived_entries([superseded_entry.archived], 7)).entries[0].text
+        == superseded_entry.archived.text
+    )
     assert done.summary == "1 added, 1 superseded"
     assert done.pending_supersedes == ()
 
 
-def test_it_is_no_duplicate_of_what_it_replaces_however_alike_they_sound() -> None:
+def test_it_is_not_a_duplicate_of_the_entry_it_replaces_at_any_similarity() -> None:
     again = entry(OLD, "2026-03-01", supersedes=OLD).replace("What is known", "What is known by now")
 
     done = plan(entry(OLD), again)
@@ -90,7 +98,7 @@ def test_it_is_no_duplicate_of_what_it_replaces_however_alike_they_sound() -> No
     assert b"by now" in (done.memory or b"")
 
 
-def test_what_says_exactly_the_same_as_what_it_replaces_is_a_duplicate_and_replaces_nothing() -> None:
+def test_an_exact_repeat_of_the_entry_it_replaces_is_a_duplicate_and_replaces_nothing() -> None:
     done = plan(entry(OLD), entry(OLD, supersedes=OLD))
 
     assert (len(done.added), len(done.superseded), len(done.duplicates), len(done.pending_supersedes)) == (0, 0, 1, 0)
@@ -114,7 +122,7 @@ def test_what_says_exactly_the_same_as_what_it_replaces_is_a_duplicate_and_repla
     ],
     ids=["none", "several", "newer", "verified later", "etched", "a note", "unknown layer", "ends a code block"],
 )
-def test_in_doubt_a_person_decides(memory: str, doubt: SupersedeProblem) -> None:
+def test_in_doubt_the_user_decides(memory: str, doubt: SupersedeProblem) -> None:
     done = plan(memory, replacing())
 
     (asked,) = done.pending_supersedes
@@ -124,7 +132,7 @@ def test_in_doubt_a_person_decides(memory: str, doubt: SupersedeProblem) -> None
     assert done.summary == "1 added, 1 for you to review"
 
 
-def test_a_pinned_entry_stays_and_a_person_decides() -> None:
+def test_a_pinned_entry_stays_and_the_user_decides() -> None:
     done = plan(entry(OLD), replacing(), pinned=frozenset(filter(None, ids(entry(OLD)))))
 
     assert [asked.problem for asked in done.pending_supersedes] == [SupersedeProblem.PINNED]
@@ -134,44 +142,44 @@ def test_a_pinned_entry_stays_and_a_person_decides() -> None:
 def test_a_newer_entry_of_the_title_does_not_protect_the_older_one() -> None:
     done = plan(entry(OLD) + entry(OLD, "2026-03-05"), replacing())
 
-    assert [gone.archived.text for gone in done.superseded] == [entry(OLD)]
+    assert [superseded_entry.archived.text for superseded_entry in done.superseded] == [entry(OLD)]
 
 
-def test_an_entry_without_a_day_or_of_a_day_that_is_to_come_counts_as_older() -> None:
+def test_an_entry_without_a_day_or_of_a_future_day_counts_as_older() -> None:
     undated = f"## {OLD}\n- **layer**: traced\n- What is known.\n"
 
     assert len(plan(undated, replacing()).superseded) == 1
     assert len(plan(entry(OLD, "2031-01-01"), replacing()).superseded) == 1
 
 
-def test_what_is_found_again_and_replaces_something_does_so_and_asks_nobody_about_what_is_gone() -> None:
-    standing = entry(NEW) + "\n"
+def test_a_duplicate_that_replaces_an_entry_does_so_without_review_of_removed_ones() -> None:
+    memory_text = entry(NEW) + "\n"
 
-    done = plan(standing + entry(OLD), replacing(day="2026-02-01"))
+    done = plan(memory_text + entry(OLD), replacing(day="2026-02-01"))
     assert (len(done.duplicates), len(done.superseded)) == (1, 1)
-    assert done.superseded[0].replaced_by == ids(standing)[0]
+    assert done.superseded[0].replaced_by == ids(memory_text)[0]
 
-    again = plan(standing, replacing(day="2026-02-01"))
+    again = plan(memory_text, replacing(day="2026-02-01"))
     assert (len(again.duplicates), again.pending_supersedes, again.superseded) == (1, (), ())
 
 
-def test_a_second_finding_that_replaces_what_is_gone_asks_nobody() -> None:
+def test_a_second_finding_that_replaces_a_removed_entry_needs_no_review() -> None:
     done = plan(entry(OLD), replacing(), replacing(title="Pools close late"))
 
     assert (len(done.added), len(done.superseded), done.pending_supersedes) == (2, 1, ())
     assert plan((done.memory or b"").decode(), replacing(title="Pools are closed by hand")).pending_supersedes == ()
 
 
-def test_a_batch_may_replace_its_own_findings_whatever_their_order() -> None:
+def test_a_batch_may_replace_its_own_findings_in_any_order() -> None:
     first, second = entry("One", "2026-02-01"), replacing("One", "Two", "2026-02-02")
 
     for files in ((first, second), (second, first)):
         done = plan("# Memory\n", *files)
-        (gone,) = done.superseded
+        (superseded_entry,) = done.superseded
         assert titles(done.memory) == ["Two"]
         assert [one.title for one in done.added] == ["Two"]
-        assert gone.archived.text.endswith("- What is known about one.\n")
-        assert gone.finding_key is not None
+        assert superseded_entry.archived.text.endswith("- What is known about one.\n")
+        assert superseded_entry.finding_key is not None
 
 
 def test_of_findings_that_replace_one_another_one_stays() -> None:
@@ -184,14 +192,14 @@ def test_of_findings_that_replace_one_another_one_stays() -> None:
     assert len(done.pending_supersedes) == 1
 
 
-def test_a_chain_leaves_its_last_link() -> None:
+def test_only_the_last_of_a_chain_of_replacements_stays() -> None:
     done = plan(entry("One"), replacing("One", "Two", "2026-02-05"), replacing("Two", "Three", "2026-02-06"))
 
     assert titles(done.memory) == ["Three"]
-    assert [gone.title for gone in done.superseded] == ["One", "Two"]
+    assert [superseded_entry.title for superseded_entry in done.superseded] == ["One", "Two"]
 
 
-def test_repeats_of_what_gave_way_are_renumbered_and_told() -> None:
+def test_repeats_of_superseded_entries_get_new_ids_that_are_reported() -> None:
     twice = entry(OLD) + "\n" + entry(OLD).replace("What is known", "What else is known")
     later = twice.replace("- **verified**: 2026-02-01", "- **verified**: 2026-03-08")
     memory = entry(OLD) + "\n" + later.partition("\n\n")[2]
@@ -211,7 +219,7 @@ FINDINGS = st.lists(st.builds(replacing, NAMES, NAMES, DAYS), max_size=5)
 
 @settings(max_examples=150, deadline=None)
 @given(ENTRIES, FINDINGS, st.sampled_from(["\n", "\n## Mine\n\nText.\n\n"]))
-def test_every_entry_stands_in_the_file_or_verbatim_in_the_archive_and_protected_ones_in_the_file(
+def test_every_entry_is_in_the_file_or_verbatim_in_the_archive_and_protected_ones_in_the_file(
     entries: str, findings: list[str], end: str
 ) -> None:
     memory = f"# Memory\n\n{entries}{end}"
@@ -219,7 +227,7 @@ def test_every_entry_stands_in_the_file_or_verbatim_in_the_archive_and_protected
     done = plan(memory, *findings)
 
     after = (done.memory if done.memory is not None else memory.encode()).decode()
-    archived = {gone.archived.id: gone.archived.text for gone in done.superseded}
+    archived = {superseded_entry.archived.id: superseded_entry.archived.text for superseded_entry in done.superseded}
     before = parse(memory.encode())
     assert isinstance(before, Document)
     for identity, block in zip(ids(memory), before.blocks, strict=True):
@@ -236,7 +244,7 @@ def test_every_entry_stands_in_the_file_or_verbatim_in_the_archive_and_protected
 
 @settings(max_examples=100, deadline=None)
 @given(ENTRIES, FINDINGS)
-def test_what_is_left_when_all_is_done_is_left_when_it_is_done_again(entries: str, findings: list[str]) -> None:
+def test_a_second_run_leaves_the_same(entries: str, findings: list[str]) -> None:
     memory = f"# Memory\n\n{entries}\n"
     first = plan(memory, *findings)
     after = memory if first.memory is None else first.memory.decode()

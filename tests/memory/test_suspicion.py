@@ -1,4 +1,4 @@
-"""Entries that speak to agents are named, and their innocent neighbours are not."""
+"""Entries that address agents are flagged, and similar innocent ones are not."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("says", "text"), INJECTIONS, ids=[ascii(text) for _, text in INJECTIONS])
-def test_what_speaks_to_agents_is_named(says: str, text: str) -> None:
+def test_text_that_addresses_agents_is_flagged(says: str, text: str) -> None:
     assert find_injection(text) == says
     assert find_injection(f"### [2026-01-05] Pattern: a title\n- **layer**: inscribed\n- {text}\n") == says
 
 
 @pytest.mark.parametrize("text", HARMLESS, ids=ascii)
-def test_a_learning_is_left_alone(text: str) -> None:
+def test_a_learning_is_not_flagged(text: str) -> None:
     assert find_injection(text) is None
 
 
@@ -163,7 +163,7 @@ def test_a_long_text_takes_linear_time(unit: str) -> None:
 
 
 @pytest.mark.corpus
-def test_no_real_memory_speaks_to_agents(corpus_files: list[Path]) -> None:
+def test_no_real_memory_addresses_agents(corpus_files: list[Path]) -> None:
     flagged = [
         (path.name, number)
         for path in corpus_files
@@ -180,7 +180,7 @@ def test_no_real_memory_speaks_to_agents(corpus_files: list[Path]) -> None:
         lambda rule: st.tuples(st.just(rule), st.from_regex(rule.pattern))
     )
 )
-def test_whatever_a_pattern_matches_has_one_of_the_words_that_are_looked_for_first(
+def test_every_match_of_a_pattern_contains_a_keyword(
     found: tuple[InjectionRule, str],
 ) -> None:
     rule, text = found
@@ -197,7 +197,7 @@ def test_whatever_a_pattern_matches_has_one_of_the_words_that_are_looked_for_fir
         max_size=4,
     )
 )
-def test_a_file_with_an_entry_that_speaks_to_agents_may_hold_one(texts: list[str]) -> None:
+def test_a_file_with_an_entry_that_addresses_agents_might_contain_an_injection(texts: list[str]) -> None:
     file = "".join(f"## Lesson\n{text}\n\n" for text in texts)
 
     assert might_contain_injection(file) or not any(map(find_injection, texts))

@@ -1,7 +1,7 @@
-"""Where findings are laid beside a memory file: which are new, and which an entry holds already.
+"""Match findings with a memory file: which are new, and which are duplicates of an entry.
 
-An entry that is found again is refreshed (verified: the later day, confidence: the higher one) and keeps its text. One
-that is etched, a note, or of an unknown layer is not even refreshed: only a person changes those.
+A duplicate refreshes its entry (verified: the later day, confidence: the higher one), whose text stays. A protected
+entry (etched, a note, or of an unknown layer) is not even refreshed, because only the user changes those.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import normalize_finding
 from echod.memory.edit import with_confidence, with_verified
-from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
+from echod.memory.findings import Finding
 from echod.memory.identity import normalize_title
-from echod.memory.model import Block, Document, Entry, Layer
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, full_title
+from echod.memory.policy_model import MAX_FUTURE
 from echod.memory.similarity import DuplicateFinder, Learning, LearningFeatures, bare_title, features_of, learning_of
 
-_REFRESHABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
 
 
 class SupersedeRequest(NamedTuple):
-    """A finding says that what it reports, which stands at `block_index`, replaces the entries of this title."""
+    """A finding, now at `block_index`, that replaces the entries of this title."""
 
     finding: Finding
     block_index: int
@@ -33,18 +33,19 @@ class SupersedeRequest(NamedTuple):
 
 
 class FindingMatcher:
-    """Takes findings in, one after the other.
+    """Matches findings one after the other.
 
-    A *place* is a block's number in the file; those of new findings go on from there.
+    An *index* is a block's number in the file; the indexes of new findings follow those of the blocks.
 
     Attributes:
-        blocks: the blocks of the file, those that were found again refreshed.
-        new: the findings that no entry holds, in order.
-        duplicates: the findings that an entry, or a finding before them, holds already; with its place.
-        supersede_requests: the findings that say what they replace, in order.
-        days: by place, when what stands there was last learned or found to be true; nothing where no day is known.
-        superseded_titles: the normalised titles that entries of the file say they replaced.
-        changed_count: how many entries are new or refreshed.
+        blocks: the blocks of the file, with entries refreshed by duplicates.
+        new: the findings that no entry contains, in order.
+        duplicates: the findings that an entry or an earlier finding contains, each with its index.
+        supersede_requests: the findings that name the title they replace, in order.
+        days: by index, the last day on which the learning was learned or verified; indexes without a known day are
+            absent.
+        superseded_titles: the normalised titles that entries of the file have in `supersedes`.
+        changed_count: the number of new or refreshed entries.
     """
 
     def __init__(self, document: Document, today: date) -> None:
@@ -65,9 +66,9 @@ class FindingMatcher:
                 self._record_days(index, block.entry.heading_date, block.entry.verified)
 
     def add(self, finding: Finding) -> None:
-        """Take a finding: as a new entry, or as a duplicate of the entry or finding that says the same."""
+        """Add a finding, as a new entry or as a duplicate of an equal entry or finding."""
         learning, target = features_of(_to_learning(finding)), supersedes_key(finding.supersedes)
-        # What replaces an entry is not the same as it, however alike the two sound.
+        # A finding that replaces an entry is not a duplicate of it, however similar they are.
         index = self._duplicate_finder.find(learning, excluded=self.with_title(target))
         is_new = index is None
         if index is None:
@@ -82,7 +83,7 @@ class FindingMatcher:
             self.supersede_requests.append(SupersedeRequest(finding, index, target, is_new))
 
     def with_title(self, title: str) -> Sequence[int]:
-        """The places of all entries and new findings of a normalised title, in order."""
+        """Return the indexes of all entries and new findings of a normalised title, in order."""
         return self._indexes_by_title.get(title, ())
 
     def _record_days(self, index: int, *days: date | None) -> None:
@@ -100,7 +101,7 @@ class FindingMatcher:
         self.duplicates.append((finding, index))
         if index < len(self.blocks):
             before = self.blocks[index]
-            self.blocks[index] = refresh_entry(before, finding, self._today)
+            self.blocks[index] = _refresh_entry(before, finding, self._today)
             self.changed_count += self.blocks[index] is not before
             return
         first = self.new[index - len(self.blocks)]
@@ -111,12 +112,12 @@ class FindingMatcher:
         )
 
 
-def refresh_entry(block: Block, finding: Finding, today: date) -> Block:
-    """The block of an entry that was found again: the later date, the higher confidence, nothing else."""
+def _refresh_entry(block: Block, finding: Finding, today: date) -> Block:
+    """Return the block of an entry that has a duplicate, with the later date and the higher confidence."""
     entry = block.entry
-    if entry is None or entry.layer not in _REFRESHABLE_LAYERS:
+    if entry is None or entry.protected:
         return block
-    last_day = last_verified(entry, today)
+    last_day = _last_verified(entry, today)
     verified = min(finding.verified, today)
     if last_day is None or verified > last_day:
         block = with_verified(block, verified)
@@ -124,23 +125,24 @@ def refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     return with_confidence(block, finding.confidence) if finding.confidence > current_confidence else block
 
 
-def last_verified(entry: Entry, today: date) -> date | None:
-    """The day on which an entry was last found to be true, as far as it says. One in the future is a mistake."""
+def _last_verified(entry: Entry, today: date) -> date | None:
+    """Return the day on which an entry was last verified, if it has one. A day in the future is a mistake."""
     days = (day for day in (entry.verified, entry.heading_date) if day and not is_future(day, today))
     return next(days, None)
 
 
-def is_future(day: date, today: date) -> bool:
-    """Whether a day is so far ahead that it must be a mistake, and no other time zone."""
-    return day > today + timedelta(days=1)
-
-
 def _to_learning(finding: Finding) -> Learning:
     normalized = normalize_finding(finding)
-    title = f"{normalized.kind}: {normalized.title}" if normalized.kind else normalized.title
-    return Learning(title, normalized.text, normalized.evidence, normalized.layer)
+    return Learning(
+        full_title(normalized.kind, normalized.title), normalized.text, normalized.evidence, normalized.layer
+    )
+
+
+def is_future(day: date, today: date) -> bool:
+    """Return whether a day is so far ahead that it must be a mistake, and not another time zone."""
+    return day > today + MAX_FUTURE
 
 
 def supersedes_key(supersedes: str | None) -> str:
-    """The normalised title that is meant by what stands behind `supersedes`; empty for nothing."""
+    """Return the normalised title in a `supersedes` value; empty without one."""
     return normalize_title(bare_title(supersedes.strip().strip(_QUOTES))) if supersedes else ""

@@ -1,6 +1,6 @@
-"""The one gate through which text that agents wrote comes in: read, rid of secrets, then handed to the policies.
+"""Read findings files and redact them, before any policy or store sees their text.
 
-Whatever is stored later (entries, the kept copy of a findings file, a quarantined one) comes from here.
+All text that is stored later (entries, the archived copy of a findings file, a quarantined one) comes from here.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
 _EMAIL_OR_WORD = re.compile(
     r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
-)  # a word without "@" too, so that none is read twice
+)  # also a word without "@", so that no word is scanned twice
 _EMAIL_MARKER = "[REDACTED:email]"
-MAX_LINES = 200_000
-"""Of a findings file; what is full of tiny findings would take minutes and a gigabyte to understand."""
+_MAX_LINES = 200_000
+"""The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsFile:
-    """A findings file as it was found.
+    """A findings file as it is on disk.
 
     Attributes:
         name: the file's name in its role.
-        agent: who wrote it (the name without `-findings.md`).
+        agent: the agent that wrote it (the name without `-findings.md`).
         data: its bytes.
         date: the local day on which it was last changed.
-        partly_consumed: whether a part of it was taken up before; what is known of it then is no news.
+        partly_consumed: a part of it was consumed before; known findings in it are not counted as duplicates.
     """
 
     name: str
@@ -42,7 +42,7 @@ class FindingsFile:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFile:
-    """What a findings file says, and its text to keep; neither holds a secret."""
+    """The findings of a file, and its text to archive, both without secrets."""
 
     file: FindingsFile
     findings: tuple[Finding, ...]
@@ -51,7 +51,7 @@ class AcceptedFile:
 
 @dataclass(frozen=True, slots=True)
 class RejectedFile:
-    """A findings file that cannot be understood, why in a sentence, and its bytes to keep."""
+    """A findings file that cannot be read, the reason in a sentence, and its bytes to quarantine."""
 
     file: FindingsFile
     reason: str
@@ -59,26 +59,26 @@ class RejectedFile:
 
 
 def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedFile:
-    """Read a findings file and redact all of it. A file from the future counts as today's."""
+    """Read a findings file and redact all of it. A file dated in the future counts as today's."""
     redacted_data = redact_bytes(file.data)
     lines = redacted_data.count(b"\n")
-    if lines > MAX_LINES:
+    if lines > _MAX_LINES:
         return RejectedFile(
-            file, f"It has {lines:,} lines; more than {MAX_LINES:,} are not read. Split it.", redacted_data
+            file, f"It has {lines:,} lines, more than the limit of {_MAX_LINES:,}. Split it.", redacted_data
         )
     agent = redact(file.agent).text
-    found = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
-    if isinstance(found, Unreadable):
-        return RejectedFile(file, found.reason, redacted_data)
-    cleaned = [_redact_addresses(finding) for finding in found]
-    addresses = frozenset[str]().union(*(gone for _, gone in cleaned))
+    findings = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
+    if isinstance(findings, Unreadable):
+        return RejectedFile(file, findings.reason, redacted_data)
+    cleaned = [_redact_addresses(finding) for finding in findings]
+    addresses = frozenset[str]().union(*(removed for _, removed in cleaned))
     return AcceptedFile(
         file, tuple(finding for finding, _ in cleaned), _mask_addresses(redacted_data.decode(), addresses).encode()
     )
 
 
 def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
-    """The finding without e-mail addresses in its evidence, unless it is about e-mail; and which ones they were."""
+    """Return the finding without e-mail addresses in its evidence, unless it is about e-mail, and those addresses."""
     if not finding.evidence or "@" not in finding.evidence:
         return finding, frozenset()
     line = f"evidence: {finding.evidence}"
@@ -88,12 +88,12 @@ def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:
 
 
 def _mask_addresses(text: str, addresses: frozenset[str]) -> str:
-    """The text with a marker for each of these addresses, in one pass however many there are."""
+    """Return the text with a marker for each of these addresses, in one pass regardless of their number."""
 
     def mask(match: re.Match[str]) -> str:
         address = match[0].rstrip("-") if "@" in match[0] else ""
         while address and address not in addresses:
-            address = address.rpartition(".")[0]  # what follows an address may look like more of it
+            address = address.rpartition(".")[0]  # the text behind an address may look like a part of it
         return _EMAIL_MARKER + match[0][len(address) :] if address else match[0]
 
     return _EMAIL_OR_WORD.sub(mask, text) if addresses else text

@@ -1,16 +1,12 @@
-"""The policy of consolidation: what becomes of a role's findings, decided on values.
+"""Plan the consolidation of a role's findings, as a pure function of values.
 
-Each finding is new and gets an entry at the end of the memory file, or it says what an entry says already and only
-refreshes that one, or it was consumed before. One that says what it replaces takes the place of that entry, where there
-is no doubt which. A findings file that cannot be understood is set aside with the reason; a memory file that cannot be
-understood stops it all.
+A new finding becomes an entry at the end of the memory file. A duplicate of an entry only refreshes that entry. A
+finding that was consumed before is skipped. A finding that names the title it replaces supersedes that entry, if there
+is no doubt which one. A findings file that cannot be read is quarantined with the reason. An unreadable memory file
+stops everything.
 
-Read in this order: `similarity` (what is the same learning), `reception` (new, or found again), `superseding` (what
-gives way), this module, `consolidation` (what comes out).
-
-What the policy of consolidation decides, as values. How it decides is told in `plan_consolidation`.
-
-Puts together what was received: the memory file as it will be, and what each entry is called then.
+Read in this order: `similarity` (equal learnings), `deduplicate` (new or duplicate), `supersede` (replaced entries),
+this module.
 """
 
 from __future__ import annotations
@@ -37,11 +33,14 @@ from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
+FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
+
 
 class AppliedFinding(NamedTuple):
-    """A finding, and the id of the entry that holds it; `claimed` is the layer it asked for and only a person may give.
+    """A finding, and the id of the entry that contains it.
 
-    It became that entry, or, as a duplicate, counts as one reference to it.
+    The finding became that entry or, as a duplicate, counts as one reference to it. `claimed` is the protected layer
+    that it asked for, which only the user can give.
     """
 
     key: str
@@ -51,14 +50,14 @@ class AppliedFinding(NamedTuple):
 
 
 class AppliedSupersede(NamedTuple):
-    """An entry that gave way to a finding which says that it replaces it.
+    """An entry that was superseded by a finding.
 
     Attributes:
         key: the finding.
-        replaced_by: the id of the entry that holds what the finding says.
-        title: the title of the entry that gave way.
-        archived: that entry, as the archive keeps it.
-        finding_key: the finding that it was itself, where it was new too and never stood in the file.
+        replaced_by: the id of the entry that contains the finding.
+        title: the title of the superseded entry.
+        archived: the superseded entry for the archive.
+        finding_key: the finding that the superseded entry came from, if it was new too and never in the file.
     """
 
     key: str
@@ -69,13 +68,13 @@ class AppliedSupersede(NamedTuple):
 
 
 class PendingSupersede(NamedTuple):
-    """A finding says that it replaces a title, but a person has to say what gives way.
+    """A finding that replaces a title, where the user has to decide which entry is superseded.
 
     Attributes:
         key: the finding.
-        id: the id of the entry that holds what it says.
+        id: the id of the entry that contains it.
         target: the title that it names, normalised.
-        problem: why nothing gave way.
+        problem: why nothing was superseded.
     """
 
     key: str
@@ -85,7 +84,7 @@ class PendingSupersede(NamedTuple):
 
 
 class ConsumedFile(NamedTuple):
-    """A findings file that is done with: its name, the keys of all its findings, its text without secrets."""
+    """A findings file that is consumed: its name, the keys of all its findings, its text without secrets."""
 
     name: str
     keys: tuple[str, ...]
@@ -93,14 +92,14 @@ class ConsumedFile(NamedTuple):
 
 
 class PartlyConsumedFile(NamedTuple):
-    """A findings file of which a part was taken up, since it holds more than that: its name, the keys of the part."""
+    """A findings file of which only a part is consumed for now: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]
 
 
 class PlannedQuarantine(NamedTuple):
-    """A findings file to set aside: its name, the reason in a sentence, its bytes without secrets."""
+    """A findings file to quarantine: its name, the reason in a sentence, its bytes without secrets."""
 
     name: str
     reason: str
@@ -108,19 +107,19 @@ class PlannedQuarantine(NamedTuple):
 
 
 class ConsolidationPlan(NamedTuple):
-    """What the policy decided.
+    """The decisions about all findings.
 
     Attributes:
-        memory: the new bytes of the memory file; None if they are the old ones.
-        added: one for each new entry, in the order in which they stand.
+        memory: the new bytes of the memory file; None if unchanged.
+        added: one for each new entry, in file order.
         duplicates: one for each finding that is in the memory already, or twice in the findings.
-        superseded: one for each entry that gives way to a finding, in the order in which they stood.
-        pending_supersedes: one for each finding that says what it replaces where a person has to decide that.
-        skipped_keys: keys of findings that were consumed before and are passed over.
-        consumed: every findings file that is done with, in name order.
-        partly_consumed: the one that holds more than may be taken up at once, if any.
-        quarantined: every findings file that cannot be understood.
-        id_changes: old id -> new id of the entries that stay under another id, because a repeat of theirs gave way.
+        superseded: one for each superseded entry, in file order.
+        pending_supersedes: one for each finding that replaces a title where the user has to decide.
+        skipped_keys: keys of findings that were consumed before.
+        consumed: every consumed findings file, in name order.
+        partly_consumed: the file that exceeds the limit of changes, if any.
+        quarantined: every findings file that cannot be read.
+        id_changes: old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
     """
 
     memory: bytes | None
@@ -136,12 +135,14 @@ class ConsolidationPlan(NamedTuple):
 
     @property
     def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
-        """The findings that claim a layer that only a person gives, each with that layer."""
-        return tuple((one, one.claimed) for one in (*self.added, *self.duplicates) if one.claimed is not None)
+        """The findings that claim a protected layer, each with that layer."""
+        return tuple(
+            (applied, applied.claimed) for applied in (*self.added, *self.duplicates) if applied.claimed is not None
+        )
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The plan in one line."""
         known_count, quarantined_count = len(self.duplicates) + len(self.skipped_keys), len(self.quarantined)
         review_count = len(self.pending_supersedes) + len(self.layer_claims)
         parts = [
@@ -150,88 +151,13 @@ class ConsolidationPlan(NamedTuple):
                 (len(self.added), "added"),
                 (len(self.superseded), "superseded"),
                 (known_count, "already known"),
-                (quarantined_count, "file set aside" if quarantined_count == 1 else "files set aside"),
+                (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
                 (review_count, "for you to review"),
             )
             if count
         ]
         parts += [f"the rest of {file.name} follows" for file in self.partly_consumed]
         return ", ".join(parts) or "nothing new"
-
-
-class ConsolidatedDocument(NamedTuple):
-    """The outcome, by place as in `FindingMatcher`.
-
-    Attributes:
-        after: the file as it will be.
-        ids: the id of each entry, then; of one that gave way, the one it had.
-        superseded_blocks: the blocks of what gave way, as they stood, or would have stood.
-        id_changes: old id -> new id of entries that stay under another one.
-    """
-
-    after: Document
-    ids: Mapping[int, str]
-    superseded_blocks: Mapping[int, Block]
-    id_changes: Mapping[str, str]
-
-
-def without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
-    """The old file with what was found again refreshed, and without what gives way."""
-    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
-    return replace(document, blocks=blocks)
-
-
-def apply_findings(
-    role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
-) -> ConsolidatedDocument | Unreadable:
-    """The file with all new findings that did not give way themselves.
-
-    `Unreadable` is returned where the file would grow too large to be read again.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file as it was.
-        matcher: what was received for it.
-        superseded: the places of what gives way.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
-    """
-    old = range(len(document.blocks))
-    new = range(len(old), len(old) + len(matcher.new))
-    added = [index for index in new if index not in superseded]
-    remaining = without_entries(document, matcher, superseded)
-    after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
-    if isinstance(after, Unreadable):
-        return after
-    form, newline = detect_form(remaining), detect_newline(remaining)
-    # What gave way is kept as it stood, not as it would have been refreshed.
-    superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
-    superseded_findings = {
-        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
-        for index in new
-        if index in superseded
-    }
-    before = _ids_by_index(old, entry_ids(role, document))
-    indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
-    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
-    return ConsolidatedDocument(
-        after=after,
-        ids={**before, **ids},
-        superseded_blocks={**superseded_blocks, **superseded_findings},
-        id_changes={
-            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
-        },
-    )
-
-
-def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
-    return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}
-
-
-__all__ = ["ConsolidationPlan", "FindingsFile", "plan_consolidation"]
-
-FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]
 
 
 def plan_consolidation(
@@ -245,11 +171,10 @@ def plan_consolidation(
     max_changes: int | None = None,
     read_file: FindingsReader = read_and_redact,
 ) -> ConsolidationPlan | Unreadable:
-    """Decide what becomes of these findings. The order of `files` makes no difference.
+    """Plan what happens to these findings. The order of `files` makes no difference.
 
-    Where they would change more than `max_changes` entries, the files that come last in name order wait, and so does
-    the rest
-    of the one in which the number is reached.
+    If they would change more than `max_changes` entries, the files that are last in name order wait, and so does the
+    rest of the file in which the number is reached.
 
     Args:
         role: the role's name; part of the entries' ids.
@@ -257,9 +182,9 @@ def plan_consolidation(
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        pinned_ids: ids of entries that no rule touches; none gives way to a finding.
-        max_changes: how many entries are added or refreshed; None for all that there are.
-        read_file: `read_and_redact`, or what remembers its answers.
+        pinned_ids: ids of pinned entries, which are never superseded.
+        max_changes: the maximal number of added or refreshed entries; None for no limit.
+        read_file: `read_and_redact`, or a cached version of it.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
@@ -292,14 +217,14 @@ class _ConsolidationOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """What is taken up of a file now: some of its findings; `is_complete`: there is nothing more in it."""
+    """The findings of a file that are consumed now; `is_complete` if they are all."""
 
     file: AcceptedFile
     findings: Sequence[Finding]
     is_complete: bool
 
     def keys(self, known_keys: Container[str]) -> tuple[str, ...]:
-        """What is to be remembered as consumed. The parts that were taken up before are known, and may be very many."""
+        """Return the keys to record as consumed. Those of parts consumed before are known, and may be very many."""
         is_partial = self.file.file.partly_consumed or not self.is_complete
         return tuple(finding.key for finding in self.findings if not is_partial or finding.key not in known_keys)
 
@@ -307,7 +232,7 @@ class _Portion:
 def _add_findings(
     matcher: FindingMatcher, pending: Iterable[_Portion], options: _ConsolidationOptions
 ) -> tuple[list[_Portion], list[str]]:
-    """Take findings in until they are as many as may be; what of the files that was, and what was known."""
+    """Add findings up to the limit; return the portions of the files, and the keys that were known."""
     portions: list[_Portion] = []
     skipped_keys: list[str] = []
     for portion in pending:
@@ -325,6 +250,21 @@ def _add_findings(
     return portions, skipped_keys
 
 
+def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
+    """Return the portions whose findings can be written, and the others as rejected files with the reason."""
+    writable: list[_Portion] = []
+    rejected: list[RejectedFile] = []
+    for portion in portions:
+        try:
+            after = with_entries(document, portion.findings)
+        except ComposeError as error:
+            rejected.append(RejectedFile(portion.file.file, str(error), portion.file.redacted_data))
+            continue
+        writable.append(portion)
+        document = document if isinstance(after, Unreadable) else after
+    return writable, rejected
+
+
 def _build_plan(
     document: Document,
     matcher: FindingMatcher,
@@ -334,7 +274,7 @@ def _build_plan(
     options: _ConsolidationOptions,
 ) -> ConsolidationPlan | Unreadable:
     resolved, unresolved = _resolve_supersedes(document, matcher, options)
-    consolidated = apply_findings(options.role, document, matcher, resolved.keys())
+    consolidated = _apply_findings(options.role, document, matcher, resolved.keys())
     if isinstance(consolidated, Unreadable):
         return consolidated
     ids, data = consolidated.ids, consolidated.after.render()
@@ -354,19 +294,21 @@ def _build_plan(
             _applied_supersede(resolved[index], consolidated, matcher, options) for index in sorted(resolved)
         ),
         pending_supersedes=tuple(
-            PendingSupersede(one.request.finding.key, ids[one.request.block_index], one.request.target, one.problem)
-            for one in unresolved
+            PendingSupersede(
+                pending.request.finding.key, ids[pending.request.block_index], pending.request.target, pending.problem
+            )
+            for pending in unresolved
         ),
         skipped_keys=tuple(skipped_keys),
         consumed=tuple(
-            ConsumedFile(whole.file.file.name, whole.keys(options.known_keys), whole.file.redacted_data)
-            for whole in portions
-            if whole.is_complete
+            ConsumedFile(portion.file.file.name, portion.keys(options.known_keys), portion.file.redacted_data)
+            for portion in portions
+            if portion.is_complete
         ),
         partly_consumed=tuple(
-            PartlyConsumedFile(part.file.file.name, part.keys(options.known_keys))
-            for part in portions
-            if not part.is_complete
+            PartlyConsumedFile(portion.file.file.name, portion.keys(options.known_keys))
+            for portion in portions
+            if not portion.is_complete
         ),
         quarantined=tuple(PlannedQuarantine(file.file.name, file.reason, file.redacted_data) for file in rejected),
         id_changes=consolidated.id_changes,
@@ -376,24 +318,24 @@ def _build_plan(
 def _resolve_supersedes(
     document: Document, matcher: FindingMatcher, options: _ConsolidationOptions
 ) -> tuple[Mapping[int, ResolvedSupersede], Sequence[UnresolvedSupersede]]:
-    """What gives way, by place, and what a person decides."""
+    """Return the superseded entries by index, and the requests that the user decides."""
     if not matcher.supersede_requests:
         return {}, ()
     ids = entry_ids(options.role, document)
     resolved, unresolved = resolve_supersedes(matcher, options.today, lambda index: ids[index] in options.pinned_ids)
-    by_index = {one.block_index: one for one in resolved}
-    if by_index and not round_trips(without_entries(document, matcher, by_index)):
-        # Only the heading of what would go ends a code block or comment above it.
+    by_index = {supersede.block_index: supersede for supersede in resolved}
+    if by_index and not round_trips(_without_entries(document, matcher, by_index)):
+        # Only the heading of a superseded entry ends a code block or comment above it.
         return {}, [
             *unresolved,
-            *(UnresolvedSupersede(one.request, SupersedeProblem.UNCLOSED_BLOCK) for one in resolved),
+            *(UnresolvedSupersede(supersede.request, SupersedeProblem.UNCLOSED_BLOCK) for supersede in resolved),
         ]
     return by_index, unresolved
 
 
 def _applied_supersede(
     resolved: ResolvedSupersede,
-    consolidated: ConsolidatedDocument,
+    consolidated: _ConsolidatedDocument,
     matcher: FindingMatcher,
     options: _ConsolidationOptions,
 ) -> AppliedSupersede:
@@ -408,16 +350,71 @@ def _applied_supersede(
     )
 
 
-def _split_writable(document: Document, portions: Sequence[_Portion]) -> tuple[list[_Portion], list[RejectedFile]]:
-    """The files whose findings can be written, and the others with the reason."""
-    writable: list[_Portion] = []
-    rejected: list[RejectedFile] = []
-    for file in portions:
-        try:
-            after = with_entries(document, file.findings)
-        except ComposeError as error:
-            rejected.append(RejectedFile(file.file.file, str(error), file.file.redacted_data))
-            continue
-        writable.append(file)
-        document = document if isinstance(after, Unreadable) else after
-    return writable, rejected
+class _ConsolidatedDocument(NamedTuple):
+    """The result, by index as in `FindingMatcher`.
+
+    Attributes:
+        after: the new file.
+        ids: the new id of each entry; of a superseded one, its old id.
+        superseded_blocks: the superseded blocks as they were, or would have been.
+        id_changes: old id -> new id of the entries whose id changes.
+    """
+
+    after: Document
+    ids: Mapping[int, str]
+    superseded_blocks: Mapping[int, Block]
+    id_changes: Mapping[str, str]
+
+
+def _apply_findings(
+    role: str, document: Document, matcher: FindingMatcher, superseded: Collection[int]
+) -> _ConsolidatedDocument | Unreadable:
+    """Return the file with all new findings that were not superseded themselves.
+
+    `Unreadable` is returned where the file would be too large to be read again.
+
+    Args:
+        role: the role's name; part of the entries' ids.
+        document: the file as it was.
+        matcher: the findings matched with it.
+        superseded: the indexes of the superseded entries.
+
+    Raises:
+        ComposeError: the file cannot take one of the findings.
+    """
+    old = range(len(document.blocks))
+    new = range(len(old), len(old) + len(matcher.new))
+    added = [index for index in new if index not in superseded]
+    remaining = _without_entries(document, matcher, superseded)
+    after = with_entries(remaining, [matcher.new[index - len(old)] for index in added])
+    if isinstance(after, Unreadable):
+        return after
+    form, newline = detect_form(remaining), detect_newline(remaining)
+    # Superseded entries are archived as they were, without the refresh.
+    superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
+    superseded_findings = {
+        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
+        for index in new
+        if index in superseded
+    }
+    before = _ids_by_index(old, entry_ids(role, document))
+    indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
+    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
+    return _ConsolidatedDocument(
+        after=after,
+        ids={**before, **ids},
+        superseded_blocks={**superseded_blocks, **superseded_findings},
+        id_changes={
+            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
+        },
+    )
+
+
+def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
+    """Return the old file with refreshed entries, and without superseded ones."""
+    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
+    return replace(document, blocks=blocks)
+
+
+def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:
+    return {index: entry_id for index, entry_id in zip(indexes, ids, strict=True) if entry_id is not None}

@@ -1,9 +1,7 @@
-"""Which entries give way to findings that say what they replace (`supersedes: title`).
+"""Decide which entries are superseded by findings that name the title they replace (`supersedes: title`).
 
-The one entry of that title goes to the archive, if it is older and may be taken out. In every other case a person
-decides: a title that fits nothing, or several, or something newer is more likely a mistake than an order.
-
-Why an agent's word that its finding replaces an entry is left to a person.
+The one entry of that title is archived, if it is older and may be removed. In every other case the user decides,
+because a title that matches nothing, or several entries, or a newer one is more likely a mistake than an order.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import FindingMatcher, SupersedeRequest, is_future
 from echod.memory.findings import Finding
-from echod.memory.model import Entry, Layer
+from echod.memory.model import Entry
 
 
 class SupersedeProblem(StrEnum):
-    """Why nothing gave way to a finding that says what it replaces."""
+    """The reasons why a finding superseded no entry."""
 
     NONE = "none"
     SEVERAL = "several"
@@ -30,11 +28,8 @@ class SupersedeProblem(StrEnum):
     UNCLOSED_BLOCK = "unclosed-block"
 
 
-_SUPERSEDABLE_LAYERS = frozenset({Layer.INSCRIBED, Layer.OBSERVATIONS, Layer.TRACED})
-
-
 class ResolvedSupersede(NamedTuple):
-    """The place of what gives way, and for what."""
+    """The index of the superseded entry, and the request."""
 
     block_index: int
     request: SupersedeRequest
@@ -42,7 +37,7 @@ class ResolvedSupersede(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedSupersede:
-    """Nothing gives way, and why."""
+    """A request that supersedes nothing, and the reason."""
 
     request: SupersedeRequest
     problem: SupersedeProblem
@@ -51,12 +46,12 @@ class UnresolvedSupersede:
 def resolve_supersedes(
     matcher: FindingMatcher, today: date, is_pinned: Callable[[int], bool]
 ) -> tuple[list[ResolvedSupersede], list[UnresolvedSupersede]]:
-    """What gives way to the findings received, in the order of their days, and what is left to a person.
+    """Return the requests that supersede an entry, in the order of their days, and those that the user decides.
 
     Args:
-        matcher: all that was received.
+        matcher: all findings.
         today: the local day.
-        is_pinned: whether the entry at a place is pinned.
+        is_pinned: returns whether the entry at an index is pinned.
     """
     resolved: dict[int, ResolvedSupersede] = {}
     unresolved: list[UnresolvedSupersede] = []
@@ -67,7 +62,7 @@ def resolve_supersedes(
             for index in same_title
             if index not in resolved and index != _final_index(request.block_index, resolved)
         ]
-        # What was learned, or found to be true again, on a later day is newer. What has no day is older.
+        # An entry that was learned or verified on a later day is newer. An entry without a day is older.
         day = _effective_day(request.finding, today)
         older = [index for index in remaining if matcher.days.get(index, day) <= day]
         problem = _find_problem(remaining, older, matcher, is_pinned)
@@ -79,7 +74,7 @@ def resolve_supersedes(
 
 
 def _final_index(index: int, resolved: Mapping[int, ResolvedSupersede]) -> int:
-    """What stands in the end for what stood at a place. Were it to give way too, all of a circle would be gone."""
+    """Return the index that finally replaces an entry. Superseding that too would lose all entries of a circle."""
     while index in resolved:
         index = resolved[index].request.block_index
     return index
@@ -94,7 +89,7 @@ def _find_problem(
         return SupersedeProblem.SEVERAL
     (index,) = older
     entry = _entry_at(index, matcher)
-    if entry is not None and entry.layer not in _SUPERSEDABLE_LAYERS:
+    if entry is not None and entry.protected:
         return SupersedeProblem.PROTECTED
     return SupersedeProblem.PINNED if entry is not None and is_pinned(index) else None
 
@@ -102,7 +97,7 @@ def _find_problem(
 def _was_already_superseded(
     request: SupersedeRequest, resolved: Mapping[int, ResolvedSupersede], matcher: FindingMatcher
 ) -> bool:
-    """Whether what a finding replaces is known to be gone: the same was said before, by itself or another one."""
+    """Return whether the target was replaced before, by this finding or another one."""
     if not request.is_new or any(index in resolved for index in matcher.with_title(request.target)):
         return True
     return request.target in matcher.superseded_titles
@@ -113,5 +108,5 @@ def _effective_day(finding: Finding, today: date) -> date:
 
 
 def _entry_at(index: int, matcher: FindingMatcher) -> Entry | None:
-    """The entry at a place of the file; None for a finding."""
+    """Return the entry at an index of the file; None for a finding."""
     return matcher.blocks[index].entry if index < len(matcher.blocks) else None

@@ -11,7 +11,7 @@ titles in all their spellings).
 
 from __future__ import annotations
 
-from echod.memory.findings.reader import DEFAULT_CONFIDENCE, DEFAULT_LAYER, Finding, read_findings
+from echod.memory.findings.reader import DEFAULT_LAYER, Finding, read_findings
 from echod.memory.findings.text import canonical_title
 
-__all__ = ["DEFAULT_CONFIDENCE", "DEFAULT_LAYER", "Finding", "canonical_title", "read_findings"]
+__all__ = ["DEFAULT_LAYER", "Finding", "canonical_title", "read_findings"]

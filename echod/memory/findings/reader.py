@@ -37,13 +37,10 @@ from echod.memory.findings.text import (
     read_optional,
     read_title,
 )
-from echod.memory.model import Layer, Unreadable
+from echod.memory.model import DEFAULT_CONFIDENCE, Layer, Unreadable
 
 DEFAULT_LAYER = Layer.TRACED
-DEFAULT_CONFIDENCE = 0.5
 UNTITLED = "Untitled"
-
-_USER_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +187,8 @@ def _build_finding(
         title=name,
         kind=kind,
         heading_date=day or file_date,
-        layer=Layer.INSCRIBED if layer in _USER_LAYERS else layer,
-        claimed_layer=layer if layer in _USER_LAYERS else None,
+        layer=Layer.INSCRIBED if layer.protected else layer,
+        claimed_layer=layer if layer.protected else None,
         confidence=DEFAULT_CONFIDENCE if confidence is None else confidence,
         source=source or agent,
         evidence=evidence,

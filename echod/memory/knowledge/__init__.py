@@ -1,14 +1,13 @@
-"""Compression without a model: what the entries of one topic say, in three to five lines, with every reference.
+"""Compress entries without a language model: one topic in three to five lines, with every reference.
 
-Read in this order: `sentences`, `learnings` and `references` (what is taken from a text), `material` (what one entry
-puts into a block), `topics` (which entries belong together), `blocks` (how a block is written), `compress` (a whole
-file), `addition` (new blocks for a file). Knows nothing of scores, dates of today, pins and archives; `policy` does.
+Read in this order: `text` (learnings, statements and references of a text), `blocks` (entries of one topic as a
+knowledge block), `compress` (a whole file). Scores, today's date, pins and archives are `policy`'s.
 
-For others:
+For callers:
 
 - `knowledge_blocks(materials)`: the blocks that entries become; `extract_material(block, entry, day)` reads one.
 - `with_blocks(role, knowledge, blocks)`: a knowledge file with blocks added.
-- `compress_knowledge(document, sources, limit)`: a knowledge file compressed.
+- `compress_knowledge(document, sources, limit)`: a compressed knowledge file.
 - `extract_references(entry, body)`: the references that are kept.
 """
 

@@ -1,17 +1,11 @@
-"""Knowledge blocks: what is left of the entries of one topic, in three to five lines.
+"""Write knowledge blocks: the entries of one topic in three to five lines.
 
-A heading, the references of all of them, and their points on one to three lines. It is an ordinary entry in the form
-with the layer in the heading, so every reader of memory files understands it.
+A block has a heading, the references of all its entries, and their points on one to three lines. It is an ordinary
+entry in the form with the layer in the heading, so every reader of memory files understands it. It reads back without
+loss: its points are taken as they are.
 
-What an entry puts into a knowledge block: its points in few words, its references, and what it is about.
-
-A knowledge block is read back without loss: its points are what it says already, and stay as they are.
-
-Which entries belong to one topic: they refer to the same file, or their titles share most of their words.
-
-The groups do not depend on the order in which the entries come, and no group is larger than one block can hold.
-
-Adding knowledge blocks to a knowledge file: at its end, each once, every earlier byte as it was.
+Entries belong to one topic if they refer to the same file, or if their titles share most of their words. The groups do
+not depend on the order of the entries, and no group is larger than one block can hold.
 """
 
 from __future__ import annotations
@@ -33,24 +27,26 @@ from echod.memory.knowledge.text import (
     strip_emphasis,
     truncate_text,
 )
-from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.merge import appended_blocks
+from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.words import capitalize
 
-MAX_POINT_CHARACTERS = 1000
-"""Characters of the points of one block, about 250 tokens; what holds more is a topic of its own."""
+_MAX_POINT_CHARACTERS = 1000
+"""Characters of the points of one block, about 250 tokens. A larger group is split into topics."""
 
-MAX_BLOCK_LINES = 5
+_MAX_BLOCK_LINES = 5
 """Lines of a knowledge block."""
 
-TITLE_PREFIX = "Knowledge: "
-"""What the title of a knowledge block begins with."""
+_TITLE_PREFIX = "Knowledge: "
+"""The prefix of the title of a knowledge block."""
 
-REFERENCE_SEPARATOR = "; "
-"""Stands between references."""
+_REFERENCE_SEPARATOR = "; "
+"""The separator of references."""
 
-NO_EVIDENCE = "none recorded"
+_NO_EVIDENCE = "none recorded"
 
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_POINT_LENGTH = 300
@@ -69,17 +65,32 @@ _STOP_WORDS = frozenset(
     )
 )
 
+MIN_TOPIC_SIMILARITY = 0.5
+"""Share of two titles' words that makes them one topic."""
+
+_MAX_REFERENCE_CHARACTERS = 1500
+"""Characters of the references of one block. They are all kept, so a block with more takes no other entries."""
+
+_MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
+_MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
+
+_POINT_LINES = 3
+"""Lines for the points of a block. Heading and references take the other two of five."""
+
+_MARKUP = re.compile(r"[`~<>#|\[\]]")
+
 
 class BlockMaterial(NamedTuple):
-    """What goes into a knowledge block.
+    """The parts that an entry adds to a knowledge block.
 
     Attributes:
-        title: of the entry, or the topic of a knowledge block.
-        day: when it was last verified.
-        points: what it says, a line each; with their own titles (`*title*: ...`) where they come from several entries.
-        references: every one that must be kept.
+        title: the title of the entry, or the topic of a knowledge block.
+        day: the day on which it was last verified.
+        points: its statements, one per line; with their own titles (`*title*: ...`) where they come from several
+            entries.
+        references: all references, which must be kept.
         files: the files that it refers to, without line numbers.
-        words: the words of its titles that tell topics apart.
+        words: the words of its titles that distinguish topics.
         is_compressed: it is a knowledge block.
     """
 
@@ -92,43 +103,145 @@ class BlockMaterial(NamedTuple):
     is_compressed: bool
 
     @property
-    def point_characters(self) -> int:
-        """Characters of the points."""
-        return sum(map(len, self.points))
-
-    @property
     def titled_points(self) -> tuple[str, ...]:
-        """The points as they stand among those of other entries: each says what it is about."""
+        """The points as written among those of other entries, each with the title of its entry."""
         if any(point.startswith("*") for point in self.points):
             return self.points
         joined = " ".join(self.points)
         return (joined if joined == self.title else f"*{self.title}*: {joined}",)
 
 
+def new_knowledge_file(role: str) -> bytes:
+    """Return the content of a knowledge file without blocks."""
+    return f"<!-- echo-schema: v1 -->\n# {capitalize(role)} Knowledge\n".encode()
+
+
+def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
+    """Return the knowledge file with these blocks at its end, each once. Every earlier byte stays.
+
+    Args:
+        role: the role's name, for the title of a new file.
+        knowledge: the file's bytes; None if there is none.
+        blocks: texts from `knowledge_blocks`.
+
+    Raises:
+        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
+    """
+    document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
+    if isinstance(document, Unreadable):
+        return document
+    existing = {_comparison_text(block.text) for block in document.blocks}
+    new = [text for text in dict.fromkeys(blocks) if _comparison_text(text) not in existing]
+    if not new:
+        return document.render() if knowledge is None else knowledge
+    newline = detect_newline(document)
+    data = append_entries(document, [text.replace("\n", newline) for text in new])
+    after = parse(data)
+    appended = None if isinstance(after, Unreadable) else appended_blocks(document, after)
+    if appended is None or [_comparison_text(block.text) for block in appended] != list(map(_comparison_text, new)):
+        raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
+    return data
+
+
+def _comparison_text(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip()
+
+
+def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
+    """Return the blocks that these entries become, one per topic, without secrets, each ending with one newline."""
+    return tuple(compose_block([materials[index] for index in group]) for group in group_by_topic(materials))
+
+
+def compose_block(group: Sequence[BlockMaterial]) -> str:
+    """Return the block of one topic. The order of its entries makes no difference."""
+    group = sorted(group, key=_canonical_order)
+    title = group[0].title if len(group) == 1 else _topic_title(group)
+    points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
+    for heading in (title, "several learnings"):
+        for lines in (points, [_MARKUP.sub("", point) for point in points]):
+            text = redact_entry(_block(heading, group, lines)).text
+            if _reads_back(text, heading):
+                return text
+    return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
+
+
+def _topic_title(group: Sequence[BlockMaterial]) -> str:
+    """Return a group's topic: the title with the most words shared by the group, else the newest title."""
+    shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
+    shared = {word for word, count in shares.items() if 2 * count > len(group)}
+    newest = max(group, key=_canonical_order)
+    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), _canonical_order(member)))
+    return best.title if shared else newest.title
+
+
+def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
+    references = dict.fromkeys(reference for member in group for reference in member.references)
+    day = max(member.day for member in group)
+    return "\n".join([
+        f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
+        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
+        *(f"- {line}" for line in pack_lines(points, _POINT_LINES)),
+        "",
+    ])  # fmt: skip
+
+
+def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
+    """Return the points in order on at most this number of lines of similar length."""
+    remaining_points = list(points)
+    result = []
+    for remaining in range(lines, 0, -1):
+        if not remaining_points:
+            break
+        target_length = sum(map(len, remaining_points)) / remaining
+        line = [remaining_points.pop(0)]
+        while remaining_points and (
+            remaining == 1
+            or (
+                len(remaining_points) >= remaining
+                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
+            )
+        ):
+            line.append(remaining_points.pop(0))
+        result.append(" ".join(line))
+    return tuple(result)
+
+
+def _reads_back(text: str, title: str) -> bool:
+    entry = parse_block(text).entry
+    return (
+        entry is not None
+        and entry.form is Form.LAYER_HEADING
+        and entry.layer is Layer.INSCRIBED
+        and entry.title == f"{_TITLE_PREFIX}{title}"
+        and [field.name for field in entry.fields] == ["evidence"]
+        and entry.body.end > entry.body.start
+    )
+
+
 def is_knowledge_block(block: Block) -> bool:
-    """Whether a block is a knowledge block as `blocks` writes them, and as short as those are."""
+    """Return whether a block has the form and length of the blocks that this module writes."""
     entry = block.entry
     return (
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
-        and entry.title.startswith(TITLE_PREFIX)
-        and len(block.text.rstrip().split("\n")) <= MAX_BLOCK_LINES
+        and entry.title.startswith(_TITLE_PREFIX)
+        and len(block.text.rstrip().split("\n")) <= _MAX_BLOCK_LINES
     )
 
 
 def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
-    """What the entry of a block puts into a knowledge block; `day` is the day it was last verified."""
-    body = block.text[entry.body.start : entry.body.end]
+    """Return the parts that an entry adds to a knowledge block; `day` is the day on which it was last verified."""
+    body = block.body
     is_compressed = is_knowledge_block(block)
     if is_compressed:
-        title = entry.title.removeprefix(TITLE_PREFIX)
+        title = entry.title.removeprefix(_TITLE_PREFIX)
         points = tuple(line.removeprefix("- ").rstrip() for line in body.split("\n") if line.strip())
         evidence = " ".join((entry.evidence or "").split())
-        references = () if evidence == NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(REFERENCE_SEPARATOR)))
+        references = () if evidence == _NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(_REFERENCE_SEPARATOR)))
         topic_text = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
     else:
-        title = normalize_topic_title(entry.title)
+        title = _normalize_topic_title(entry.title)
         points = _select_points(title, body)
         references = extract_references(entry, body)
         topic_text = title
@@ -137,30 +250,30 @@ def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
         day=day,
         points=points,
         references=references,
-        # A file name without its folder (`README.md`) stands for too many files to tell topics apart.
+        # A file name without its folder (`README.md`) names too many files to distinguish topics.
         files=frozenset(name for name in files_in(" ".join(references)) if "/" in name),
-        words=topic_words(topic_text),
+        words=_topic_words(topic_text),
         is_compressed=is_compressed,
     )
 
 
-def topic_words(title: str) -> frozenset[str]:
-    """The words of a title that say what it is about, without endings."""
+def _topic_words(title: str) -> frozenset[str]:
+    """Return the words of a title that describe its topic, without endings."""
     stems = (stem(word) for word in tokenize(fold(title)))
     return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
 
 
-def normalize_topic_title(title: str) -> str:
-    """A title as it stands in a knowledge block: no dates, no marks, not too long."""
+def _normalize_topic_title(title: str) -> str:
+    """Return a title for a knowledge block: no dates, no marks, not too long."""
     bare = strip_emphasis(_DATE.sub("", bare_title(title))).strip(" -:\u2013\u2014#")
     return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
 
 
 def _select_points(title: str, body: str) -> tuple[str, ...]:
-    """What the body says, as much as a block can hold: one statement of each learning, without repeating the title."""
+    """Return the statements of the body that fit into a block, without repeating the title."""
     normalized_title = normalize_title(title)
     points: list[str] = []
-    remaining = MAX_POINT_CHARACTERS
+    remaining = _MAX_POINT_CHARACTERS
     for learning in extract_learnings(body):
         point = truncate_text(extract_statement(learning), _MAX_POINT_LENGTH)
         if normalize_title(_TASK_COMPLETED.sub("", point)) == normalized_title:
@@ -171,16 +284,6 @@ def _select_points(title: str, body: str) -> tuple[str, ...]:
             points.append(point)
             remaining -= len(point)
     return tuple(points) or (title,)
-
-
-MIN_TOPIC_SIMILARITY = 0.5
-"""Share of two titles' words that makes them one topic."""
-
-MAX_REFERENCE_CHARACTERS = 1500
-"""Characters of the references of one block; they are all kept, so a block that has more takes in no others."""
-
-_MAX_OPEN_GROUPS = 16  # groups of one feature that may still take in others; thousands of equal titles stay linear
-_MIN_COMMON_COUNT = 24  # a file or word that so many entries have tells no topics apart
 
 
 @dataclass(slots=True)
@@ -195,8 +298,8 @@ class _TopicGroup:
 
 
 def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...], ...]:
-    """The groups, each in order of date and title; the groups in the order of their first members in `materials`."""
-    order = sorted(range(len(materials)), key=lambda at: canonical_order(materials[at]))
+    """Return the groups, each in order of date and title, ordered by their first members in `materials`."""
+    order = sorted(range(len(materials)), key=lambda index: _canonical_order(materials[index]))
     common = _common_features(materials)
     groups: list[_TopicGroup] = []
     open_by_feature: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)
@@ -220,11 +323,6 @@ def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...],
     return tuple(sorted((tuple(group.members) for group in groups), key=min))
 
 
-def canonical_order(material: BlockMaterial) -> tuple[object, ...]:
-    """The order of materials that does not depend on where they stand."""
-    return (material.day, material.title, material.points, material.references)
-
-
 def _best_group(
     material: BlockMaterial,
     candidates: dict[int, None],
@@ -232,14 +330,14 @@ def _best_group(
     materials: Sequence[BlockMaterial],
     common: set[tuple[str, str]],
 ) -> int | None:
-    """The group that the material belongs to most, if it belongs to one that has room."""
+    """Return the group with the highest affinity to the material, if one is similar and has room."""
     best: tuple[float, int] | None = None
     for number in candidates:
         group = groups[number]
-        if group.size + _titled_size(material) > MAX_POINT_CHARACTERS:
+        if group.size + _titled_size(material) > _MAX_POINT_CHARACTERS:
             continue
         new = sum(len(reference) for reference in material.references if reference not in group.references)
-        if group.reference_size + new > MAX_REFERENCE_CHARACTERS:
+        if group.reference_size + new > _MAX_REFERENCE_CHARACTERS:
             continue
         affinity = max(_affinity(material, materials[member], common) for member in group.members)
         if affinity >= MIN_TOPIC_SIMILARITY and (best is None or (-affinity, number) < best):
@@ -268,119 +366,6 @@ def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]
     return {feature for feature, count in counts.items() if count >= _MIN_COMMON_COUNT and feature[0] != "title"}
 
 
-POINT_LINES = 3
-"""Lines for the points of a block; heading and references take the other two of five."""
-
-_MARKUP = re.compile(r"[`~<>#|\[\]]")
-
-
-def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
-    """The blocks that these entries become, one for each topic; without secrets, each ends with one newline."""
-    return tuple(compose_block([materials[at] for at in group]) for group in group_by_topic(materials))
-
-
-def compose_block(group: Sequence[BlockMaterial]) -> str:
-    """The block of one topic. The order of its entries makes no difference."""
-    group = sorted(group, key=canonical_order)
-    title = group[0].title if len(group) == 1 else topic_title(group)
-    points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
-    for heading in (title, "several learnings"):
-        for lines in (points, [_MARKUP.sub("", point) for point in points]):
-            text = redact_entry(_block(heading, group, lines)).text
-            if _reads_back(text, heading):
-                return text
-    return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
-
-
-def topic_title(group: Sequence[BlockMaterial]) -> str:
-    """What a group is about: the words that most of its titles share, else the title of the newest one."""
-    shares = {word: sum(word in member.words for member in group) for member in group for word in member.words}
-    shared = {word for word, count in shares.items() if 2 * count > len(group)}
-    newest = max(group, key=canonical_order)
-    best = max(group, key=lambda member: (len(shared & member.words), -len(member.title), canonical_order(member)))
-    return best.title if shared else newest.title
-
-
-def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
-    references = dict.fromkeys(reference for member in group for reference in member.references)
-    day = max(member.day for member in group)
-    return "\n".join([
-        f"## {Layer.INSCRIBED.value.title()} \u2014 {TITLE_PREFIX}{title} ({day.isoformat()})",
-        f"**Evidence**: {REFERENCE_SEPARATOR.join(references) or NO_EVIDENCE}",
-        *(f"- {line}" for line in pack_lines(points, POINT_LINES)),
-        "",
-    ])  # fmt: skip
-
-
-def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
-    """The points in their order on at most so many lines of about the same length."""
-    remaining_points = list(points)
-    result = []
-    for remaining in range(lines, 0, -1):
-        if not remaining_points:
-            break
-        target_length = sum(map(len, remaining_points)) / remaining
-        line = [remaining_points.pop(0)]
-        while remaining_points and (
-            remaining == 1
-            or (
-                len(remaining_points) >= remaining
-                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
-            )
-        ):
-            line.append(remaining_points.pop(0))
-        result.append(" ".join(line))
-    return tuple(result)
-
-
-def _reads_back(text: str, title: str) -> bool:
-    entry = parse_block(text).entry
-    return (
-        entry is not None
-        and entry.form is Form.LAYER_HEADING
-        and entry.layer is Layer.INSCRIBED
-        and entry.title == f"{TITLE_PREFIX}{title}"
-        and [field.name for field in entry.fields] == ["evidence"]
-        and entry.body.end > entry.body.start
-    )
-
-
-def new_knowledge_file(role: str) -> bytes:
-    """What a knowledge file holds before its first block."""
-    return f"<!-- echo-schema: v1 -->\n# {role[:1].upper()}{role[1:]} Knowledge\n".encode()
-
-
-def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
-    """The knowledge file with these blocks at its end; those that it holds already are passed over.
-
-    Args:
-        role: the role's name, for the title of a new file.
-        knowledge: the file's bytes; None if there is none.
-        blocks: texts as `knowledge_blocks` gives them.
-
-    Raises:
-        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
-    """
-    document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
-    if isinstance(document, Unreadable):
-        return document
-    existing = {_comparison_text(block.text) for block in document.blocks}
-    new = [text for text in dict.fromkeys(blocks) if _comparison_text(text) not in existing]
-    if not new:
-        return document.render() if knowledge is None else knowledge
-    newline = detect_newline(document)
-    data = append_entries(document, [text.replace("\n", newline) for text in new])
-    after = parse(data)
-    if isinstance(after, Unreadable) or not _appends_only(document, after, new):
-        raise ComposeError("A code block or comment that is never closed in this file would swallow the new blocks.")
-    return data
-
-
-def _appends_only(before: Document, after: Document, new: Sequence[str]) -> bool:
-    """Whether `after` has the blocks of `before` and the new ones behind them, and nothing else."""
-    contents = [_comparison_text(block.text) for block in (*before.blocks,)] + [_comparison_text(text) for text in new]
-    return [_comparison_text(block.text) for block in after.blocks] == contents
-
-
-def _comparison_text(text: str) -> str:
-    return text.replace("\r\n", "\n").rstrip()
+def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
+    """Return a sort key of materials that does not depend on their positions."""
+    return (material.day, material.title, material.points, material.references)

@@ -1,7 +1,7 @@
-"""Compresses a whole knowledge file: its entries become one block for each topic; what still is too much goes.
+"""Compress a whole knowledge file to one block per topic, dropping the oldest blocks if it is still too long.
 
-Blocks merge as long as they hold together in five lines, so a file that was compressed stays as it is when it is
-compressed again. Only the entries that are handed in are touched; every other block keeps its bytes and its place.
+Blocks merge only while they fit into five lines, so compressing a compressed file changes nothing. Only the entries
+that are passed in are changed. Every other block keeps its bytes and its position.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import detect_newline
-from echod.memory.document import parse_block
+from echod.memory.document import count_lines, parse_block
 from echod.memory.knowledge.blocks import BlockMaterial, compose_block, extract_material, group_by_topic
 from echod.memory.model import Block, Document, Entry
 
 
 @dataclass(frozen=True, slots=True)
 class CompressibleEntry:
-    """An entry that may be compressed: its place among the file's blocks, and the day it was last verified."""
+    """An entry that may be compressed: its index among the file's blocks, and the day on which it was last verified."""
 
     index: int
     block: Block
@@ -32,8 +32,8 @@ class CompressionResult(NamedTuple):
 
     Attributes:
         data: its bytes.
-        merged: places of the entries whose text stands no more because a block took it up.
-        dropped: places of the entries whose text stands no more at all.
+        merged: indexes of the entries whose text was replaced by a block.
+        dropped: indexes of the entries whose text was removed without a replacement.
     """
 
     data: bytes
@@ -42,7 +42,7 @@ class CompressionResult(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """A block of the result: where it comes from, its text, what it puts into a larger one."""
+    """A block of the result: the indexes it comes from, its text, its parts for a larger block."""
 
     origins: tuple[int, ...]
     text: str
@@ -50,7 +50,7 @@ class _Item(NamedTuple):
 
 
 def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry], limit: int) -> CompressionResult:
-    """Compress these entries of a file, and then drop the oldest until it has no more than `limit` lines."""
+    """Compress these entries of a file, then drop the oldest until it has no more than `limit` lines."""
     newline = detect_newline(document)
     items = _merge_topics([_to_item((s.index,), s.block, s.entry, s.day) for s in sources], newline)
     texts = {index: block.text for index, block in enumerate(document.blocks)}
@@ -60,12 +60,12 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
         texts[first] = item.text
         for other in others:
             del texts[other]
-    lines = sum(_count_lines(text) for text in (document.preamble, *texts.values()))
+    lines = sum(count_lines(text) for text in (document.preamble, *texts.values()))
     dropped: list[int] = []
     for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
         if lines <= limit or (len(texts) == 1 and not document.preamble.strip()):
             break  # an emptied file looks like a lost one
-        lines -= _count_lines(texts.pop(min(item.origins)))
+        lines -= count_lines(texts.pop(min(item.origins)))
         dropped += item.origins
     dropped_indexes = set(dropped)
     merged = [
@@ -79,18 +79,18 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
 
 
 def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
-    """One item for each topic. Repeated until nothing merges any more; each time there are fewer items."""
+    """Return one item per topic. Repeated until nothing merges; each round has fewer items."""
     while True:
         result = []
         for group in group_by_topic([item.material for item in items]):
-            result += _merge_group([items[at] for at in group], newline)
+            result += _merge_group([items[index] for index in group], newline)
         if [item.text for item in result] == [item.text for item in items]:
             return result
         items = result
 
 
 def _merge_group(group: list[_Item], newline: str) -> list[_Item]:
-    """The items of one topic as one block, if that is shorter than they are."""
+    """Return the items of one topic as one block, if that is shorter."""
     if len(group) == 1 and group[0].material.is_compressed:
         return group
     text = compose_block([item.material for item in group])
@@ -106,7 +106,3 @@ def _merge_group(group: list[_Item], newline: str) -> list[_Item]:
 
 def _to_item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
     return _Item(origins, block.text, extract_material(block, entry, day))
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))

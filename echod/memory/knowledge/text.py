@@ -1,16 +1,13 @@
-"""The single learnings in the body of an entry: its list items and paragraphs, each on one line.
+"""Extract learnings, statements and references from the body of an entry.
 
-Code, tables, comments and sections of figures (`### Review Metrics`) are no learnings; nor is a paragraph that only
-introduces a list. Where a body holds nothing else, they are all there is and count after all.
+A learning is a list item or paragraph, on one line. Code, tables, comments and sections of figures (`### Review
+Metrics`) are not learnings, nor is a paragraph that only introduces a list. In a body without anything else they count.
 
-Where the first sentence of a text ends, and what of it says the most.
+A statement is a sentence or bold lead, word for word as in the text. A full stop in code, in a number, in an
+abbreviation or before a small letter does not end a sentence. Doubtful sentences are not split.
 
-Extractive: what comes out stands in the text word for word. A full stop in code, in a number, in an abbreviation or
-before a small letter ends nothing; what is in doubt stays together.
-
-The references in an entry that let a reader look for himself: files with their lines, addresses, commits, numbers.
-
-All of them are kept when an entry is compressed. Evidence that names nothing of the kind is kept as it is written.
+References are files with their lines, addresses, commits and numbers, which readers can look up. All of them are kept
+when an entry is compressed. Evidence without any of these is kept as written.
 """
 
 from __future__ import annotations
@@ -21,10 +18,10 @@ from dataclasses import dataclass, field
 
 from echod.memory.model import Entry
 
-MIN_STATEMENT_WORDS = 6
-"""Words from which on a bold lead says something by itself (`**Docs-only changes still need a review**: ...`)."""
+_MIN_STATEMENT_WORDS = 6
+"""The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`)."""
 
-_MIN_SENTENCE_WORDS = 3  # "No." and "BUG." are no sentences to keep alone
+_MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
 _ABBREVIATION = re.compile(
@@ -33,55 +30,6 @@ _ABBREVIATION = re.compile(
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
 
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a text that stands on one line; all of it where none ends in it."""
-    text = text.strip()
-    masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
-    for end in _SENTENCE_END.finditer(masked):
-        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
-            return text[: end.end()]
-    return text
-
-
-def extract_statement(text: str) -> str:
-    """What a learning says in the fewest words of its own: its bold lead if that is a statement, else a sentence.
-
-    Without marks of emphasis, so that marks in what is made of it have one meaning.
-    """
-    lead = _BOLD_LEAD.match(text.strip())
-    selected = first_sentence(text)
-    if lead and len(lead["inner"].split()) >= MIN_STATEMENT_WORDS:
-        selected = lead["inner"].rstrip(" :")
-        selected += "" if selected.endswith((".", "!", "?")) else "."
-    return strip_emphasis(selected)
-
-
-def strip_emphasis(text: str) -> str:
-    """The text on one line without marks of emphasis; code keeps its asterisks."""
-    parts = []
-    position = 0
-    for code in _CODE_SPAN.finditer(text):
-        parts += [text[position : code.start()].replace("*", ""), code[0]]
-        position = code.end()
-    parts.append(text[position:].replace("*", ""))
-    return " ".join("".join(parts).split())
-
-
-def truncate_text(text: str, limit: int) -> str:
-    """The text, cut at a word and marked with an ellipsis where it has more than `limit` characters."""
-    if len(text) <= limit:
-        return text
-    cut = text.rfind(" ", limit // 2, limit)
-    return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
-
-
-def _ends_sentence(text: str, end: re.Match[str]) -> bool:
-    following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
-    is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
-    return not (following.islower() or is_abbreviation)
-
-
 _ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -89,8 +37,52 @@ _SEPARATOR = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
 _STATISTICS = re.compile(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_MAX_LIST_DEPTH = 3  # lists in lists; what is deeper is detail
-_NESTED_INDENT = 2  # columns from which on a line belongs to the item above
+_MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
+_NESTED_INDENT = 2  # columns at which a line belongs to the item above
+
+_INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
+_NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
+_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
+_IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
+_IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
+_MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
+
+# Each of these must match a whole short token.
+_LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
+_NAME = r"[\w.@~+$-]+"
+_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
+_BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
+_FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
+_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`
+_ADDRESS = re.compile(r"https?://\S+")
+_IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
+_COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_KNOWN_ENDING = re.compile(
+    r"c|cc|cfg|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|pl|proto|ps1|py"
+    r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
+    re.IGNORECASE,
+)
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
+_NO_REFERENCE = re.compile(
+    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
+)
+
+
+def extract_learnings(body: str) -> tuple[str, ...]:
+    """Return the learnings of a body in order. An empty body has none."""
+    return _extract_learnings(body, _MAX_LIST_DEPTH)
+
+
+def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
+    parts = _split_parts(body)
+    if depth and len(parts) == 1 and parts[0].is_item and any(line.strip() for line in parts[0].nested):
+        # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
+        return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
+    selected = [part for part in parts if not part.is_statistics] or parts
+    selected = [
+        part for index, part in enumerate(selected) if not _introduces_list(part, selected[index + 1 : index + 2])
+    ]
+    return tuple(part.text for part in selected if part.text)
 
 
 @dataclass(slots=True)
@@ -106,21 +98,6 @@ class _LearningPart:
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.lines).split())
-
-
-def extract_learnings(body: str) -> tuple[str, ...]:
-    """The learnings of a body in their order. An empty body has none."""
-    return _extract_learnings(body, _MAX_LIST_DEPTH)
-
-
-def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
-    parts = _split_parts(body)
-    if depth and len(parts) == 1 and parts[0].is_item and any(line.strip() for line in parts[0].nested):
-        # All of the learning is one bullet, as in the bullet form; what is nested in it are its learnings.
-        return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
-    selected = [part for part in parts if not part.is_statistics] or parts
-    selected = [part for at, part in enumerate(selected) if not _introduces_list(part, selected[at + 1 : at + 2])]
-    return tuple(part.text for part in selected if part.text)
 
 
 def _split_parts(body: str) -> list[_LearningPart]:
@@ -177,42 +154,62 @@ def _dedent(lines: list[str]) -> str:
     return "\n".join(line[margin:] for line in lines)
 
 
-_INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
-_NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
-_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
-_IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
-_IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
-_MAX_TOKEN_LENGTH = 400  # characters; nobody refers to anything by a longer name
+def extract_statement(text: str) -> str:
+    """Return a learning in the fewest of its own words: its bold lead if that is a statement, else its first sentence.
 
-# Each of these is matched against a whole short token.
-_LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
-_NAME = r"[\w.@~+$-]+"
-_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
-_BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
-_FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
-_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # `5/10/15` and `READ/WRITE/NONE` are none
-_ADDRESS = re.compile(r"https?://\S+")
-_IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
-_COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
-_KNOWN_ENDING = re.compile(
-    r"c|cc|cfg|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|pl|proto|ps1|py"
-    r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
-    re.IGNORECASE,
-)
-_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
-_NO_REFERENCE = re.compile(
-    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
-)
+    Marks of emphasis are removed, so that marks in the block made from it are unambiguous.
+    """
+    lead = _BOLD_LEAD.match(text.strip())
+    selected = first_sentence(text)
+    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
+        selected = lead["inner"].rstrip(" :")
+        selected += "" if selected.endswith((".", "!", "?")) else "."
+    return strip_emphasis(selected)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text on one line; all of the text if no sentence ends in it."""
+    text = text.strip()
+    masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
+    for end in _SENTENCE_END.finditer(masked):
+        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
+            return text[: end.end()]
+    return text
+
+
+def _ends_sentence(text: str, end: re.Match[str]) -> bool:
+    following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
+    is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
+    return not (following.islower() or is_abbreviation)
+
+
+def strip_emphasis(text: str) -> str:
+    """Return the text on one line without marks of emphasis. Code keeps its asterisks."""
+    parts = []
+    position = 0
+    for code in _CODE_SPAN.finditer(text):
+        parts += [text[position : code.start()].replace("*", ""), code[0]]
+        position = code.end()
+    parts.append(text[position:].replace("*", ""))
+    return " ".join("".join(parts).split())
+
+
+def truncate_text(text: str, limit: int) -> str:
+    """Return the text, cut between words and marked with an ellipsis where it has more than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    cut = text.rfind(" ", limit // 2, limit)
+    return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:
-    """What the evidence, the source and the body of an entry refer to; each once, in that order."""
+    """Return the references in the evidence, the source and the body of an entry, each once, in that order."""
     references = [*evidence_references(entry.evidence or ""), *_source_reference(entry.source), *body_references(body)]
     return tuple(dict.fromkeys(references))
 
 
 def evidence_references(evidence: str) -> tuple[str, ...]:
-    """The references in an evidence field, or all of it where it has none that are known."""
+    """Return the references in an evidence field, or all of it if it has no known ones."""
     line = " ".join(evidence.split())
     if _NO_REFERENCE.fullmatch(line):
         return ()
@@ -220,7 +217,7 @@ def evidence_references(evidence: str) -> tuple[str, ...]:
 
 
 def body_references(body: str) -> tuple[str, ...]:
-    """The references in a text. Only what surely is a file counts as one: `message.content` does not."""
+    """Return the references in a text. Only certain files count: `message.content` does not."""
     return tuple(_iter_references(_IN_BODY, body, _is_certain_reference))
 
 

@@ -20,10 +20,11 @@ from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
-from echod.memory.findings import DEFAULT_CONFIDENCE, Finding
+from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalize_title
-from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
+from echod.memory.words import without_full_stop
 
 _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
@@ -141,7 +142,7 @@ def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResul
     except ComposeError:
         return NotEligible("a code block or comment in the global memory is never closed and would swallow it")
     if isinstance(extended, Unreadable):
-        return NotEligible(extended.reason.rstrip("."))
+        return NotEligible(without_full_stop(extended.reason))
     return ElevationResult(extended, entry_ids(GLOBAL_ROLE, extended)[-1] or "", bool(redaction.spans))
 
 

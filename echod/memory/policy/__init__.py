@@ -1,37 +1,35 @@
-"""The policies beyond consolidation: what becomes of entries. docs/lifecycle.md tells it to users.
+"""The policies beyond consolidation: prune, promote, compress, and the user's own edits (docs/lifecycle.md).
 
-Values in, values out: a document, `Facts` (what is known about its entries and the project), a `PolicySettings`
-(every number)
-and today's date give a plan. A dry run shows a plan, a job carries out the very same one.
+Policies map values to values: a document, `Facts` (history of its entries and of the project), `PolicySettings` (every
+number) and today's date make a plan. A dry run shows the plan that the job then carries out.
 
-Read in this order: `memory.numbers`, `facts`, `score`, `standing` (how each entry stands today), `expiry` and
-`pressure` (in which order entries go), `condense`, `desk` and `prune` (what goes today), `explanation`, `promote`,
-`compress`, `archive` (the text of the archive and back).
+Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates` (the
+order in which entries are removed), `prune`, `explanation`, `promote`, `compress`, `manual`, `archive`.
 
-For the jobs and commands on top:
+For jobs and commands:
 
 - `plan_prune(role, document, facts, policy, today, archive=...) -> PrunePlan`: write `memory` if it is not None, append
   `render_archived_entries(plan.archived, job)` to `plan.archive`, and add `plan.knowledge` with
-  `knowledge.with_blocks`. Ask
-  `select_archive_file(year, sizes)` for `archive` beforehand. `measure_over_limit` is a review item; prune again
-  tomorrow only if
-  `measure_over_limit.another_day_helps`. Add `inscribed_archived` to what was archived today and hand it back as
-  `Facts.inscribed_archived_today` the next time.
+  `knowledge.with_blocks`. `archive` comes from `select_archive_file(year, sizes)`. `over_limit` becomes a review item;
+  prune again tomorrow only if `over_limit.can_shrink_tomorrow`. Add `inscribed_archived` to today's count and pass it
+  the next time as `Facts.inscribed_archived_today`.
 - `plan_compress(role, document, facts, policy, today) -> CompressPlan`: the document is the knowledge file; write
   `knowledge`, archive `archived`.
-- `plan_promotion(role, document, facts, policy, today) -> Promotion`: write `memory`; `blocked` are review items.
-- `build_explanation(role, document, id, facts, policy, today) -> Explanation | None`: for `explain ENTRY`; `--as-of`
-is `today`.
-- `read_archive(data) -> Archive`: for `restore`; an entry's `text` is what to put back.
+- `plan_promotion(role, document, facts, policy, today) -> PromotionPlan`: write `memory`; `blocked` are review items.
+- `build_explanation(role, document, id, facts, policy, today) -> Explanation | None`: for `explain ENTRY`; `--as-of` is
+  `today`.
+- `read_archive(data) -> Archive`: for `restore`; an entry's `text` is the text to restore.
 
-Ids of exact repeats can change when one of them goes. `PrunePlan.renumbered` says which, so that references and pins
-move along; `entry_matching.match_entries` cannot tell by itself which of two equal entries went.
+Ids of exact repeats can change when one of them is removed. `PrunePlan.id_changes` lists the changes, so that
+references and pins follow. `entry_matching.match_entries` alone cannot know which of two equal entries was removed.
 """
 
 from __future__ import annotations
 
 from echod.memory.policy.archive import (
     MAX_ARCHIVE_BYTES,
+    PRUNED_STEM,
+    REMOVED_STEM,
     Archive,
     ArchivedEntry,
     DamagedArchiveEntry,
@@ -41,6 +39,16 @@ from echod.memory.policy.archive import (
 )
 from echod.memory.policy.compress import CompressPlan, plan_compress
 from echod.memory.policy.explanation import Explanation, RuleOutcome, build_explanation
+from echod.memory.policy.manual import (
+    EditRefusal,
+    Removal,
+    ResetPlan,
+    Restoration,
+    change_layer,
+    plan_reset,
+    remove_entries,
+    restore_entry,
+)
 from echod.memory.policy.promote import BlockedPromotion, PromotedEntry, PromotionPlan, plan_promotion
 from echod.memory.policy.prune import EntryAction, OverLimit, PrunePlan, plan_prune
 from echod.memory.policy.scoring import Facts, History, ScoreTerms
@@ -49,11 +57,14 @@ from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, PruneActio
 __all__ = [
     "DEFAULT_POLICY",
     "MAX_ARCHIVE_BYTES",
+    "PRUNED_STEM",
+    "REMOVED_STEM",
     "Archive",
     "ArchivedEntry",
     "BlockedPromotion",
     "CompressPlan",
     "DamagedArchiveEntry",
+    "EditRefusal",
     "EntryAction",
     "Explanation",
     "Facts",
@@ -64,14 +75,21 @@ __all__ = [
     "PromotionPlan",
     "PruneAction",
     "PrunePlan",
+    "Removal",
+    "ResetPlan",
+    "Restoration",
     "Rule",
     "RuleOutcome",
     "ScoreTerms",
     "build_explanation",
+    "change_layer",
     "plan_compress",
     "plan_promotion",
     "plan_prune",
+    "plan_reset",
     "read_archive",
+    "remove_entries",
     "render_archived_entries",
+    "restore_entry",
     "select_archive_file",
 ]

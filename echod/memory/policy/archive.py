@@ -1,10 +1,10 @@
-"""The text of `archive/pruned-{year}.md` and `removed-{year}.md`: entries verbatim, each below a line that tells of it.
+"""Write and read `archive/pruned-{year}.md` and `removed-{year}.md`: entries verbatim, each below a header line.
 
     <!-- echod:archived {"id": "...", ..., "bytes": 312, "sha256": "..."} -->
     (312 bytes of the entry)
 
-Restoring reads so many bytes behind the line and compares their digest; it never parses the entry, so whatever an
-entry holds, even such a line, it comes back as it was. Secrets are redacted before anything is written.
+Restoring reads that number of bytes behind the header and compares their digest. It never parses the entry, so any
+entry is restored verbatim, even one that contains a header line. Secrets are redacted before anything is written.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from echod.memory.model import Block, Layer
+from echod.memory.model import MEMORY_FILE, Block, Layer
 from echod.memory.policy.scoring import ScoreTerms
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 
 MAX_ARCHIVE_BYTES = 1024 * 1024
-"""Bytes of an archive file from which on a new one is begun."""
+"""The size at which a new archive file is started."""
 
 PRUNED_STEM = "pruned"
-"""How the names of archive files begin that hold what a rule took out."""
+"""The prefix of the names of archive files with entries removed by rules."""
 
 REMOVED_STEM = "removed"
-"""How the names of archive files begin that hold what a person took out, or what gave way to another edit."""
+"""The prefix of the names of archive files with entries removed by the user or replaced by another edit."""
 
 _HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILINE)
 
@@ -41,14 +41,14 @@ class ArchivedEntry:
     Attributes:
         id: its id when it was archived.
         role: the role that it belonged to.
-        file: the file in which it stood (`MEMORY.md`, `knowledge.md`).
-        rule: the name of the rule that put it here; one that this version knows or another version's.
-        layer: its layer; None where it had none that is known.
-        score: its score on that day; None where no score was asked for.
-        terms: what the score was made of.
+        file: the file that it was in (`MEMORY.md`, `knowledge.md`).
+        rule: the name of the rule that removed it, possibly of another version of echod.
+        layer: its layer; None for an unknown one.
+        score: its score on that day; None where none was computed.
+        terms: the terms of the score.
         day: the day on which it was archived.
-        text: its block, verbatim but for secrets.
-        redacted: whether a secret was taken out.
+        text: its block, verbatim except for secrets.
+        redacted: a secret was removed.
         job: the job that archived it; None until the text is written.
     """
 
@@ -66,14 +66,14 @@ class ArchivedEntry:
 
 
 class DamagedArchiveEntry(NamedTuple):
-    """An entry of an archive whose text is not what it was: its id, where it can be read, and its place in bytes."""
+    """An archived entry whose text was changed: its id, if it can be read, and its offset in bytes."""
 
     id: str
     offset: int
 
 
 class Archive(NamedTuple):
-    """What an archive file holds. `damaged` entries were changed by someone; their text still stands in the file."""
+    """The content of an archive file. `damaged` entries were changed later; their text is still in the file."""
 
     entries: tuple[ArchivedEntry, ...]
     damaged: tuple[DamagedArchiveEntry, ...]
@@ -86,11 +86,11 @@ def to_archived_entry(
     rule: Rule,
     day: date,
     *,
-    file: str = "MEMORY.md",
+    file: str = MEMORY_FILE,
     score: float | None = None,
     terms: ScoreTerms | None = None,
 ) -> ArchivedEntry:
-    """What the archive will hold of a block, without secrets."""
+    """Return a block in the form of the archive, without secrets."""
     redaction = redact_entry(block.text)
     layer = block.entry.layer if block.entry else None
     changed = redaction.text != block.text
@@ -98,12 +98,12 @@ def to_archived_entry(
 
 
 def render_archived_entries(entries: Iterable[ArchivedEntry], job: int | None) -> bytes:
-    """What to append to an archive file for these entries, archived by this job."""
+    """Return the bytes to append to an archive file for these entries, archived by this job."""
     return b"".join(_render_entry(entry, job) for entry in entries)
 
 
 def read_archive(data: bytes) -> Archive:
-    """The entries of an archive file in their order; whatever else stands in it is passed over."""
+    """Return the entries of an archive file in order. All other text in it is skipped."""
     entries: list[ArchivedEntry] = []
     damaged: list[DamagedArchiveEntry] = []
     position = 0
@@ -122,19 +122,19 @@ def read_archive(data: bytes) -> Archive:
 
 
 def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 0, *, stem: str = PRUNED_STEM) -> str:
-    """The archive file that takes `added_bytes` more bytes this year, relative to the role.
+    """Return the archive file that takes `added_bytes` more bytes this year, relative to the role.
 
     Args:
         year: the year.
-        sizes: bytes of the files in the role's archive by name; others than those of this stem do not matter.
-        added_bytes: bytes that will be added. A single addition may be larger than the limit.
-        stem: how the file's name begins, `PRUNED_STEM` or `REMOVED_STEM`.
+        sizes: bytes of the files in the role's archive by name; files of another stem are ignored.
+        added_bytes: the number of bytes to add. A single addition may be larger than the limit.
+        stem: the prefix of the file's name, `PRUNED_STEM` or `REMOVED_STEM`.
     """
     number = 1
     while True:
         name = f"{stem}-{year}.md" if number == 1 else f"{stem}-{year}-{number}.md"
         size = sizes.get(name, 0)
-        # A higher number means that this one was full once, even if someone made it smaller since.
+        # A file with a higher number means that this one was full, even if it became smaller since.
         later = any(
             re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _file_number(other) > number for other in sizes
         )
@@ -162,8 +162,8 @@ def _render_entry(entry: ArchivedEntry, job: int | None) -> bytes:
         "bytes": len(text),
         "sha256": hashlib.sha256(text).hexdigest(),
     }
-    header = json.dumps(fields).replace(">", "\\u003e")  # nothing in it can end the comment
-    # The file may end in the middle of a line, because someone else wrote to it; so a line break comes first.
+    header = json.dumps(fields).replace(">", "\\u003e")  # so that no value ends the comment
+    # Starts with a line break, because another program may have left the file without one.
     return b"\n<!-- echod:archived " + header.encode() + b" -->\n" + text + (b"" if text.endswith(b"\n") else b"\n")
 
 
@@ -181,7 +181,7 @@ def _byte_length(fields: Mapping[str, Any]) -> int:
 
 
 def _parse_entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
-    """The entry, if header and text are as they were written."""
+    """Return the entry, if header and text are unchanged."""
     if fields.get("sha256") != hashlib.sha256(body).hexdigest() or fields.get("bytes") != len(body):
         return None
     terms = [fields.get(name) for name in ("importance", "relevance", "recency")]

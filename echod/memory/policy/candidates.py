@@ -1,20 +1,15 @@
-"""Pressure: the order in which entries leave a file that is over its limit.
+"""Select the entries that may be pruned, in a fixed order that does not depend on the line limit.
 
-The order is by layer, because a fresh observation outscores a month-old learning and there are fifty of them a day:
-first noise beyond its budget (observations and traced entries), then length (long inscribed entries are condensed),
-then what is left of the noise, then the lowest inscribed entries, a few a day. Each queue here is a fixed order that
-does not depend on the limit; `prune` takes from them as
-much as it must. So a lower limit always takes more of the
-same.
+Expiry removes entries without references for their layer's age. Observations expire at any file size. Inscribed and
+traced entries expire only while the file is over its limit, and only with a low score.
 
-Expiry: what nobody referenced for its layer's age.
+Pressure removes entries while the file is over its limit. The order is by layer, because a fresh observation outscores
+a month-old learning and there are fifty of them a day: first noise beyond its budget (observations and traced entries),
+then length (long inscribed entries are condensed), then the rest of the noise, then the lowest inscribed entries, a few
+a day. `prune` takes from each queue as much as it must, so a lower limit always removes a superset.
 
-Observations expire at any file size. Inscribed and traced entries expire only while the file is over its limit, and
-only with a low score.
-
-Condensing: a long entry becomes its heading, its metadata and the lead sentence of each learning.
-
-The last line names where the full text is, and by it a condensed entry is known and never condensed again.
+Condensing shortens a long entry to its heading, its metadata and the lead sentence of each learning. The last line
+names the archive file with the full text. It also marks the entry, which is never condensed again.
 """
 
 from __future__ import annotations
@@ -37,16 +32,26 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact
 
+_POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
+
+
+class PruneCandidate(NamedTuple):
+    """A candidate for removal: the entry, the rule that selected it, and the action."""
+
+    status: EntryStatus
+    rule: Rule
+    action: PruneAction = PruneAction.ARCHIVE
+
 
 class ExpiryThreshold(NamedTuple):
-    """When entries of a layer expire: after so many unreferenced days, and with a score below this (None: any)."""
+    """When entries of a layer expire: after this number of idle days, with a score below this (None: any)."""
 
     days: int
     score_below: float | None
 
 
 def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThreshold | None:
-    """The layer's age; None where entries do not expire."""
+    """Return the threshold of a layer; None where entries do not expire."""
     if layer is Layer.OBSERVATIONS:
         return ExpiryThreshold(policy.observations_days, None)
     if layer is Layer.INSCRIBED:
@@ -56,34 +61,10 @@ def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThres
     return None
 
 
-def is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Whether the entry is old enough (and low enough) to go."""
-    threshold = expiry_threshold(status.layer, policy)
-    if threshold is None or status.score is None or status.idle_days < threshold.days:
-        return False
-    return threshold.score_below is None or status.score < threshold.score_below
-
-
-def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
-    """The observations that go whatever the size of the file, the first to go first."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
-
-
-def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
-    """The inscribed and traced entries that go while the file is over its limit, the first to go first."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
-
-
 def expires_on(status: EntryStatus, policy: PolicySettings, today: date) -> date | None:
-    """The first day on which the entry is old and low enough; None if it never will be as things are.
+    """Return the first day on which the entry is old and low enough; None if it never will be under present conditions.
 
-    It reckons that the project is alive every day from tomorrow on, that nobody references the entry, and that the
+    This assumes that the project is alive every day from tomorrow on, that nothing references the entry, and that the
     share of workflows that referenced it stays the same.
     """
     threshold = expiry_threshold(status.layer, policy)
@@ -107,85 +88,40 @@ def _scores_below(status: EntryStatus, policy: PolicySettings, day: date, thresh
     return compute_score(ScoreTerms(status.terms.importance, status.terms.relevance, later_recency), policy) < threshold
 
 
-_POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
-
-
-def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
-    """The block condensed; None where that would save no line or not read back as the same entry.
-
-    Args:
-        block: an entry.
-        entry_id: its id, under which the archive has the full text.
-        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
-    """
-    entry = block.entry
-    if entry is None or is_condensed(block, entry):
-        return None
-    text = block.text
-    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    body_fields = [
-        text[_line_start(text, f.span.start) : f.span.end].rstrip()
-        for f in entry.fields
-        if f.span.start >= entry.body.start
-    ]
-    leads = dict.fromkeys(
-        first_sentence(learning) for learning in extract_learnings(text[entry.body.start : entry.body.end])
+def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
+    """Return the observations that expire regardless of the size of the file, in order of removal."""
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and _is_expired(s, policy)
     )
-    pointer = f"- Full text: `{archive}`, entry {entry_id}."
-    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
-    result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
-    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
-        return None
-    return result
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
-def is_condensed(block: Block, entry: Entry) -> bool:
-    """Whether the entry's last line says that the full text is in the archive."""
-    last_line = block.text[entry.body.start : entry.body.end].rpartition("\n")[2]
-    return _POINTER.fullmatch(last_line.strip()) is not None
-
-
-def _line_start(text: str, position: int) -> int:
-    return text.rfind("\n", 0, position) + 1
-
-
-def _tail(text: str, entry: Entry, newline: str) -> str:
-    """What stands behind the body: blank lines, a separator, the file's rhythm."""
-    tail = text[entry.body.end :].lstrip(" \t")
-    # A separator right below text could make a heading of it.
-    return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
-
-
-def _differs_only_in_body(entry: Entry, result: Block) -> bool:
-    new = result.entry
-    return (
-        new is not None
-        and (new.form, new.layer, new.title, new.kind, new.heading_date)
-        == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
-        and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
-        and is_condensed(result, new)
-        and markdown.parse_structure(result.text).closing is None
+def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
+    """Return the inscribed and traced entries that expire while the file is over its limit, in order of removal."""
+    expired_entries = (
+        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and _is_expired(s, policy)
     )
+    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
 
 
-class PruneCandidate(NamedTuple):
-    """An entry in a queue, why its turn comes there, and what then becomes of it."""
-
-    status: EntryStatus
-    rule: Rule
-    action: PruneAction = PruneAction.ARCHIVE
+def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether the entry is old enough (and low enough) to expire."""
+    threshold = expiry_threshold(status.layer, policy)
+    if threshold is None or status.score is None or status.idle_days < threshold.days:
+        return False
+    return threshold.score_below is None or status.score < threshold.score_below
 
 
 def noise_budget(policy: PolicySettings) -> int:
-    """Lines that observations and traced entries may take together."""
+    """Return the lines that observations and traced entries may take together."""
     return math.floor(_exact_fraction(policy.noise_share) * policy.memory_line_limit)
 
 
 def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
-    """All observations and traced entries that may go, the first to go first.
+    """Return all removable observations and traced entries, in order of removal.
 
-    Of observations with the same title all but the newest; the lowest traced entries; the middle of the traced ones,
-    which are compressed; the other observations from the lowest on; last the best of the traced ones.
+    The order: of observations with the same title all but the newest; the lowest traced entries; the middle of the
+    traced entries, which are compressed; the other observations from the lowest on; the best traced entries.
     """
     removable = [s for s in statuses if s.is_removable]
     observations = [s for s in removable if s.layer is Layer.OBSERVATIONS]
@@ -206,42 +142,6 @@ def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tupl
     )
 
 
-def allowed_in_knowledge(status: EntryStatus) -> bool:
-    """Whether an entry may leave its points in the knowledge file: not if it reads like an instruction to agents.
-
-    There it would stand among learnings, above what it was.
-    """
-    return find_injection(status.block.text) is None
-
-
-def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
-    """The inscribed entries that may be condensed, the longest first."""
-    long = (
-        s
-        for s in statuses
-        if s.is_removable
-        and s.layer is Layer.INSCRIBED
-        and s.content_lines > policy.condense_over_lines
-        and not is_condensed(s.block, s.entry)
-    )
-    return tuple(
-        PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE)
-        for s in sorted(long, key=lambda s: (-s.content_lines, *s.removal_order))
-    )
-
-
-def inscribed_queue(statuses: Iterable[EntryStatus]) -> tuple[PruneCandidate, ...]:
-    """The inscribed entries that may go, the lowest first."""
-    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
-    return tuple(PruneCandidate(s, Rule.LOWEST_INSCRIBED) for s in sorted(inscribed, key=lambda s: s.removal_order))
-
-
-def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, policy: PolicySettings) -> int:
-    """How many inscribed entries may still be archived for room today."""
-    inscribed_count = sum(1 for s in statuses if s.layer is Layer.INSCRIBED) + archived_today
-    return max(0, max(1, math.floor(_exact_fraction(policy.daily_inscribed_share) * inscribed_count)) - archived_today)
-
-
 def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
     by_title: defaultdict[str, list[EntryStatus]] = defaultdict(list)
     for status in observations:
@@ -256,7 +156,7 @@ def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
 def _split_traced(
     traced: list[EntryStatus], policy: PolicySettings
 ) -> tuple[list[EntryStatus], list[EntryStatus], list[EntryStatus]]:
-    """The lowest, the middle and the best of the traced entries, each from the lowest on."""
+    """Return the lowest, the middle and the best of the traced entries, each from the lowest on."""
     ranked = sorted(traced, key=lambda s: s.removal_order)
     best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
     middle = min(len(ranked) - best, max(1, math.ceil(_exact_fraction(policy.traced_compress_share) * len(ranked))))
@@ -265,5 +165,97 @@ def _split_traced(
 
 
 def _exact_fraction(number: float) -> Fraction:
-    """The number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
+    """Return the number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
     return Fraction(repr(float(number)))
+
+
+def allowed_in_knowledge(status: EntryStatus) -> bool:
+    """Return whether an entry's points may go to the knowledge file: not if it reads like an instruction to agents.
+
+    There it would be among learnings, with a higher standing than it had.
+    """
+    return find_injection(status.block.text) is None
+
+
+def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
+    """Return the inscribed entries that may be condensed, the longest first."""
+    long = (
+        s
+        for s in statuses
+        if s.is_removable
+        and s.layer is Layer.INSCRIBED
+        and s.content_lines > policy.condense_over_lines
+        and not is_condensed(s.block)
+    )
+    return tuple(
+        PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE)
+        for s in sorted(long, key=lambda s: (-s.content_lines, *s.removal_order))
+    )
+
+
+def inscribed_queue(statuses: Iterable[EntryStatus]) -> tuple[PruneCandidate, ...]:
+    """Return the removable inscribed entries, the lowest first."""
+    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
+    return tuple(PruneCandidate(s, Rule.LOWEST_INSCRIBED) for s in sorted(inscribed, key=lambda s: s.removal_order))
+
+
+def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, policy: PolicySettings) -> int:
+    """Return the number of inscribed entries that may still be archived today to make room."""
+    inscribed_count = sum(1 for s in statuses if s.layer is Layer.INSCRIBED) + archived_today
+    return max(0, max(1, math.floor(_exact_fraction(policy.daily_inscribed_share) * inscribed_count)) - archived_today)
+
+
+def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
+    """Return the block condensed; None if that would save no line or not read back as the same entry.
+
+    Args:
+        block: an entry.
+        entry_id: its id, under which the archive has the full text.
+        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
+    """
+    entry = block.entry
+    if entry is None or is_condensed(block):
+        return None
+    text = block.text
+    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    body_fields = [
+        text[_line_start(text, f.span.start) : f.span.end].rstrip()
+        for f in entry.fields
+        if f.span.start >= entry.body.start
+    ]
+    leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
+    pointer = f"- Full text: `{archive}`, entry {entry_id}."
+    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
+    result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
+    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
+        return None
+    return result
+
+
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
+
+
+def _tail(text: str, entry: Entry, newline: str) -> str:
+    """Return the text behind the body: blank lines and a separator."""
+    tail = text[entry.body.end :].lstrip(" \t")
+    # A separator right below text could make the text a heading.
+    return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
+
+
+def _differs_only_in_body(entry: Entry, result: Block) -> bool:
+    new = result.entry
+    return (
+        new is not None
+        and (new.form, new.layer, new.title, new.kind, new.heading_date)
+        == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
+        and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
+        and is_condensed(result)
+        and markdown.parse_structure(result.text).closing is None
+    )
+
+
+def is_condensed(block: Block) -> bool:
+    """Return whether the last line of the block's entry names the archive with the full text."""
+    last_line = block.body.rpartition("\n")[2]
+    return _POINTER.fullmatch(last_line.strip()) is not None

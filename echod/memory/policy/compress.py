@@ -1,7 +1,7 @@
-"""Compress: a knowledge file over its limit becomes one block for each topic; the oldest blocks go if it still is.
+"""Plan the compression of a knowledge file over its limit to one block per topic, dropping the oldest if needed.
 
-Nothing is lost by it: every text that no longer stands in the file goes to the archive verbatim. Etched entries,
-notes, pinned entries, what is no entry, and what reads like an instruction to agents stay as they are.
+Nothing is lost, because every text that leaves the file is archived verbatim. Protected and pinned entries, opaque
+blocks, and entries that read like instructions to agents are unchanged.
 """
 
 from __future__ import annotations
@@ -9,30 +9,29 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.document import parse
+from echod.memory.document import count_lines, parse
 from echod.memory.knowledge import CompressibleEntry, compress_knowledge
-from echod.memory.model import Document
+from echod.memory.model import KNOWLEDGE_FILE, Document
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
 from echod.memory.policy.candidates import allowed_in_knowledge
-from echod.memory.policy.scoring import Facts, count_document_lines, count_lines, entry_statuses
+from echod.memory.policy.scoring import Facts, count_document_lines, entry_statuses
 from echod.memory.policy_model import PolicySettings, Rule
 
-KNOWLEDGE_FILE = "knowledge.md"
 _CHARACTERS_PER_TOKEN = 4
 
 
 class CompressPlan(NamedTuple):
-    """What compress would do today.
+    """The compression of today.
 
     Attributes:
         role: the role.
-        knowledge: the new bytes of the knowledge file; None if nothing changes.
-        archived: what goes to the archive, in file order.
+        knowledge: the new bytes of the knowledge file; None if unchanged.
+        archived: the entries for the archive, in file order.
         lines_before: lines of the file now.
-        lines_after: lines of the file then.
-        tokens_before: about how many tokens an agent reads now.
-        tokens_after: about how many then.
-        limit: the limit in lines. A file that is still over it holds protected text and waits for a person.
+        lines_after: lines of the new file.
+        tokens_before: the approximate number of tokens that an agent reads now.
+        tokens_after: the approximate number of tokens in the new file.
+        limit: the line limit. A file that is still over it contains protected text and waits for the user.
     """
 
     role: str
@@ -54,7 +53,7 @@ class CompressPlan(NamedTuple):
 
 
 def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> CompressPlan:
-    """Decide what becomes of a knowledge file today. Arguments as in `plan_prune`, `document` is the knowledge file."""
+    """Plan what happens to a knowledge file today. The arguments are those of `plan_prune`, with the knowledge file."""
     old_data = document.render()
     lines = count_document_lines(document)
     archived: list[ArchivedEntry] = []
@@ -94,10 +93,10 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySet
 
 
 def _preserves_other_blocks(document: Document, data: bytes, compressed: set[int]) -> bool:
-    """Whether every block that was not compressed reads as before."""
+    """Return whether every block that was not compressed reads as before."""
     reparsed = parse(data)
     if not isinstance(reparsed, Document) or reparsed.preamble != document.preamble:
         return False
     present_texts = {block.text.rstrip() for block in reparsed.blocks}
-    others = [block for index, block in enumerate(document.blocks) if index not in compressed]
-    return len(reparsed.blocks) >= len(others) and all(block.text.rstrip() in present_texts for block in others)
+    untouched = [block for index, block in enumerate(document.blocks) if index not in compressed]
+    return len(reparsed.blocks) >= len(untouched) and all(block.text.rstrip() in present_texts for block in untouched)

@@ -1,7 +1,7 @@
-"""Explaining one entry: its score, each rule that could touch it, and when that would happen first.
+"""Explain one entry: its score, each rule that could touch it, and the first day on which it would.
 
-Rules of age have a first day; rules of pressure have a rank, because when the file is over its limit depends on what
-agents write. Asking for another day is asking with another `today`.
+Rules of age have a first day. Rules of pressure have a rank, because the day on which the file is over its limit
+depends on the agents' writing. For another day, pass another `today`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
 
 class RuleOutcome(NamedTuple):
-    """One rule as it concerns an entry.
+    """One rule and its effect on an entry.
 
     Attributes:
         name: the rule.
-        applies: whether it moves the entry today.
-        applies_on: the first day on which it could; None for a rule of pressure, and where it never will as things are.
-        rank: for a rule of pressure, whose turn it is: 1 goes first.
-        queue_length: how many entries stand in that queue.
-        text: the rule with the entry's numbers, for the person.
+        applies: it moves the entry today.
+        applies_on: the first day on which it could; None for a rule of pressure, and where it never will under present
+        conditions.
+        rank: for a rule of pressure, the position in its queue, from 1.
+        queue_length: the number of entries in that queue.
+        text: the rule with the entry's numbers, for the user.
     """
 
     name: Rule
@@ -47,14 +48,14 @@ class RuleOutcome(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Everything that decides what becomes of an entry.
+    """Everything that decides about an entry.
 
     Attributes:
-        is_protected: only a person may touch it; then no rule is listed.
-        action: what prune would do with it today.
-        verified: the day that its recency counts from.
+        is_protected: only the user may touch it; then no rule is listed.
+        action: the action of prune today.
+        verified: the day from which its recency counts.
         idle_days: days on which the project was alive since it was last verified, referenced or first seen.
-        references: how often it was referenced.
+        references: the number of its references.
     """
 
     id: str
@@ -74,7 +75,7 @@ class Explanation(NamedTuple):
 def build_explanation(
     role: str, document: Document, entry_id: str, facts: Facts, policy: PolicySettings, today: date
 ) -> Explanation | None:
-    """Explain the entry with this id; None if the file has no such entry. Arguments as in `plan_prune`."""
+    """Explain the entry with this id; None if the file has no such entry. The arguments are those of `plan_prune`."""
     statuses = entry_statuses(role, document, facts, policy, today)
     status = next((s for s in statuses if s.id == entry_id), None)
     if status is None:
@@ -117,7 +118,7 @@ def _rule_outcomes(
     for queue in (noise, long_queue(statuses, policy), remaining, inscribed_queue(statuses)):
         for rank, candidate in enumerate(queue, start=1):
             if candidate.status.index == status.index:
-                text = f"number {rank} of {len(queue)} to go while the file is over its limit; {limit_text}"
+                text = f"number {rank} of {len(queue)} to be removed while the file is over its limit; {limit_text}"
                 outcomes.append(RuleOutcome(candidate.rule, candidate.rule is applied, None, rank, len(queue), text))
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
@@ -128,14 +129,14 @@ def _rule_outcomes(
 
 def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:
     title = supersedes_key(status.entry.title)
-    others = [
+    superseding_titles = [
         s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
     ]
-    text = "goes when a finding says that it replaces this title"
+    text = "is archived when a finding replaces this title"
     if status.pinned_until is not None:
         text += ", once it is no longer pinned"
-    if others:
-        text += f"; {others[0]!r} says so, and you decide (echod review)"
+    if superseding_titles:
+        text += f"; {superseding_titles[0]!r} claims to, and you decide (echod review)"
     return RuleOutcome(Rule.SUPERSEDED, applies=False, applies_on=None, rank=None, queue_length=None, text=text)
 
 

@@ -1,8 +1,6 @@
-"""What a person asks for of single entries: another layer, taken out, brought back. The rules have no say here.
+"""Apply the user's own edits: change an entry's layer, remove or restore entries, reset a file. No rule applies here.
 
-Each function gives the document as it would be then, or the reason why it cannot be done; nothing else in it changes.
-
-A file as it was on its first day, and all that stood in it as the archive keeps it. Only a person asks for that.
+Each function returns the document with the edit, or why the edit is refused. Nothing else in the document changes.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
+from echod.memory.alignment import block_content, block_contents
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
@@ -24,30 +22,30 @@ from echod.memory.policy.candidates import is_condensed
 from echod.memory.policy_model import Rule
 
 _UNCLOSED_BLOCK = (
-    "a code block or comment in this file is never closed, so that the text around the entry would change its sense"
+    "a code block or comment in this file is never closed, so that the text around the entry would change its meaning"
 )
 
 
 class EditRefusal(NamedTuple):
-    """Why it cannot be done: a sentence without its full stop."""
+    """Why an edit is refused: a sentence without its full stop."""
 
     reason: str
 
 
 class Removal(NamedTuple):
-    """A file without some entries, and those entries as the archive keeps them, in file order."""
+    """A file without some entries, and those entries for the archive, in file order."""
 
     document: Document
     archived: tuple[ArchivedEntry, ...]
 
 
 class Restoration(NamedTuple):
-    """A file with an entry of the archive in it again.
+    """A file with an entry restored from the archive.
 
     Attributes:
         document: the file.
-        id: the entry's id there.
-        condensed_text: the condensed text that gave way to it; None where there was none.
+        id: the entry's id in it.
+        condensed_text: the condensed text that the entry replaced; None if there was none.
     """
 
     document: Document
@@ -55,22 +53,34 @@ class Restoration(NamedTuple):
     condensed_text: str | None
 
 
-def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
-    """The file with one entry in another layer, in its heading and its layer line as its form has them.
+class ResetPlan(NamedTuple):
+    """An emptied file: its new bytes, the number of removed entries, and the blocks for the archive, in file order.
 
-    The very same document comes back where the entry is in that layer already.
+    Opaque blocks have no id in the archive.
+    """
+
+    data: bytes
+    entry_count: int
+    archived: tuple[ArchivedEntry, ...]
+
+
+def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
+    """Return the file with one entry in another layer, in its heading and its layer line as its form has them.
+
+    The same document is returned where the entry is in that layer already.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
         entry_id: the entry's full id.
-        layer: the layer that it is to have.
+        layer: the new layer.
     """
     if (missing := _refuse_missing(role, document, [entry_id])) is not None:
         return missing
     ids = entry_ids(role, document)
     blocks = tuple(
-        with_layer(block, layer) if own == entry_id else block for own, block in zip(ids, document.blocks, strict=True)
+        with_layer(block, layer) if block_id == entry_id else block
+        for block_id, block in zip(ids, document.blocks, strict=True)
     )
     if blocks == document.blocks:
         return document
@@ -80,40 +90,43 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
 def remove_entries(
     role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
 ) -> Removal | EditRefusal:
-    """The file without these entries.
+    """Return the file without these entries.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
         ids_to_remove: full ids, each of an entry in the file.
-        rule: why they go, as the archive names it.
-        day: the local day on which they go.
+        rule: the reason for the removal in the archive.
+        day: the local day of the removal.
     """
     if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
     after = _check_round_trip(
-        replace(document, blocks=tuple(block for own, block in pairs if own not in ids_to_remove))
+        replace(document, blocks=tuple(block for block_id, block in pairs if block_id not in ids_to_remove))
     )
     if isinstance(after, EditRefusal):
         return after
     archived = tuple(
-        to_archived_entry(block, own, role, rule, day) for own, block in pairs if own and own in ids_to_remove
+        to_archived_entry(block, block_id, role, rule, day)
+        for block_id, block in pairs
+        if block_id and block_id in ids_to_remove
     )
     return Removal(after, archived)
 
 
 def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Restoration | EditRefusal:
-    """The file with an entry of the archive in it, verbatim: at its end, or in the place of what it was condensed to.
+    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form.
 
     Args:
         role: the role's name; part of the entries' ids.
-        document: the file in which the entry stood.
-        archived: the entry, as the archive has it.
+        document: the file that the entry was in.
+        archived: the archived entry.
     """
     restored_content = block_content(parse_block(archived.text))
-    if any(block_content(block) == restored_content for block in document.blocks):
-        return EditRefusal(f"{archived.id} stands in {archived.file} already")
+    contents = block_contents(document)
+    if restored_content in contents:
+        return EditRefusal(f"{archived.id} is in {archived.file} already")
     condensed_index = _find_condensed(role, document, archived.id)
     if condensed_index is None:
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
@@ -122,23 +135,22 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         full = Block(_with_spacing_of(before, archived.text), None)
         blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
         after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
-    contents = [block_content(block) for block in document.blocks]
     contents[position : position + (condensed_index is not None)] = [restored_content]
-    if after is None or [block_content(block) for block in after.blocks] != contents:
+    if after is None or block_contents(after) != contents:
         return EditRefusal(_UNCLOSED_BLOCK)
     return Restoration(after, entry_ids(role, after)[position] or archived.id, before)
 
 
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
-    """Where the entry of that id stands, if what stands there is a short form of it."""
-    for position, (own, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if own == entry_id and block.entry and is_condensed(block, block.entry):
+    """Return the position of the entry with that id, if it is condensed."""
+    for position, (block_id, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
+        if block_id == entry_id and is_condensed(block):
             return position
     return None
 
 
 def _with_spacing_of(condensed_text: str, text: str) -> str:
-    """The text with the blank lines behind it that the short form had."""
+    """Return the text followed by the blank lines of the condensed text."""
     return text.rstrip() + condensed_text[len(condensed_text.rstrip()) :]
 
 
@@ -147,33 +159,13 @@ def _parse_or_none(data: bytes) -> Document | None:
     return document if isinstance(document, Document) else None
 
 
-def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
-    missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
-    return EditRefusal(f"the file holds no entry {' or '.join(missing)} any more") if missing else None
-
-
-def _check_round_trip(document: Document) -> Document | EditRefusal:
-    return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)
-
-
-class ResetPlan(NamedTuple):
-    """What emptying a file means: its new bytes, how many entries go, and what the archive takes up, in file order.
-
-    What is no entry has no id in the archive.
-    """
-
-    data: bytes
-    entry_count: int
-    archived: tuple[ArchivedEntry, ...]
-
-
 def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
-    """Empty a file; None where it holds nothing but its head.
+    """Empty a file; None if it has no blocks.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the file.
-        new: the bytes that a file of its kind begins with.
+        new: the bytes of an empty file of its kind.
         day: the local day.
         file: the file's name.
     """
@@ -184,5 +176,16 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
     pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
     if preamble.strip() and preamble.strip() != new.decode().strip():
         pieces.insert(0, (Block(preamble, None), None))
-    archived = tuple(to_archived_entry(block, own or "", role, Rule.RESET, day, file=file) for block, own in pieces)
-    return ResetPlan(new, sum(own is not None for own in ids), archived)
+    archived = tuple(
+        to_archived_entry(block, block_id or "", role, Rule.RESET, day, file=file) for block, block_id in pieces
+    )
+    return ResetPlan(new, sum(block_id is not None for block_id in ids), archived)
+
+
+def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:
+    missing = sorted(set(requested_ids) - set(entry_ids(role, document)))
+    return EditRefusal(f"the file no longer contains entry {' or '.join(missing)}") if missing else None
+
+
+def _check_round_trip(document: Document) -> Document | EditRefusal:
+    return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)

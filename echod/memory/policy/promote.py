@@ -1,7 +1,7 @@
-"""Promotion: an observation that was referenced often enough becomes inscribed.
+"""Plan the promotion of observations that were referenced often enough to inscribed entries.
 
-The layer changes where it is written, nothing else. An entry that reads like an instruction to agents is left for a
-person, and a pinned one alone.
+Only the layer changes, wherever it is written. An entry that reads like an instruction to agents is left to the user,
+and a pinned entry is unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PromotedEntry(NamedTuple):
 
 
 class BlockedPromotion(NamedTuple):
-    """An observation with enough references that is not promoted, and why, in a few words for the person."""
+    """An observation with enough references that is not promoted; `reason` is a few words for the user."""
 
     id: str
     title: str
@@ -35,7 +35,7 @@ class BlockedPromotion(NamedTuple):
 
 
 class PromotionPlan(NamedTuple):
-    """What promotion would do today: the new bytes of the memory file (None if nothing changes), and to whom."""
+    """The promotions of today, with the new bytes of the memory file (None if unchanged)."""
 
     role: str
     memory: bytes | None
@@ -45,12 +45,12 @@ class PromotionPlan(NamedTuple):
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        blocked = f", {len(self.blocked)} left for a person" if self.blocked else ""
+        blocked = f", {len(self.blocked)} left for you" if self.blocked else ""
         return f"{len(self.promoted)} promoted{blocked}"
 
 
 def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> PromotionPlan:
-    """Decide which observations become inscribed today. Arguments as in `plan_prune`."""
+    """Plan which observations become inscribed today. The arguments are those of `plan_prune`."""
     promotable = [s for s in entry_statuses(role, document, facts, policy, today) if is_promotable(s, policy)]
     reasons = {s.index: find_injection(s.block.text) for s in promotable}
     chosen = {s.index: s for s in promotable if reasons[s.index] is None}
@@ -77,7 +77,7 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySe
 
 
 def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Whether an entry is an observation with enough references, and not pinned."""
+    """Return whether an entry is an observation with enough references, and not pinned."""
     return (
         status.layer is Layer.OBSERVATIONS
         and status.pinned_until is None

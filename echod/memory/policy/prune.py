@@ -1,17 +1,14 @@
-"""Prune: what leaves a memory file today, and where it goes.
+"""Plan what leaves a memory file today, and what replaces it.
 
-1. Expiry: observations that nobody referenced for long, at any file size; while the file is over its limit also
-   inscribed and traced entries that are old and low.
-2. Pressure, where the file is over its limit then: noise beyond its budget goes, all of it. While that is not enough,
-   the length of inscribed entries, then the rest of the noise, then the lowest inscribed entries, a few a day,
-   stopping as soon as the file fits.
-3. Etched, notes, opaque blocks and entries of an unknown layer never move; nor does a pinned entry.
+1. Expiry: observations without references for long, at any file size; while the file is over its limit also inscribed
+   and traced entries that are old and low.
+2. Pressure, if the file is over its limit then: all noise beyond its budget is removed. While that is not enough,
+   inscribed entries are condensed, then the rest of the noise is removed, then the lowest inscribed entries, a few a
+   day, stopping as soon as the file fits.
+3. Protected blocks (etched, notes, opaque, of an unknown layer) never move. Neither does a pinned entry.
 
-Everything that leaves, and everything that is condensed, stands verbatim in what the plan archives.
-
-The file while a plan is made: what was taken so far, and whether it fits.
-
-Why a file is still over its limit after it was pruned, in lines, and whether another day will help.
+All text that is removed or condensed is verbatim in the plan's archived entries. A plan for a file that is still over
+its limit explains why, in lines, and whether another day will help.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import extract_material, knowledge_blocks
 from echod.memory.merge import round_trips
@@ -43,180 +41,23 @@ from echod.memory.policy.scoring import (
     Facts,
     ScoreTerms,
     count_document_lines,
-    count_lines,
     entry_statuses,
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
-
-
-class PruneDraft:
-    """Takes entries out of a file, and counts lines."""
-
-    def __init__(
-        self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
-    ) -> None:
-        self.removed: dict[int, PruneCandidate] = {}
-        self.condensed: dict[int, Block] = {}
-        self._document = document
-        self._archive = archive
-        self._limit = policy.memory_line_limit
-        self._budget = noise_budget(policy)
-        self._lines = count_document_lines(document)
-        self._noise = sum(s.file_lines for s in statuses if s.layer in NOISE_LAYERS)
-
-    @property
-    def lines(self) -> int:
-        """Lines of the file as it would be now."""
-        return self._lines
-
-    def is_over_limit(self) -> bool:
-        """Whether the file is over its limit as it would be now."""
-        return self._lines > self._limit
-
-    def exceeds_noise_budget(self) -> bool:
-        """Whether observations and traced entries take more than their budget."""
-        return self._noise > self._budget
-
-    def contains(self, status: EntryStatus) -> bool:
-        """Whether the entry still stands in the file."""
-        return status.index not in self.removed
-
-    def remove(self, candidate: PruneCandidate) -> None:
-        """Take an entry out."""
-        status = candidate.status
-        self.removed[status.index] = candidate
-        block = self.condensed.get(status.index)
-        self._lines -= count_lines(block.text) if block else status.file_lines
-        if status.layer in NOISE_LAYERS:
-            self._noise -= status.file_lines
-
-    def keep_last_entry(self) -> None:
-        """Put back what was taken last, if nothing would be left of the file: an emptied file looks like a lost one."""
-        if self.removed and not self.document().render().strip():
-            _, candidate = self.removed.popitem()
-            status = candidate.status
-            block = self.condensed.get(status.index)
-            self._lines += count_lines(block.text) if block else status.file_lines
-            self._noise += status.file_lines if status.layer in NOISE_LAYERS else 0
-
-    def condense(self, candidate: PruneCandidate) -> None:
-        """Condense an entry, if that makes it shorter."""
-        status = candidate.status
-        block = condense_block(status.block, status.id, self._archive)
-        if block is not None:
-            self.condensed[status.index] = block
-            self._lines += count_lines(block.text) - status.file_lines
-
-    def remaining(self, queue: Iterable[PruneCandidate]) -> Iterable[PruneCandidate]:
-        """What of a queue still stands in the file, in its order."""
-        return (candidate for candidate in queue if self.contains(candidate.status))
-
-    def document(self) -> Document:
-        """The file as it would be now."""
-        blocks = enumerate(self._document.blocks)
-        return Document(
-            self._document.preamble,
-            tuple(self.condensed.get(index, block) for index, block in blocks if index not in self.removed),
-        )
-
-    def action_of(self, status: EntryStatus) -> PruneAction:
-        """What becomes of an entry."""
-        candidate = self.removed.get(status.index)
-        if candidate is not None:
-            return candidate.action
-        return PruneAction.CONDENSE if status.index in self.condensed else PruneAction.KEEP
-
-
-class OverLimit(NamedTuple):
-    """The lines of a file that is over its limit, by what keeps them there.
-
-    Attributes:
-        lines: lines of the file.
-        limit: its limit.
-        protected: lines that only a person may remove: etched, notes, entries of an unknown layer, other text.
-        pinned: lines of entries that are pinned.
-        deferred: lines of entries whose turn comes on another day.
-        not_removable: lines that no rule can take out, because what stands around them would read differently.
-    """
-
-    lines: int
-    limit: int
-    protected: int
-    pinned: int
-    deferred: int
-    not_removable: int
-
-    @property
-    def can_shrink_tomorrow(self) -> bool:
-        """Whether pruning again tomorrow can make the file shorter. Without it the file waits for a person."""
-        return self.deferred > 0
-
-    @property
-    def description(self) -> str:
-        """All of it in words."""
-        parts = (
-            (self.protected, "only a person may remove (etched, notes, other text)"),
-            (self.pinned, "are pinned"),
-            (self.deferred, "are inscribed entries, of which a few may go each day"),
-            (self.not_removable, "hold a code block or comment that is never closed; close it"),
-        )
-        details = "; ".join(f"{lines} {'line' if lines == 1 else 'lines'} {what}" for lines, what in parts if lines)
-        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
-
-
-def measure_over_limit(
-    document: Document,
-    after: Document,
-    statuses: Sequence[EntryStatus],
-    removed: Container[int],
-    policy: PolicySettings,
-) -> OverLimit | None:
-    """Why `after` is over its limit; None if it is not.
-
-    Args:
-        document: the file before.
-        after: the file then.
-        statuses: every entry before.
-        removed: places of the entries that are no longer in the file.
-        policy: the numbers.
-    """
-    lines = count_document_lines(after)
-    if lines <= policy.memory_line_limit:
-        return None
-    remaining = [index for index in range(len(document.blocks)) if index not in removed]
-    lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
-    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
-    pinned = sum(
-        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
-    )
-    not_removable = sum(
-        lines_by_index[s.index]
-        for s in remaining_statuses
-        if not s.is_protected and s.pinned_until is None and s.closes_open_block
-    )
-    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
-    return OverLimit(
-        lines=lines,
-        limit=policy.memory_line_limit,
-        protected=lines - pinned - not_removable - deferred,
-        pinned=pinned,
-        deferred=deferred,
-        not_removable=not_removable,
-    )
-
+from echod.memory.words import pluralize
 
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
-"""A learning that goes for want of room, not for its age, leaves its points in the knowledge file."""
+"""A learning removed for lack of room, not for its age, leaves its points in the knowledge file."""
 
 
 class EntryAction(NamedTuple):
-    """What becomes of one entry.
+    """The action on one entry.
 
     Attributes:
-        layer: None where it is not known.
-        score: None with it.
-        rule: None where the entry stays as it is.
-        is_protected: only a person may touch it, whatever its age.
+        layer: None for an unknown one.
+        score: None for an unknown layer.
+        rule: None where the entry is unchanged.
+        is_protected: only the user may touch it, at any age.
         pinned_until: the last day on which no rule touches it.
     """
 
@@ -232,21 +73,22 @@ class EntryAction(NamedTuple):
 
 
 class PrunePlan(NamedTuple):
-    """What prune would do today. The dry run shows it, the job does it.
+    """The actions of prune today. The dry run shows it, the job carries it out.
 
     Attributes:
         role: the role.
         actions: every entry in file order.
-        memory: the new bytes of the memory file; None if nothing changes.
-        archived: what goes to the archive, in file order.
+        memory: the new bytes of the memory file; None if unchanged.
+        archived: the entries for the archive, in file order.
         archive: the archive file that condensed entries name, relative to the role.
         knowledge: blocks to add to the knowledge file.
         lines_before: lines of the file now.
-        lines_after: lines of the file then.
+        lines_after: lines of the new file.
         over_limit: why it is still over its limit; None if it is not.
-        inscribed_archived: entries that rule `lowest-inscribed` takes; they count against today's allowance.
-        id_changes: old id -> new id of the entries that stay under another id, because an exact repeat of theirs
-            went. Apply all of it in one step, after the ids of the entries that went are done with.
+        inscribed_archived: entries removed by rule `lowest-inscribed`; they count against today's allowance.
+        id_changes: old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed.
+            Apply
+        all of it in one step, after the removed ids are processed.
     """
 
     role: str
@@ -277,34 +119,71 @@ class PrunePlan(NamedTuple):
         return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
+class OverLimit(NamedTuple):
+    """The lines of a file that is over its limit, by the reason that keeps them.
+
+    Attributes:
+        lines: lines of the file.
+        limit: its limit.
+        protected: lines that only the user may remove: etched, notes, entries of an unknown layer, other text.
+        pinned: lines of pinned entries.
+        deferred: lines of entries that are due on another day.
+        not_removable: lines that no rule can remove, because the text around them would read differently.
+    """
+
+    lines: int
+    limit: int
+    protected: int
+    pinned: int
+    deferred: int
+    not_removable: int
+
+    @property
+    def can_shrink_tomorrow(self) -> bool:
+        """Pruning again tomorrow can make the file shorter. Otherwise the file waits for the user."""
+        return self.deferred > 0
+
+    @property
+    def description(self) -> str:
+        """The reasons in a sentence."""
+        parts = (
+            (self.protected, "only you may remove (etched, notes, other text)"),
+            (self.pinned, "are pinned"),
+            (self.deferred, "are inscribed entries, a few of which may be removed each day"),
+            (self.not_removable, "contain a code block or comment that is never closed; close it"),
+        )
+        details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
+        return f"{self.lines} lines, {self.lines - self.limit} over the limit of {self.limit}: {details}."
+
+
 def plan_prune(
     role: str, document: Document, facts: Facts, policy: PolicySettings, today: date, *, archive: str | None = None
 ) -> PrunePlan:
-    """Decide what leaves a memory file today. The same arguments always give the same plan.
+    """Plan what leaves a memory file today. The same arguments always make the same plan.
 
     Args:
         role: the role's name; part of the entries' ids.
         document: the memory file.
-        facts: what is known about its entries and the project.
+        facts: the known facts about its entries and the project.
         policy: the numbers.
         today: the local day.
-        archive: the archive file that will take the text, relative to the role (`select_archive_file` finds it).
+        archive: the archive file for the text, relative to the role (`select_archive_file` finds it).
     """
     archive = archive or select_archive_file(today.year, {})
     statuses = entry_statuses(role, document, facts, policy, today)
-    draft = PruneDraft(document, statuses, policy, archive)
+    draft = _PruneDraft(document, statuses, policy, archive)
     _remove_expired(draft, statuses, policy)
     _reduce_to_limit(draft, statuses, policy, inscribed_allowance(statuses, facts.inscribed_archived_today, policy))
     draft.keep_last_entry()
     after = draft.document()
     if not round_trips(after):
-        # A file with code or comments that are never closed can hang together in ways that no rule foresees.
-        draft = PruneDraft(document, statuses, policy, archive)
+        # Code or comments that are never closed can connect blocks in ways that no rule anticipates.
+        draft = _PruneDraft(document, statuses, policy, archive)
         after = document
     return _build_plan(role, document, after, statuses, draft, policy, today, archive)
 
 
-def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
+def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings) -> None:
     for status in expired_at_any_size(statuses, policy):
         draft.remove(PruneCandidate(status, Rule.EXPIRED))
     for status in expired_over_limit(statuses, policy):
@@ -314,7 +193,7 @@ def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: 
 
 
 def _reduce_to_limit(
-    draft: PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
+    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
 ) -> None:
     if not draft.is_over_limit():
         return
@@ -337,12 +216,90 @@ def _reduce_to_limit(
         draft.remove(candidate)
 
 
+class _PruneDraft:
+    """A plan in progress: removes entries from a file, and counts its lines."""
+
+    def __init__(
+        self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
+    ) -> None:
+        self.removed: dict[int, PruneCandidate] = {}
+        self.condensed: dict[int, Block] = {}
+        self._document = document
+        self._archive = archive
+        self._limit = policy.memory_line_limit
+        self._budget = noise_budget(policy)
+        self._lines = count_document_lines(document)
+        self._noise = sum(s.file_lines for s in statuses if s.layer in NOISE_LAYERS)
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file at this point."""
+        return self._lines
+
+    def is_over_limit(self) -> bool:
+        """Return whether the file is over its limit at this point."""
+        return self._lines > self._limit
+
+    def exceeds_noise_budget(self) -> bool:
+        """Return whether observations and traced entries take more than their budget."""
+        return self._noise > self._budget
+
+    def contains(self, status: EntryStatus) -> bool:
+        """Return whether the entry is still in the file."""
+        return status.index not in self.removed
+
+    def remove(self, candidate: PruneCandidate) -> None:
+        """Remove an entry."""
+        status = candidate.status
+        self.removed[status.index] = candidate
+        block = self.condensed.get(status.index)
+        self._lines -= count_lines(block.text) if block else status.file_lines
+        if status.layer in NOISE_LAYERS:
+            self._noise -= status.file_lines
+
+    def keep_last_entry(self) -> None:
+        """Restore the entry removed last, if the file would be empty, because an emptied file looks like a lost one."""
+        if self.removed and not self.document().render().strip():
+            _, candidate = self.removed.popitem()
+            status = candidate.status
+            block = self.condensed.get(status.index)
+            self._lines += count_lines(block.text) if block else status.file_lines
+            self._noise += status.file_lines if status.layer in NOISE_LAYERS else 0
+
+    def condense(self, candidate: PruneCandidate) -> None:
+        """Condense an entry, if that makes it shorter."""
+        status = candidate.status
+        block = condense_block(status.block, status.id, self._archive)
+        if block is not None:
+            self.condensed[status.index] = block
+            self._lines += count_lines(block.text) - status.file_lines
+
+    def remaining(self, queue: Iterable[PruneCandidate]) -> Iterable[PruneCandidate]:
+        """Return the candidates of a queue that are still in the file, in its order."""
+        return (candidate for candidate in queue if self.contains(candidate.status))
+
+    def document(self) -> Document:
+        """Return the file at this point."""
+        blocks = enumerate(self._document.blocks)
+        return Document(
+            self._document.preamble,
+            tuple(self.condensed.get(index, block) for index, block in blocks if index not in self.removed),
+        )
+
+    def action_of(self, status: EntryStatus) -> PruneAction:
+        """Return the action on an entry."""
+        candidate = self.removed.get(status.index)
+        if candidate is not None:
+            return candidate.action
+        return PruneAction.CONDENSE if status.index in self.condensed else PruneAction.KEEP
+
+
 def _build_plan(
     role: str,
     document: Document,
     after: Document,
     statuses: Sequence[EntryStatus],
-    draft: PruneDraft,
+    draft: _PruneDraft,
     policy: PolicySettings,
     today: date,
     archive: str,
@@ -370,13 +327,13 @@ def _build_plan(
         knowledge=knowledge_blocks([extract_material(s.block, s.entry, s.verified) for s in summarized]),
         lines_before=count_document_lines(document),
         lines_after=lines_after,
-        over_limit=measure_over_limit(document, after, statuses, draft.removed, policy),
+        over_limit=_measure_over_limit(document, after, statuses, draft.removed, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
         id_changes=_id_changes(role, after, [s for s in statuses if draft.contains(s)]) if changed else {},
     )
 
 
-def _entry_action(status: EntryStatus, draft: PruneDraft) -> EntryAction:
+def _entry_action(status: EntryStatus, draft: _PruneDraft) -> EntryAction:
     candidate = draft.removed.get(status.index)
     action = draft.action_of(status)
     rule = candidate.rule if candidate else Rule.LONG if action is PruneAction.CONDENSE else None
@@ -396,3 +353,44 @@ def _entry_action(status: EntryStatus, draft: PruneDraft) -> EntryAction:
 def _id_changes(role: str, after: Document, remaining: Sequence[EntryStatus]) -> Mapping[str, str]:
     new = [entry_id for entry_id in entry_ids(role, after) if entry_id is not None]
     return {s.id: entry_id for s, entry_id in zip(remaining, new, strict=True) if s.id != entry_id}
+
+
+def _measure_over_limit(
+    document: Document,
+    after: Document,
+    statuses: Sequence[EntryStatus],
+    removed: Container[int],
+    policy: PolicySettings,
+) -> OverLimit | None:
+    """Return why `after` is over its limit; None if it is not.
+
+    Args:
+        document: the file before.
+        after: the new file.
+        statuses: every entry before.
+        removed: indexes of the entries that are no longer in the file.
+        policy: the numbers.
+    """
+    lines = count_document_lines(after)
+    if lines <= policy.memory_line_limit:
+        return None
+    remaining = [index for index in range(len(document.blocks)) if index not in removed]
+    lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
+    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
+    pinned = sum(
+        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
+    )
+    not_removable = sum(
+        lines_by_index[s.index]
+        for s in remaining_statuses
+        if not s.is_protected and s.pinned_until is None and s.closes_open_block
+    )
+    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
+    return OverLimit(
+        lines=lines,
+        limit=policy.memory_line_limit,
+        protected=lines - pinned - not_removable - deferred,
+        pinned=pinned,
+        deferred=deferred,
+        not_removable=not_removable,
+    )

@@ -1,15 +1,10 @@
-"""How each entry of a file stands today: its score, how long nobody referenced it, and whether a rule may touch it.
+"""Compute the status of each entry today: its score, its idle days, and whether a rule may touch it.
 
-What the policies are told about entries and the project, apart from the file itself. Values only.
+The score is 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1. Relevance is the share of the recent workflows
+that referenced the entry, 0 without workflows. Recency falls from 1 on the day of verification to 0 at the layer's age.
+Etched entries and notes do not age.
 
-Whatever is not known is left out or None, and every policy takes unknown for "not yet", never for "never".
-
-The score of an entry: 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1; and the days it counts from.
-
-Relevance is the share of the recent workflows that referenced the entry, 0 where none was seen. Recency falls from 1
-on the day of verification to 0 at the layer's age; etched and notes do not age.
-
-Counting lines: a line is what a newline ends, and an entry's lines do not count the blank ones at its end.
+Unknown facts are missing or None, and every policy takes unknown as "not yet", never as "never".
 """
 
 from __future__ import annotations
@@ -17,25 +12,35 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from types import MappingProxyType
 from typing import NamedTuple
 
 from echod.memory import markdown
+from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
-from echod.memory.model import Block, Document, Entry, Layer
-from echod.memory.policy_model import PolicySettings
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
+from echod.memory.policy_model import MAX_FUTURE, PolicySettings
+
+EARLIEST_DATE = date(2000, 1, 1)
+"""No agent wrote anything earlier. An older date is a mistake and counts as missing."""
+
+_SCORE_DIGITS = 9
+
+NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
+
+_OPENING_MARKS = ("```", "~~~", "<")
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is known about one entry.
+    """The known history of one entry.
 
     Attributes:
         first_seen: the day on which echod first saw it.
         last_reference: the day on which it was last referenced.
-        references: how often it was referenced, once for each session or workflow where that is known.
-        workflows: how many of the workflows that `Facts.workflows_seen` counts referenced it.
+        references: the number of references, one for each session or workflow where that is known.
+        workflows: the number of referencing workflows, of those that `Facts.workflows_seen` counts.
     """
 
     first_seen: date | None = None
@@ -46,10 +51,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known about a memory file's entries and its project.
+    """The known facts about a memory file's entries and its project.
 
     Attributes:
-        histories: entry id -> its history; an id that is missing was seen for the first time today.
+        histories: entry id -> its history; a missing id was seen for the first time today.
         workflows_seen: workflows seen in the project in the last `PolicySettings.relevance_days` days.
         alive_days: local days on which a workflow was seen or memory changed.
         pinned: entry id -> the last day on which no rule touches it.
@@ -63,118 +68,27 @@ class Facts:
     inscribed_archived_today: int = 0
 
 
-UNKNOWN_HISTORY = History()
-
-
-EARLIEST_DATE = date(2000, 1, 1)
-"""No agent wrote anything before; an older date is an accident and counts as missing."""
-
-_MAX_FUTURE = timedelta(days=1)  # a writer's time zone may be a day ahead of ours
-_SCORE_DIGITS = 9
+_UNKNOWN_HISTORY = History()
 
 
 class ScoreTerms(NamedTuple):
-    """What a score is made of, each 0..1."""
+    """The terms of a score, each 0..1."""
 
     importance: float
     relevance: float
     recency: float
 
 
-def score_terms(
-    layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
-) -> ScoreTerms:
-    """The terms of an entry's score on the day `today`."""
-    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
-    return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
-
-
-def recency(layer: Layer, verified: date, policy: PolicySettings, today: date) -> float:
-    """1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
-    age = policy.max_age_days(layer)
-    if age is None:
-        return 1.0
-    days = max(0, (today - verified).days)
-    return _clamp(1 - days / age) if age > 0 else float(days == 0)
-
-
-def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
-    """The weighted sum, 0..1. Nine digits, so that what is 0.3 by hand is never below 0.3 here."""
-    total = (
-        policy.importance_weight * terms.importance
-        + policy.relevance_weight * terms.relevance
-        + policy.recency_weight * terms.recency
-    )
-    return round(_clamp(total), _SCORE_DIGITS)
-
-
-def plausible_date(value: date | None, today: date) -> date | None:
-    """The day, unless it is more than a day in the future or before there were agents."""
-    return value if value is not None and EARLIEST_DATE <= value <= today + _MAX_FUTURE else None
-
-
-def last_verified_on(entry: Entry, history: History, today: date) -> date:
-    """When the entry was last verified: what it says, else its heading's date, else when echod first saw it."""
-    for day in (entry.verified, entry.heading_date, history.first_seen):
-        plausible_day = plausible_date(day, today)
-        if plausible_day is not None:
-            return plausible_day
-    return today
-
-
-def idle_since(verified: date, history: History, today: date) -> date:
-    """The day from which an entry counts as unreferenced.
-
-    It is the latest of verification, last reference and first sight. What happened before echod watched is unknown,
-    so an entry without a known first sight counts from today.
-    """
-    first_seen = plausible_date(history.first_seen, today) or today
-    return max(verified, first_seen, plausible_date(history.last_reference, today) or first_seen)
-
-
-def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
-    """Days on which the project was alive after `since`, up to and including `today`. `alive_days` is sorted."""
-    return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
-
-
-def _clamp(number: float) -> float:
-    return min(1.0, max(0.0, number))
-
-
-def count_lines(text: str) -> int:
-    """Lines that a text takes in its file, blank ones at its end included."""
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))
-
-
-def count_entry_lines(text: str) -> int:
-    """Lines of an entry."""
-    return count_lines(text.rstrip(" \t\r\n"))
-
-
-def count_document_lines(document: Document) -> int:
-    """Lines of a whole file."""
-    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
-    # A byte order mark before the first heading is text, but no line.
-    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))
-
-
-DEFAULT_CONFIDENCE = 0.5
-PROTECTED_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES})
-NOISE_LAYERS = frozenset({Layer.OBSERVATIONS, Layer.TRACED})
-
-_OPENING_MARKS = ("```", "~~~", "<")
-
-
 @dataclass(frozen=True, slots=True)
 class EntryStatus:
-    """An entry with everything that the rules ask about it.
+    """An entry with all values that the rules use.
 
     Attributes:
-        index: its place among the blocks of the file.
-        terms: None where the layer is not known; then there is no score either.
+        index: its index among the blocks of the file.
+        terms: None for an unknown layer; then the score is None too.
         idle_days: days on which the project was alive since the entry was last verified, referenced or first seen.
-        file_lines: lines that it takes in the file.
-        content_lines: lines without blank ones at its end.
+        file_lines: the lines that it takes in the file.
+        content_lines: its lines without blank ones at its end.
         pinned_until: the last day on which no rule touches it.
         closes_open_block: the block above leaves a code block or comment open, and only this heading ends it.
     """
@@ -195,22 +109,22 @@ class EntryStatus:
 
     @property
     def layer(self) -> Layer | None:
-        """The layer; None where it is not known."""
+        """The layer; None for an unknown one."""
         return self.entry.layer
 
     @property
     def is_protected(self) -> bool:
-        """Whether only a person may change or remove it, whatever its age."""
-        return self.entry.layer is None or self.entry.layer in PROTECTED_LAYERS
+        """Only the user may change or remove it, at any age."""
+        return self.entry.protected
 
     @property
     def is_removable(self) -> bool:
-        """Whether a rule may touch it today."""
+        """A rule may touch it today."""
         return not self.is_protected and self.pinned_until is None and not self.closes_open_block
 
     @property
     def removal_order(self) -> tuple[float, float, date, int]:
-        """What goes first: the lower score, then the lower confidence, then the older, then the higher in the file."""
+        """The sort key: lower score first, then lower confidence, then older, then higher in the file."""
         confidence = self.entry.confidence
         return (
             self.score or 0.0,
@@ -223,14 +137,14 @@ class EntryStatus:
 def entry_statuses(
     role: str, document: Document, facts: Facts, policy: PolicySettings, today: date
 ) -> tuple[EntryStatus, ...]:
-    """Every entry of the file in file order; opaque blocks have no standing."""
+    """Return the status of every entry in file order. Opaque blocks have none."""
     alive_days = sorted(facts.alive_days)
     statuses = []
     previous_is_open = False
     for index, (block, entry_id) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True)):
         if block.entry is not None and entry_id is not None:
             entry = block.entry
-            history = facts.histories.get(entry_id, UNKNOWN_HISTORY)
+            history = facts.histories.get(entry_id, _UNKNOWN_HISTORY)
             verified = last_verified_on(entry, history, today)
             terms = (
                 score_terms(entry.layer, verified, history, facts.workflows_seen, policy, today)
@@ -260,5 +174,77 @@ def entry_statuses(
 
 
 def leaves_block_open(text: str) -> bool:
-    """Whether a block ends inside a code block or comment."""
+    """Return whether a block ends inside a code block or comment."""
     return any(mark in text for mark in _OPENING_MARKS) and markdown.parse_structure(text).closing is not None
+
+
+def score_terms(
+    layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
+) -> ScoreTerms:
+    """Return the terms of an entry's score on the day `today`."""
+    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
+    return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
+
+
+def recency(layer: Layer, verified: date, policy: PolicySettings, today: date) -> float:
+    """Return 1 on the day of verification, 0 from the layer's age on; always 1 for a layer that does not age."""
+    age = policy.max_age_days(layer)
+    if age is None:
+        return 1.0
+    days = max(0, (today - verified).days)
+    return _clamp(1 - days / age) if age > 0 else float(days == 0)
+
+
+def compute_score(terms: ScoreTerms, policy: PolicySettings) -> float:
+    """Return the weighted sum, 0..1, rounded to nine digits, so that a score of exactly 0.3 is never below 0.3."""
+    total = (
+        policy.importance_weight * terms.importance
+        + policy.relevance_weight * terms.relevance
+        + policy.recency_weight * terms.recency
+    )
+    return round(_clamp(total), _SCORE_DIGITS)
+
+
+def _clamp(number: float) -> float:
+    return min(1.0, max(0.0, number))
+
+
+def last_verified_on(entry: Entry, history: History, today: date) -> date:
+    """Return the day of last verification: the field, else the heading's date, else the first sighting by echod."""
+    for day in (entry.verified, entry.heading_date, history.first_seen):
+        plausible_day = _plausible_date(day, today)
+        if plausible_day is not None:
+            return plausible_day
+    return today
+
+
+def _plausible_date(value: date | None, today: date) -> date | None:
+    """Return the day, unless it is more than a day in the future or before there were agents."""
+    return value if value is not None and EARLIEST_DATE <= value <= today + MAX_FUTURE else None
+
+
+def idle_since(verified: date, history: History, today: date) -> date:
+    """Return the day from which an entry counts as unreferenced.
+
+    It is the latest of verification, last reference and first sighting. Events before echod watched are unknown, so an
+    entry without a first sighting counts from today.
+    """
+    first_seen = _plausible_date(history.first_seen, today) or today
+    return max(verified, first_seen, _plausible_date(history.last_reference, today) or first_seen)
+
+
+def idle_days(since: date, alive_days: Sequence[date], today: date) -> int:
+    """Return the days on which the project was alive after `since`, up to `today`. `alive_days` is sorted."""
+    return max(0, bisect_right(alive_days, today) - bisect_right(alive_days, since))
+
+
+def count_entry_lines(text: str) -> int:
+    """Return the lines of an entry without blank ones at its end."""
+    return count_lines(text.rstrip(" \t\r\n"))
+
+
+def count_document_lines(document: Document) -> int:
+    """Return the lines of a whole file."""
+    texts = [text for text in (document.preamble, *(block.text for block in document.blocks)) if text]
+    # A byte order mark before the first heading is text, but not a line.
+    return sum(text.count("\n") for text in texts) + (bool(texts) and not texts[-1].endswith("\n"))

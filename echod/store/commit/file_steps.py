@@ -26,6 +26,7 @@ import stat
 from enum import Enum
 
 from echod.log import get_logger
+from echod.memory.model import MAX_FILE_BYTES
 from echod.store.commit.steps import CommitStep, Tracer
 from echod.store.errors import RefusedError
 from echod.store.fs import (
@@ -40,7 +41,6 @@ from echod.store.fs import (
     write_all,
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
-from echod.store.snapshot import MAX_FILE_BYTES
 
 log = get_logger(__name__)
 

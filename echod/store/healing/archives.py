@@ -17,7 +17,7 @@ from echod.memory.alignment import BlockKey
 from echod.memory.document import parse_block
 from echod.memory.entry_matching import EntrySignature, entry_signature
 from echod.memory.identity import entry_ids
-from echod.memory.model import Block, Document
+from echod.memory.model import MAX_FILE_BYTES, Block, Document
 from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive import (
     REMOVED_STEM,
@@ -29,7 +29,6 @@ from echod.memory.policy.archive import (
 from echod.memory.redact import redact, redact_entry
 from echod.store.commit.context import CommitContext
 from echod.store.layout import MEMORY
-from echod.store.snapshot import MAX_FILE_BYTES
 
 _BACKUP_PREFIX = "MEMORY-"
 

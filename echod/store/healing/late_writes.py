@@ -22,7 +22,7 @@ from echod.memory.alignment import block_content
 from echod.memory.document import parse
 from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts, classify_descent
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
-from echod.memory.model import Document, Unreadable
+from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
 from echod.store.changes import CommitPlan, CommitResult, PlannedWrite, no_gate
 from echod.store.commit.apply import record_late_merge
@@ -37,7 +37,7 @@ from echod.store.healing.known_states import recent_states
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, LateMerge, RecordState, WriteRecord
 from echod.store.layout import MEMORY, late_findings_name
-from echod.store.snapshot import MAX_FILE_BYTES, content_digest
+from echod.store.snapshot import content_digest
 
 
 class LateWrite(NamedTuple):

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import ascii_lowercase
 
+from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.workflows import files
 from echod.workflows.model import NO_OWNER, EditorLock, ExternalChange, MarkerOwner, ProcessTable
 
-MEMORY_FILES = frozenset({"MEMORY.md", "knowledge.md"})
+MEMORY_FILES = frozenset({MEMORY_FILE, KNOWLEDGE_FILE})
 _ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _EDITED = r"(?P<edits>MEMORY\.md|knowledge\.md)"
 _VIM = re.compile(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same

@@ -1,4 +1,4 @@
-"""Knowledge blocks: three to five lines for a topic, with every reference, whatever the entries are like."""
+"""Knowledge blocks: three to five lines for a topic, with every reference, for any entries."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_entries_whose_titles_agree_are_one_topic() -> None:
     assert set(group) == {0, 1}
 
 
-def test_a_file_that_everything_touches_tells_no_topics_apart() -> None:
+def test_a_file_that_all_entries_refer_to_does_not_distinguish_topics() -> None:
     names = ["anchor", "bridge", "candle", "desert", "engine", "forest", "garden", "harbor", "island", "jungle"]
     text = "".join(
         learning(f"{one} {two}", f"`src/main.py`, `src/{one}_{two}.py`", "Words.") for one in names for two in names[:3]
@@ -79,7 +79,7 @@ def test_a_file_that_everything_touches_tells_no_topics_apart() -> None:
     assert all(len(group) < 10 for group in groups)
 
 
-def test_a_block_is_short_and_says_where_to_look() -> None:
+def test_a_block_is_short_and_keeps_the_references() -> None:
     [block] = knowledge_blocks(materials(POOL + POOL_TWO))
 
     assert block == (
@@ -105,22 +105,22 @@ def test_every_block_has_three_to_five_lines_and_reads_back_as_itself(text: str)
 @settings(max_examples=60, deadline=None)
 @given(SOME_FILES)
 def test_every_reference_is_kept(text: str) -> None:
-    told = "\n".join(knowledge_blocks(materials(text)))
+    knowledge_text = "\n".join(knowledge_blocks(materials(text)))
 
     for block in blocks_of(text):
         assert block.entry is not None
         for reference in extract_references(block.entry, block.text[block.entry.body.start : block.entry.body.end]):
-            assert redact_entry(reference).text in told or reference in told
+            assert redact_entry(reference).text in knowledge_text or reference in knowledge_text
 
 
 @settings(max_examples=40, deadline=None)
 @given(SOME_FILES, st.randoms(use_true_random=False))
 def test_the_order_of_the_entries_makes_no_difference(text: str, random: object) -> None:
-    found = materials(text)
-    shuffled = list(found)
+    extracted = materials(text)
+    shuffled = list(extracted)
     getattr(random, "shuffle")(shuffled)  # noqa: B009 - hypothesis' random has no public type
 
-    assert sorted(knowledge_blocks(shuffled)) == sorted(knowledge_blocks(found))
+    assert sorted(knowledge_blocks(shuffled)) == sorted(knowledge_blocks(extracted))
 
 
 def test_secrets_do_not_reach_a_block() -> None:

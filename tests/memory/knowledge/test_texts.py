@@ -1,4 +1,4 @@
-"""What is taken from a text: sentences, learnings, references. Word for word, and nothing that only looks like it."""
+"""Sentences, learnings and references of a text: word for word, and nothing that only looks like them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_sentences_are_taken_word_for_word(text: str) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60), st.integers(2, 40))
-def test_a_shortened_text_is_no_longer_than_asked(text: str, limit: int) -> None:
+def test_a_truncated_text_has_at_most_the_requested_length(text: str, limit: int) -> None:
     assert len(truncate_text(text, limit)) <= limit
     assert truncate_text(text, 60) == text
 
@@ -78,7 +78,7 @@ def test_each_item_and_paragraph_is_a_learning() -> None:
     assert extract_learnings(body) == ("First thing on two lines.", "**A**: one.", "**B**: two lines.", "Third.")
 
 
-def test_figures_code_tables_and_comments_are_no_learnings() -> None:
+def test_figures_code_tables_and_comments_are_not_learnings() -> None:
     body = (
         "### Review Metrics\n\n- Files: 12\n- Commits: 9\n\n### Key Learnings\n\n- Lock first.\n\n"
         "```sh\n- not this\n```\n\n| a | b |\n|---|---|\n\n<!-- - nor this -->\n\n---\n\n**Category**: pattern\n"
@@ -87,16 +87,16 @@ def test_figures_code_tables_and_comments_are_no_learnings() -> None:
     assert extract_learnings(body) == ("Lock first.",)
 
 
-def test_where_there_are_only_figures_they_are_what_was_learnt() -> None:
+def test_a_body_of_only_figures_has_them_as_learnings() -> None:
     assert extract_learnings("### Metrics\n\n- Files: 12\n") == ("Files: 12",)
 
 
-def test_a_paragraph_that_introduces_a_list_says_nothing() -> None:
+def test_a_paragraph_that_introduces_a_list_is_not_a_learning() -> None:
     assert extract_learnings("Three causes:\n1. Races.\n2. Clocks.\n") == ("Races.", "Clocks.")
     assert extract_learnings("Three causes:\n") == ("Three causes:",)
 
 
-def test_what_is_nested_in_the_one_bullet_of_the_bullet_form_is_a_learning() -> None:
+def test_items_nested_in_the_one_bullet_of_the_bullet_form_are_learnings() -> None:
     assert extract_learnings("- The pool leaks\n  in forks.\n\n  - Close it.\n  - Reopen it.\n") == (
         "The pool leaks in forks.",
         "Close it.",
@@ -104,7 +104,7 @@ def test_what_is_nested_in_the_one_bullet_of_the_bullet_form_is_a_learning() -> 
     )
 
 
-def test_lists_in_lists_end_somewhere() -> None:
+def test_nested_lists_have_a_maximal_depth() -> None:
     deep = "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(3000))
 
     assert extract_learnings(deep)[:2] == ("level 0", "level 1")
@@ -139,7 +139,7 @@ def test_references_in_evidence(evidence: str, kept: list[str]) -> None:
     assert list(evidence_references(evidence)) == kept
 
 
-def test_references_in_a_body_surely_are_some() -> None:
+def test_references_in_a_body_are_certain() -> None:
     body = "Set `message.content` in src/app.py, see plans/x.md and SKILL.md; READ/WRITE/NONE, 5/10/15, v1.2.x. FIX-3!"
 
     assert body_references(body) == ("src/app.py", "plans/x.md", "SKILL.md", "FIX-3")

@@ -29,7 +29,7 @@ def entry(
     lines: int = 8,
     learning: str | None = None,
 ) -> str:
-    """An entry in the bullet form with so many lines (seven at least), verified `age` days ago."""
+    """An entry in the bullet form with this number of lines (at least seven), verified `age` days ago."""
     day = days_ago(age)
     head = [
         f"### [{day}] Pattern: {title}",
@@ -46,7 +46,7 @@ def entry(
 
 
 def observation(task: str, *, age: int = 0) -> str:
-    """An observation as the hooks of the field write them: six lines."""
+    """An observation in the form of real hooks: six lines."""
     return (
         f"## Observations \u2014 Task: {task} ({days_ago(age)})\n"
         "- **layer**: observations\n"
@@ -84,7 +84,7 @@ def make_facts(
     references: Mapping[str, int] | None = None,
     archived_today: int = 0,
 ) -> Facts:
-    """Facts about a project that has been watched for long. Titles name entries."""
+    """Facts about a project observed for long. Titles identify entries."""
     ids_by_title = entry_ids_by_title(document)
     return Facts(
         histories={
@@ -104,7 +104,7 @@ def prune_plan(document: Document, facts: Facts | None = None, *, limit: int = 1
 
 
 def changed_entries(plan: PrunePlan) -> dict[str, tuple[str, str]]:
-    """Title -> rule and action of the entries that do not stay as they are."""
+    """Title -> rule and action of the changed entries."""
     return {a.title: (a.rule.value, a.action.value) for a in plan.actions if a.rule is not None}
 
 

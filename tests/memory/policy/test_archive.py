@@ -1,4 +1,4 @@
-"""The archive gives back what was put into it, whatever it holds, and says so where it cannot."""
+"""The archive returns any text that was put into it, and reports damaged entries."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def make_archived(text: str) -> ArchivedEntry:
     return ArchivedEntry("a" * 12, "reviewer", "MEMORY.md", "long", Layer.INSCRIBED, 0.5, None, TODAY, text)
 
 
-def test_an_entry_that_someone_changed_is_told_and_the_others_are_read() -> None:
+def test_a_changed_entry_is_reported_and_the_others_are_read() -> None:
     data = render_archived_entries(
         [make_archived("first\n"), make_archived("second\n"), make_archived("third\n")], 7
     ).replace(b"second", b"seXond")
@@ -86,13 +86,13 @@ def test_an_entry_cannot_forge_another_one() -> None:
     ]
 
 
-def test_a_rule_of_another_version_is_no_reason_not_to_restore() -> None:
+def test_an_entry_with_a_rule_of_another_version_is_restored() -> None:
     data = render_archived_entries([replace(make_archived("text\n"), rule="rule-of-tomorrow")], 1)
 
     assert [entry.rule for entry in read_archive(data).entries] == ["rule-of-tomorrow"]
 
 
-def test_the_line_above_an_entry_tells_all_that_there_is_to_know() -> None:
+def test_the_header_of_an_archived_entry_is_complete() -> None:
     [block] = memory_document(entry("a")).blocks
     archived = to_archived_entry(
         block, "b" * 12, "reviewer", Rule.EXPIRED, date(2026, 11, 20), score=0.37, terms=ScoreTerms(0.7, 0.0, 0.3)

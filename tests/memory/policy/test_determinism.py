@@ -1,4 +1,4 @@
-"""The same files give the same plans in every process, whatever order its sets and dictionaries have."""
+"""The same files give the same plans in every process, in any order of its sets and dictionaries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_plans_do_not_depend_on_the_hash_seed_of_the_process() -> None:
         learning_text(f"learning {n % 9} of the {n % 7}", age=n, lines=9) for n in range(60)
     )
 
-    said = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", _PLANS, str(TODAY)],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -41,4 +41,4 @@ def test_plans_do_not_depend_on_the_hash_seed_of_the_process() -> None:
         for seed in ("0", "1", "2")
     }
 
-    assert len(said) == 1
+    assert len(digests) == 1

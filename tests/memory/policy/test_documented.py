@@ -1,4 +1,4 @@
-"""docs/lifecycle.md says what the code does: its example is recomputed, its numbers are the defaults."""
+"""docs/lifecycle.md matches the code: its example is recomputed, its numbers are the defaults."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
-from echod.memory.model import Document
+from echod.memory.model import DEFAULT_CONFIDENCE, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, PruneAction, Rule, plan_prune
 from echod.memory.policy.candidates import noise_budget
-from echod.memory.policy.scoring import DEFAULT_CONFIDENCE, EARLIEST_DATE
+from echod.memory.policy.scoring import EARLIEST_DATE
 from echod.settings.values import Settings
 from tests.memory.policy.samples import every_day
 
@@ -36,14 +36,14 @@ def rows(heading: str) -> Iterator[list[str]]:
 
 @pytest.fixture
 def example() -> Document:
-    found = re.search(r"```markdown\n(.*?)```", PAGE, re.DOTALL)
-    assert found
-    document = parse(found[1].encode())
+    match = re.search(r"```markdown\n(.*?)```", PAGE, re.DOTALL)
+    assert match
+    document = parse(match[1].encode())
     assert isinstance(document, Document)
     return document
 
 
-def test_the_worked_example_is_what_prune_does(example: Document) -> None:
+def test_the_worked_example_is_the_result_of_prune(example: Document) -> None:
     named = {}
     for block, identity in zip(example.blocks, entry_ids("reviewer", example), strict=True):
         assert block.entry
@@ -58,9 +58,11 @@ def test_the_worked_example_is_what_prune_does(example: Document) -> None:
 
     plan = plan_prune("reviewer", example, facts, PolicySettings(memory_line_limit=LIMIT), TODAY)
 
-    told = list(rows("entry | importance"))
-    assert len(told) == len(plan.actions)
-    for action, (title, importance, relevance, recency, score, rule, what) in zip(plan.actions, told, strict=True):
+    documented = list(rows("entry | importance"))
+    assert len(documented) == len(plan.actions)
+    for action, (title, importance, relevance, recency, score, rule, what) in zip(
+        plan.actions, documented, strict=True
+    ):
         assert title.startswith(action.title)
         assert action.terms
         terms = (action.terms.importance, action.terms.relevance, action.terms.recency)
@@ -72,22 +74,22 @@ def test_the_worked_example_is_what_prune_does(example: Document) -> None:
     assert f"limit of this file is {LIMIT} lines, so noise may take {LIMIT // 5}" in PAGE
 
 
-def test_every_number_stands_in_the_table_with_the_default_of_its_setting() -> None:
-    told = {name: float(default) for name, default, _ in rows("name")}
+def test_every_number_is_in_the_table_with_the_default_of_its_setting() -> None:
+    documented = {name: float(default) for name, default, _ in rows("name")}
     policy = Settings().policy_settings(Settings().memory_line_limit)
 
-    assert told == {field.name: float(getattr(policy, field.name)) for field in fields(PolicySettings)}
+    assert documented == {field.name: float(getattr(policy, field.name)) for field in fields(PolicySettings)}
 
 
-def test_the_text_says_the_numbers_of_the_settings() -> None:
-    """A user goes by the sentences; a number that was changed in one place only would mislead."""
+def test_the_text_has_the_numbers_of_the_settings() -> None:
+    """Users rely on the sentences. A number changed in only one place would mislead them."""
     p = Settings().policy_settings(Settings().memory_line_limit)
     text = " ".join(PAGE.split())
     sentences = (
         f"score = {p.importance_weight:g} importance + {p.relevance_weight:g} relevance + {p.recency_weight:g} recency",
         f"the workflows of the last {p.relevance_days} days",
         f"the year {EARLIEST_DATE.year}, counts as missing",
-        f"an observation goes after {p.observations_days} days without a reference",
+        f"an observation is archived after {p.observations_days} days without a reference",
         f"longer than its limit** ({p.memory_line_limit} lines)",
         f"an inscribed entry with a score below {p.inscribed_score:g} and {p.inscribed_days} days without a reference",
         f"a traced entry with a score below {p.traced_score:g} and {p.traced_days} days",

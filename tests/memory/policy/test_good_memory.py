@@ -1,4 +1,4 @@
-"""What remains is a good memory: learnings outlive noise, the first run on a large file works like any other."""
+"""Pruning leaves a good memory: learnings outlive noise, the first run on a large file works like any other."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_in_a_month_of_a_real_inflow_learnings_outlive_the_noise() -> None:
     assert len(learnings) >= 12
     assert learnings == [f"learning {number:02}" for number in range(DAYS - len(learnings), DAYS)]
     assert days_of_noise <= {TODAY + timedelta(days=DAYS - 1)}
-    kept = {block.text.rstrip() for block in document.blocks}
-    kept |= {found.text.rstrip() for found in read_archive(archived).entries}
-    assert [title for title, text in written.items() if text not in kept] == []
+    remaining = {block.text.rstrip() for block in document.blocks}
+    remaining |= {found.text.rstrip() for found in read_archive(archived).entries}
+    assert [title for title, text in written.items() if text not in remaining] == []
 
 
-def test_a_file_of_thousands_of_lines_comes_within_its_limit_in_one_run_with_every_entry_accounted_for() -> None:
+def test_a_file_of_thousands_of_lines_reaches_its_limit_in_one_run_with_every_entry_accounted_for() -> None:
     document = parse_document(large_file())
     assert len(document.blocks) == 490
     assert count_document_lines(document) > 3400
@@ -106,21 +106,23 @@ def test_a_file_of_thousands_of_lines_comes_within_its_limit_in_one_run_with_eve
 @pytest.mark.parametrize("role", ["orchestrator", "planner"])
 def test_real_files_keep_their_learnings_and_a_fifth_of_noise_at_most(corpus: Path, role: str) -> None:
     document = parse_document((corpus / "real-echoes" / role / "MEMORY.md").read_bytes())
-    had = [b.entry.title for b in document.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
+    earlier_titles = [b.entry.title for b in document.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
 
     plan = plan_prune(role, document, Facts(), PolicySettings(), date(2026, 3, 20))
 
     assert plan.memory is not None
     after = parse_document(plan.memory)
-    kept = [b.entry.title for b in after.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
-    assert len(kept) >= len(had) - 1  # one of seven may go for want of room; its points are in the knowledge file
+    remaining = [b.entry.title for b in after.blocks if b.entry and b.entry.layer is Layer.INSCRIBED]
+    assert (
+        len(remaining) >= len(earlier_titles) - 1
+    )  # one of seven may be removed for lack of room; its points are in the knowledge file
     assert noise_lines(after) <= 30
     opaque = [b.text for b in document.blocks if b.entry is None]
     assert [b.text for b in after.blocks if b.entry is None] == opaque
     knowledge = with_blocks(role, None, plan.knowledge)
     assert isinstance(knowledge, bytes)
-    told = knowledge.decode()
-    assert all(title in told for title in had if title not in kept)
+    knowledge_text = knowledge.decode()
+    assert all(title in knowledge_text for title in earlier_titles if title not in remaining)
 
 
 @pytest.mark.corpus

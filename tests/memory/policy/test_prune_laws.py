@@ -108,7 +108,7 @@ def removed_titles(plan: PrunePlan, *layers: Layer) -> set[str]:
 
 @QUICK
 @given(cases())
-def test_every_block_stands_in_the_new_file_or_verbatim_in_the_archive(case: Case) -> None:
+def test_every_block_is_in_the_new_file_or_verbatim_in_the_archive(case: Case) -> None:
     plan = plan_of(case)
 
     after = result_of(case, plan)
@@ -141,8 +141,8 @@ def test_protected_and_pinned_bytes_never_change(case: Case) -> None:
         or block.entry.layer in {None, Layer.ETCHED, Layer.NOTES}
         or identity in case.facts.pinned
     ]
-    standing = [block.text for block in after.blocks]
-    rest = iter(standing)
+    remaining_texts = [block.text for block in after.blocks]
+    rest = iter(remaining_texts)
     assert all(text in rest for text in untouchable)  # in their order, byte for byte
     assert touched.isdisjoint(case.facts.pinned)
     assert after.preamble == case.document.preamble
@@ -209,7 +209,7 @@ def test_a_lower_limit_removes_a_superset_within_each_layer(case: Case, limit: i
 
 @QUICK
 @given(cases())
-def test_the_plan_counts_right(case: Case) -> None:
+def test_the_plan_counts_correctly(case: Case) -> None:
     plan = plan_of(case)
 
     after = result_of(case, plan)
@@ -225,7 +225,7 @@ def test_the_plan_counts_right(case: Case) -> None:
 
 @QUICK
 @given(cases(), st.integers(1, 400))
-def test_no_clock_however_wrong_makes_prune_fail_or_lose_a_block(case: Case, years: int) -> None:
+def test_no_wrong_clock_makes_prune_fail_or_lose_a_block(case: Case, years: int) -> None:
     for today in (TODAY + timedelta(days=365 * years), date(1970, 1, 1), date.max - timedelta(days=2)):
         plan = plan_prune(ROLE, case.document, case.facts, case.policy, today)
         after = result_of(case, plan)

@@ -44,7 +44,7 @@ def test_score_is_the_weighted_sum_of_its_terms(
     assert compute_score(terms, POLICY) == pytest.approx(score, abs=1e-9)
 
 
-def test_what_is_three_tenths_by_hand_is_not_below_three_tenths() -> None:
+def test_a_score_of_exactly_three_tenths_is_not_below_three_tenths() -> None:
     terms = score_terms(Layer.INSCRIBED, days_ago(84), History(), 0, POLICY, TODAY)
 
     assert compute_score(terms, POLICY) == 0.3
@@ -65,7 +65,7 @@ def test_score_is_within_bounds_and_monotone_in_each_term(one: float, two: float
 @given(
     st.sampled_from(list(Layer)), st.dates(), st.dates(date(1990, 1, 1)), st.integers(0, 10**6), st.integers(0, 10**6)
 )
-def test_every_term_is_within_bounds_whatever_the_dates_and_counts(
+def test_every_term_is_within_bounds_for_any_dates_and_counts(
     layer: Layer, verified: date, today: date, workflows: int, seen: int
 ) -> None:
     terms = score_terms(layer, verified, History(workflows=workflows), seen, POLICY, today)
@@ -73,7 +73,7 @@ def test_every_term_is_within_bounds_whatever_the_dates_and_counts(
     assert all(0 <= term <= 1 for term in (terms.importance, terms.relevance, terms.recency))
 
 
-def test_relevance_is_nothing_where_no_workflow_was_seen() -> None:
+def test_relevance_is_zero_without_workflows() -> None:
     assert score_terms(Layer.TRACED, TODAY, History(workflows=3), 0, POLICY, TODAY).relevance == 0
 
 
@@ -105,7 +105,7 @@ def test_an_entry_is_idle_since_the_latest_of_verified_referenced_and_first_seen
     assert idle_since(days_ago(10), History(days_ago(50), days_ago(60)), TODAY) == days_ago(10)
 
 
-def test_what_echod_has_not_seen_before_is_idle_since_today() -> None:
+def test_an_entry_seen_for_the_first_time_is_idle_since_today() -> None:
     assert idle_since(days_ago(400), History(), TODAY) == TODAY
 
 
@@ -121,7 +121,7 @@ def test_only_days_on_which_the_project_was_alive_count_as_idle() -> None:
     assert idle_days(days_ago(90), lively, TODAY) == 3
 
 
-def test_a_clock_that_went_back_makes_no_negative_days() -> None:
+def test_a_clock_that_was_set_back_makes_no_negative_days() -> None:
     assert idle_days(days_ago(-3), sorted(every_day()), TODAY) == 0
     assert score_terms(Layer.TRACED, days_ago(-1), History(), 0, POLICY, TODAY).recency == 1
 
@@ -129,9 +129,9 @@ def test_a_clock_that_went_back_makes_no_negative_days() -> None:
 def test_an_entry_of_an_unknown_layer_has_no_score_and_is_protected() -> None:
     document = memory_document(entry("odd", layer="golden"))
 
-    [standing] = entry_statuses(ROLE, document, Facts(), POLICY, TODAY)
+    [status] = entry_statuses(ROLE, document, Facts(), POLICY, TODAY)
 
-    assert (standing.score, standing.is_protected, standing.is_removable) == (None, True, False)
+    assert (status.score, status.is_protected, status.is_removable) == (None, True, False)
 
 
 def test_a_pin_holds_through_its_last_day() -> None:

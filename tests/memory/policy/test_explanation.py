@@ -1,4 +1,4 @@
-"""What explain says is what prune does, and the days that it names are right."""
+"""Explanations match prune, and their days are right."""
 
 from __future__ import annotations
 
@@ -46,10 +46,15 @@ def test_explain_and_prune_agree_entry_by_entry(case: Case) -> None:
     plan = plan_of(case)
 
     for action in plan.actions[:4]:
-        told = build_explanation(ROLE, case.document, action.id, case.facts, case.policy, TODAY)
-        assert told is not None
-        assert (told.id, told.score, told.terms, told.action) == (action.id, action.score, action.terms, action.action)
-        applying = [rule.name for rule in told.rules if rule.applies and rule.name is not Rule.PROMOTE]
+        explained = build_explanation(ROLE, case.document, action.id, case.facts, case.policy, TODAY)
+        assert explained is not None
+        assert (explained.id, explained.score, explained.terms, explained.action) == (
+            action.id,
+            action.score,
+            action.terms,
+            action.action,
+        )
+        applying = [rule.name for rule in explained.rules if rule.applies and rule.name is not Rule.PROMOTE]
         assert applying == ([action.rule] if action.rule else [])
 
 
@@ -62,14 +67,14 @@ def test_the_first_day_of_expiry_is_the_day_on_which_prune_archives(age: int) ->
     document = memory_document(observation("x", age=age))
     facts = replace(make_facts(document), alive_days=frozenset(days_ago(n) for n in range(-200, 400)))
 
-    told = rules_by_name(
+    explained = rules_by_name(
         build_explanation(ROLE, document, entry_ids_by_title(document)["x"], facts, PolicySettings(), TODAY)
     )[Rule.EXPIRED]
 
-    assert told.applies_on is not None
-    assert changed_entries(prune_plan(document, facts, today=told.applies_on)) == {"x": ("expired", "archive")}
-    if told.applies_on > TODAY:
-        assert changed_entries(prune_plan(document, facts, today=told.applies_on - timedelta(days=1))) == {}
+    assert explained.applies_on is not None
+    assert changed_entries(prune_plan(document, facts, today=explained.applies_on)) == {"x": ("expired", "archive")}
+    if explained.applies_on > TODAY:
+        assert changed_entries(prune_plan(document, facts, today=explained.applies_on - timedelta(days=1))) == {}
 
 
 @pytest.mark.parametrize(("layer", "days"), [("inscribed", 90), ("traced", 30)])
@@ -78,12 +83,12 @@ def test_a_learning_expires_on_the_first_day_that_is_old_and_low_enough(layer: s
     facts = replace(make_facts(document), alive_days=frozenset(days_ago(n) for n in range(-200, 400)))
     tight = PolicySettings(memory_line_limit=5)
 
-    told = rules_by_name(build_explanation(ROLE, document, entry_ids_by_title(document)["a"], facts, tight, TODAY))[
-        Rule.EXPIRED
-    ]
+    explained = rules_by_name(
+        build_explanation(ROLE, document, entry_ids_by_title(document)["a"], facts, tight, TODAY)
+    )[Rule.EXPIRED]
 
-    assert told.applies_on == days_ago(10) + timedelta(days=days)
-    plan = plan_prune(ROLE, document, facts, tight, told.applies_on)
+    assert explained.applies_on == days_ago(10) + timedelta(days=days)
+    plan = plan_prune(ROLE, document, facts, tight, explained.applies_on)
     assert changed_entries(plan)["a"] == ("expired", "archive")
 
 
@@ -100,45 +105,45 @@ def test_a_learning_that_stays_in_use_never_expires() -> None:
     )
 
 
-def test_a_pin_puts_the_first_day_off() -> None:
+def test_a_pin_defers_the_first_day() -> None:
     document = memory_document(observation("x", age=100))
 
-    told = build_explanation(
+    explained = build_explanation(
         ROLE, document, entry_ids_by_title(document)["x"], make_facts(document, pinned=["x"]), PolicySettings(), TODAY
     )
 
-    assert told is not None
-    assert told.pinned_until == TODAY + timedelta(days=10)
-    assert rules_by_name(told)[Rule.EXPIRED].applies_on == TODAY + timedelta(days=11)
+    assert explained is not None
+    assert explained.pinned_until == TODAY + timedelta(days=10)
+    assert rules_by_name(explained)[Rule.EXPIRED].applies_on == TODAY + timedelta(days=11)
 
 
 def test_rules_of_pressure_have_a_rank_and_no_day() -> None:
     document = memory_document(*(observation(f"o{age}", age=age) for age in (3, 9, 1)))
 
-    told = rules_by_name(
+    explained = rules_by_name(
         build_explanation(
             ROLE, document, entry_ids_by_title(document)["o3"], make_facts(document), PolicySettings(), TODAY
         )
     )[Rule.NOISE_BUDGET]
 
-    assert (told.rank, told.queue_length, told.applies_on, told.applies) == (2, 3, None, False)
-    assert "2 of 3" in told.text
+    assert (explained.rank, explained.queue_length, explained.applies_on, explained.applies) == (2, 3, None, False)
+    assert "2 of 3" in explained.text
 
 
 def test_a_protected_entry_has_no_rules() -> None:
     document = memory_document(entry("a", "etched"))
 
-    told = build_explanation(
+    explained = build_explanation(
         ROLE, document, entry_ids_by_title(document)["a"], make_facts(document), PolicySettings(), TODAY
     )
 
-    assert told is not None
-    assert told.is_protected
-    assert told.rules == ()
-    assert told.score == 0.7
+    assert explained is not None
+    assert explained.is_protected
+    assert explained.rules == ()
+    assert explained.score == 0.7
 
 
-def test_an_observation_is_told_how_far_it_is_from_promotion() -> None:
+def test_an_explanation_has_the_references_missing_for_promotion() -> None:
     document = memory_document(observation("x"))
 
     two = build_explanation(

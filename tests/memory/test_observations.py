@@ -1,4 +1,4 @@
-"""Which completed tasks are remembered, in which role, and in which words."""
+"""The completed tasks that become observations, their roles and texts."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def observe_event(
 
 
 def observed(event: dict[str, object], *, definition: str = "", teams: tuple[str, ...] = DEFAULT_TEAMS) -> Observation:
-    found = observe_event(event, definition=definition, teams=teams)
-    assert isinstance(found, Observation)
-    return found
+    result = observe_event(event, definition=definition, teams=teams)
+    assert isinstance(result, Observation)
+    return result
 
 
 def test_a_task_becomes_an_entry_of_the_known_form() -> None:
@@ -74,14 +74,14 @@ def test_a_task_without_a_description_has_no_context() -> None:
         "Monitoring the ashes",
     ],
 )
-def test_an_errand_is_no_observation(subject: str) -> None:
+def test_housekeeping_is_not_observed(subject: str) -> None:
     assert observe_event(teammate_event(HERE, subject=subject)) is ObservationDropReason.HOUSEKEEPING
 
 
 @pytest.mark.parametrize(
     "subject", ["Design the AggregateRoot", "Fix premonitory checks", "Review MonitorService", "Clean the upper cache"]
 )
-def test_a_word_that_only_contains_an_errand_s_name_is_none(subject: str) -> None:
+def test_a_word_that_only_contains_a_housekeeping_word_is_not_housekeeping(subject: str) -> None:
     assert isinstance(observe_event(teammate_event(HERE, subject=subject)), Observation)
 
 
@@ -102,22 +102,22 @@ def test_a_word_that_only_contains_an_errand_s_name_is_none(subject: str) -> Non
         ({"team_name": ""}, ObservationDropReason.NO_TEAM),
     ],
 )
-def test_every_guard_says_why(changed: dict[str, object], why: ObservationDropReason) -> None:
+def test_every_guard_has_a_reason(changed: dict[str, object], why: ObservationDropReason) -> None:
     assert observe_event(teammate_event(HERE) | changed) is why
 
 
-def test_a_number_is_as_good_an_id_as_a_text() -> None:
+def test_a_number_is_accepted_as_an_id() -> None:
     assert observed(teammate_event(HERE) | {"task_id": 1}).key == observed(teammate_event(HERE, task="1")).key
 
 
 @pytest.mark.parametrize("event", [subagent_event(HERE), main_agent_event(HERE)])
-def test_a_session_without_a_team_is_listened_to_only_on_request(event: dict[str, object]) -> None:
+def test_a_session_without_a_team_is_observed_only_on_request(event: dict[str, object]) -> None:
     assert observe_event(event) is ObservationDropReason.NO_TEAM
     assert observe_event(event, teams=("*",)) is ObservationDropReason.NO_TEAM
     assert f"`session-{SESSION[:8]}/" in observed(event, teams=("",)).text
 
 
-def test_teams_are_listened_to_as_the_patterns_say() -> None:
+def test_teams_are_observed_by_pattern() -> None:
     assert observe_event(teammate_event(HERE), teams=("rune-*",)) is ObservationDropReason.UNLISTED_TEAM
     assert isinstance(observe_event(rune_team_event(HERE, team="goldmask-3"), teams=("goldmask-*",)), Observation)
 
@@ -147,7 +147,7 @@ def test_teams_are_listened_to_as_the_patterns_say() -> None:
         ("session-9d8d16c1", "orchestrator"),
     ],
 )
-def test_a_team_s_words_tell_the_role(team: str, role: str) -> None:
+def test_a_team_s_words_imply_the_role(team: str, role: str) -> None:
     assert observed(rune_team_event(HERE, team=team)).role == role
 
 
@@ -163,7 +163,7 @@ def test_a_team_s_words_tell_the_role(team: str, role: str) -> None:
         ("", "orchestrator"),
     ],
 )
-def test_where_the_team_says_nothing_the_agent_s_definition_does(definition: str, role: str) -> None:
+def test_without_a_role_word_in_the_team_the_agent_s_definition_counts(definition: str, role: str) -> None:
     assert observed(teammate_event(HERE), definition=definition).role == role
 
 
@@ -171,15 +171,15 @@ def test_a_subagent_s_type_is_its_definition() -> None:
     assert observed(subagent_event(HERE), teams=("",)).role == "reviewer"
 
 
-def test_the_team_has_the_first_word() -> None:
+def test_the_team_takes_precedence() -> None:
     assert observed(rune_team_event(HERE, team="rune-strive-1"), definition="code-reviewer").role == "workers"
 
 
-def test_a_name_that_tells_nothing_tells_nothing() -> None:
+def test_a_name_without_a_role_word_has_no_role() -> None:
     assert infer_role("search-and-archive") is None
 
 
-# Who
+# Sources
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_the_source_names_the_agent(event: dict[str, object], name: str) -> None
 # The same task
 
 
-def test_the_same_task_told_twice_has_one_key() -> None:
+def test_a_task_reported_twice_has_one_key() -> None:
     assert observed(teammate_event(HERE)).key == observed(teammate_event(HERE, task_description="Otherwise")).key
 
 
@@ -212,21 +212,21 @@ def test_another_session_agent_task_or_subject_is_another_task(changed: dict[str
     assert observed(teammate_event(HERE)).key != observed(teammate_event(HERE) | changed).key
 
 
-def test_parts_of_a_key_cannot_run_into_each_other() -> None:
+def test_parts_of_a_key_are_separated() -> None:
     assert (
         observed(teammate_event(HERE, session_id="a", agent_id="bc")).key
         != observed(teammate_event(HERE, session_id="ab", agent_id="c")).key
     )
 
 
-def test_only_the_plugin_s_own_teams_have_its_mark() -> None:
+def test_only_the_plugin_s_own_teams_have_its_signal() -> None:
     assert observed(rune_team_event(HERE, task="4")).signal == ".obs-rune-review-7be1_4"
     assert observed(rune_team_event(HERE, team="arc-1")).signal == ".obs-arc-1_1"
     assert observed(teammate_event(HERE)).signal is None
     assert observed(rune_team_event(HERE, task="../4")).signal is None
 
 
-# Words
+# Texts
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,14 @@ def test_text_is_cut_on_a_character() -> None:
     assert f"- Context: {unicorn * MAX_TEXT_LENGTH}\n" in text
 
 
-def test_a_secret_is_redacted_even_where_the_cut_would_hide_what_it_is() -> None:
+def test_a_secret_is_redacted_even_if_truncation_would_hide_its_kind() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     text = observed(teammate_event(HERE, task_description="x " * 245 + secret)).text
 
     assert "ghp_" not in text
 
 
-def test_a_secret_that_is_split_by_what_nobody_sees_is_redacted() -> None:
+def test_a_secret_split_by_invisible_characters_is_redacted() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9\u200bJ0k1L2m3N4o5P6q7R8"
     text = observed(teammate_event(HERE, subject=f"Rotate {secret}", task_description=f"It was {secret}")).text
 
@@ -274,7 +274,7 @@ def test_a_secret_that_is_split_by_what_nobody_sees_is_redacted() -> None:
     assert "[REDACTED:" in text
 
 
-def test_a_date_in_the_subject_is_not_taken_for_the_entry_s() -> None:
+def test_a_date_in_the_subject_does_not_become_the_entry_s() -> None:
     data = with_observations(b"", [observed(teammate_event(HERE, subject="Plan (2020-01-01) again"))])
     assert isinstance(data, bytes)
     document = parse(data)
@@ -308,7 +308,7 @@ def test_no_secret_survives_cleaning_and_cutting(parts: list[str], length: int) 
 # In the file
 
 
-def test_what_was_in_the_file_stays() -> None:
+def test_earlier_content_of_the_file_stays() -> None:
     before = b"# Reviewer Memory\r\n\r\n## Mine\r\nnot an entry"
 
     data = with_observations(before, [observed(teammate_event(HERE)), observed(teammate_event(HERE, task="2"))])
@@ -319,11 +319,11 @@ def test_what_was_in_the_file_stays() -> None:
     assert data.count(b"## Observations") == 2
 
 
-def test_an_unreadable_file_is_left_alone() -> None:
+def test_an_unreadable_file_is_unchanged() -> None:
     assert isinstance(with_observations(b"\xff", [observed(teammate_event(HERE))]), UnwritableMemory)
 
 
-def test_what_stands_is_recognised() -> None:
+def test_a_note_in_the_file_is_recognised() -> None:
     one, other = observed(teammate_event(HERE)), observed(teammate_event(HERE, subject="Other"))
     data = with_observations(b"# M\r\n\r\ntext\r\n", [one])
 
@@ -366,15 +366,13 @@ MEMORY = st.lists(
     agent=st.text(max_size=8),
     memory=MEMORY,
 )
-def test_whatever_is_told_every_task_is_one_entry_at_the_end(
-    subject: str, description: str, agent: str, memory: str
-) -> None:
+def test_every_task_is_one_entry_at_the_end(subject: str, description: str, agent: str, memory: str) -> None:
     event = teammate_event(HERE, subject=f"T{subject}", task_description=description, teammate_name=agent)
-    found = observe_event(json.loads(json.dumps(event)))
-    if isinstance(found, ObservationDropReason):
+    result = observe_event(json.loads(json.dumps(event)))
+    if isinstance(result, ObservationDropReason):
         return
     before = parse(memory.encode())
-    data = with_observations(memory.encode(), [found, found])
+    data = with_observations(memory.encode(), [result, result])
     if isinstance(data, UnwritableMemory) or not isinstance(before, Document):
         return
 
@@ -385,7 +383,7 @@ def test_whatever_is_told_every_task_is_one_entry_at_the_end(
     assert [block.entry.form if block.entry else None for block in new] == [Form.OBSERVATION] * 2
     assert all(block.entry and block.entry.layer is Layer.OBSERVATIONS for block in new)
     assert all(block.entry and block.entry.heading_date == DAY for block in new)
-    assert found.text.count("\n") in {5, 6}
+    assert result.text.count("\n") in {5, 6}
 
 
 @given(
@@ -393,5 +391,5 @@ def test_whatever_is_told_every_task_is_one_entry_at_the_end(
     name=st.sampled_from(sorted(teammate_event(HERE))),
 )
 @settings(max_examples=80)
-def test_whatever_a_field_holds_it_is_an_observation_or_a_reason(value: object, name: str) -> None:
+def test_any_field_value_gives_an_observation_or_a_reason(value: object, name: str) -> None:
     assert isinstance(observe_event(teammate_event(HERE) | {name: value}), Observation | ObservationDropReason)

@@ -1,4 +1,4 @@
-"""Laws of what a person asks for of single entries: nothing but that changes, and what goes can come back."""
+"""Laws of the user's own edits: nothing else changes, and removed entries can be restored."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ids_of(document: Document) -> list[str]:
 
 
 @given(_documents(), st.data(), st.sampled_from([Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED]))
-def test_raise_changes_the_layer_of_one_entry_and_nothing_else(
+def test_a_layer_change_affects_one_entry_and_nothing_else(
     document: Document, data: st.DataObject, layer: Layer
 ) -> None:
     if not (ids := ids_of(document)):
@@ -102,14 +102,14 @@ def _body(text: str, start: int, end: int) -> str:
 
 
 @given(_documents(), st.sampled_from([Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED]))
-def test_to_raise_an_entry_to_its_own_layer_is_to_do_nothing(document: Document, layer: Layer) -> None:
+def test_changing_an_entry_to_its_own_layer_does_nothing(document: Document, layer: Layer) -> None:
     for identity, block in zip(entry_ids(ROLE, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None and block.entry.layer is layer:
             assert change_layer(ROLE, document, identity, layer) is document
 
 
 @given(_documents(), st.data())
-def test_what_is_taken_out_stands_in_the_archive_and_the_rest_keeps_its_bytes(
+def test_removed_entries_are_in_the_archive_and_the_rest_keeps_its_bytes(
     document: Document, data: st.DataObject
 ) -> None:
     ids = ids_of(document)
@@ -122,59 +122,59 @@ def test_what_is_taken_out_stands_in_the_archive_and_the_rest_keeps_its_bytes(
     pairs = list(zip(entry_ids(ROLE, document), document.blocks, strict=True))
     assert out.document.blocks == tuple(block for identity, block in pairs if identity not in chosen)
     assert out.document.preamble == document.preamble
-    back = read_archive(render_archived_entries(out.archived, 7))
-    assert not back.damaged
-    assert [(e.id, e.text, e.rule) for e in back.entries] == [
+    restored = read_archive(render_archived_entries(out.archived, 7))
+    assert not restored.damaged
+    assert [(e.id, e.text, e.rule) for e in restored.entries] == [
         (identity, redact_entry(block.text).text, "forgotten") for identity, block in pairs if identity in chosen
     ]
 
 
 @given(_documents(), st.data())
-def test_what_was_taken_out_comes_back_with_its_bytes(document: Document, data: st.DataObject) -> None:
+def test_a_removed_entry_is_restored_with_its_bytes(document: Document, data: st.DataObject) -> None:
     if not (ids := ids_of(document)):
         return
     out = remove_entries(ROLE, document, [data.draw(st.sampled_from(ids))], Rule.FORGOTTEN, DAY)
     if not isinstance(out, Removal):
         return
-    (kept,) = read_archive(render_archived_entries(out.archived, 7)).entries
+    (archived_entry,) = read_archive(render_archived_entries(out.archived, 7)).entries
 
-    back = restore_entry(ROLE, out.document, kept)
+    restored = restore_entry(ROLE, out.document, archived_entry)
 
-    if isinstance(back, Restoration):
-        assert back.document.render().endswith(kept.text.encode())
-        assert [block_content(block) for block in back.document.blocks[:-1]] == [
+    if isinstance(restored, Restoration):
+        assert restored.document.render().endswith(archived_entry.text.encode())
+        assert [block_content(block) for block in restored.document.blocks[:-1]] == [
             block_content(b) for b in out.document.blocks
         ]
-        assert entry_ids(ROLE, back.document)[-1] == back.id
-        assert isinstance(restore_entry(ROLE, back.document, kept), EditRefusal)
+        assert entry_ids(ROLE, restored.document)[-1] == restored.id
+        assert isinstance(restore_entry(ROLE, restored.document, archived_entry), EditRefusal)
 
 
-def test_a_full_text_comes_back_where_its_short_form_stood() -> None:
+def test_a_full_text_replaces_its_condensed_form() -> None:
     long = "### [2026-11-01] Pattern: Long\n- **layer**: inscribed\n- **source**: s\n- It is so.\n" + "  More.\n" * 30
     document = parse(f"# M\n\n{long}\n## Mine\n\nWords.\n".encode())
     assert isinstance(document, Document)
     (identity,) = ids_of(document)
-    kept = to_archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
+    archived_entry = to_archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
     short = condense_block(document.blocks[0], identity, "archive/pruned-2026.md")
     assert short is not None
     condensed_file = parse(document.render().replace(document.blocks[0].text.encode(), short.text.encode()))
     assert isinstance(condensed_file, Document)
 
-    back = restore_entry(ROLE, condensed_file, kept)
+    restored = restore_entry(ROLE, condensed_file, archived_entry)
 
-    assert back == Restoration(document, identity, short.text)
+    assert restored == Restoration(document, identity, short.text)
 
 
 def test_an_entry_that_is_not_there_is_named() -> None:
     document = parse(b"# M\n")
     assert isinstance(document, Document)
 
-    for said in (
+    for refusal in (
         change_layer(ROLE, document, "0123456789ab", Layer.ETCHED),
         remove_entries(ROLE, document, ["0123456789ab"], Rule.FORGOTTEN, DAY),
     ):
-        assert isinstance(said, EditRefusal)
-        assert "0123456789ab" in said.reason
+        assert isinstance(refusal, EditRefusal)
+        assert "0123456789ab" in refusal.reason
 
 
 @given(_documents())

@@ -1,4 +1,4 @@
-"""An entry is recognised after its id changed, and never taken for another one."""
+"""An entry is recognised after its id changed, and never confused with another one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def documents(draw: st.DrawFn) -> Document:
 
 @st.composite
 def distinct_documents(draw: st.DrawFn) -> Document:
-    """Documents in which every entry has a title and a body of its own."""
+    """Documents in which every entry has a unique title and body."""
     names = draw(st.lists(st.integers(0, 99), min_size=1, max_size=8, unique=True))
     return document(*(entry(f"title {n}", f"body {n}", source=draw(st.sampled_from("cd"))) for n in names))
 
@@ -73,13 +73,15 @@ def test_the_pairs_are_one_to_one_and_name_ids_of_both_sides(before: Document, l
 
 @law
 @given(st.one_of(documents(), strategies.well_formed_files().map(lambda text: _parse(text.encode()))))
-def test_a_file_that_nobody_changed_holds_the_same_entries(read: Document) -> None:
+def test_an_unchanged_file_has_the_same_entries(read: Document) -> None:
     assert matched(read, read) == {identity: identity for identity in ids(read)}
 
 
 @law
 @given(documents(), st.data())
-def test_entries_that_stay_while_others_go_come_and_move_are_recognised(before: Document, data: st.DataObject) -> None:
+def test_entries_that_stay_while_others_are_removed_added_and_moved_are_recognised(
+    before: Document, data: st.DataObject
+) -> None:
     staying = data.draw(st.lists(st.sampled_from(before.blocks), unique_by=id) if before.blocks else st.just([]))
     new = data.draw(st.lists(st.builds(entry, st.sampled_from(["new", "other"]), st.sampled_from("pq")), max_size=3))
     now = document(*data.draw(st.permutations([*staying, *new])))
@@ -87,9 +89,9 @@ def test_entries_that_stay_while_others_go_come_and_move_are_recognised(before: 
     pairs = matched(before, now)
 
     then = signatures(before)
-    told = {identity: then[pairs[identity]] for identity in pairs}
-    assert told == {i: x for i, x in signatures(now).items() if i in told}
-    assert len(told) == len(staying)
+    recognised = {identity: then[pairs[identity]] for identity in pairs}
+    assert recognised == {i: x for i, x in signatures(now).items() if i in recognised}
+    assert len(recognised) == len(staying)
 
 
 CORRECTIONS: dict[str, Callable[[Block], Block]] = {
@@ -108,7 +110,7 @@ def test_one_corrected_entry_among_others_that_move_is_recognised(
 ) -> None:
     place = data.draw(st.integers(0, len(before.blocks) - 1))
     blocks = [CORRECTIONS[what](b) if i == place else b for i, b in enumerate(before.blocks)]
-    if what == "a secret":  # it stood there before, and is taken out
+    if what == "a secret":  # it was there before, and is redacted
         before, blocks = (
             document(*blocks),
             list(_parse(strip_secrets(document(*blocks).render(), include_protected=True)).blocks),
@@ -124,7 +126,7 @@ def test_one_corrected_entry_among_others_that_move_is_recognised(
 
 @law
 @given(documents(), documents())
-def test_entries_with_nothing_in_common_are_never_taken_for_each_other(before: Document, other: Document) -> None:
+def test_entries_with_nothing_in_common_are_never_matched(before: Document, other: Document) -> None:
     now = document(*(parse_block(b.text.replace("\u2014 ", "\u2014 new ").replace("`c`", "`d`")) for b in other.blocks))
 
     assert not matched(before, now)
@@ -151,29 +153,29 @@ def test_entries_are_the_same_with_and_without_their_secrets(text: str, secret: 
 class TestRepeats:
     """Entries of one title, date and source."""
 
-    def test_the_next_one_takes_the_plain_id_when_the_first_goes(self) -> None:
+    def test_the_next_one_gets_the_plain_id_when_the_first_is_removed(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"))
 
         assert matched(before, now) == {ids(now)[0]: ids(before)[1]}
         assert ids(now)[0] == ids(before)[0]
 
-    def test_two_that_change_places_exchange_ids(self) -> None:
+    def test_two_repeats_that_change_places_exchange_ids(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="y"), entry(body="x"))
 
         assert matched(before, now) == {ids(now)[1]: ids(before)[0], ids(now)[0]: ids(before)[1]}
 
-    def test_one_whose_body_is_edited_is_still_that_entry(self) -> None:
+    def test_an_entry_with_an_edited_body_is_the_same_entry(self) -> None:
         before, now = document(entry(body="x"), entry(body="y")), document(entry(body="x"), entry(body="y, edited"))
 
         assert matched(before, now) == {ids(now)[0]: ids(before)[0], ids(now)[1]: ids(before)[1]}
 
-    def test_of_two_that_say_the_same_whoever_took_one_out_knows_which(self) -> None:
+    def test_of_two_equal_entries_the_id_changes_tell_which_was_removed(self) -> None:
         before, now = document(entry(body="x"), entry(body="x")), document(entry(body="x"))
 
         assert matched(before, now) == {ids(now)[0]: ids(before)[0]}
         assert matched(before, now, {ids(before)[1]: ids(now)[0]}) == {ids(now)[0]: ids(before)[1]}
 
-    def test_one_whose_title_was_corrected_is_known_by_its_words_before_another_one_by_its_heading(self) -> None:
+    def test_an_entry_with_a_corrected_title_is_matched_by_body_before_another_by_heading(self) -> None:
         before = document(entry("corrected", body="x"), entry(body="y"), entry(body="z"))
         now = document(entry(body="x"), entry(body="y"))
 
@@ -181,20 +183,20 @@ class TestRepeats:
 
 
 class TestAmbiguity:
-    """Where it cannot be told, nothing is: a wrong guess is worse than none."""
+    """Doubtful entries are not matched: a wrong match is worse than none."""
 
-    def test_the_same_words_below_two_headings_prove_nothing(self) -> None:
+    def test_equal_words_below_two_headings_are_no_evidence(self) -> None:
         before = document(entry("one", body="x"), entry("two", body="x"))
 
         assert not matched(before, document(entry("three", body="x")))
 
-    def test_nor_do_they_where_one_of_the_two_is_still_there(self) -> None:
+    def test_they_are_not_matched_while_one_of_the_two_is_there(self) -> None:
         before = document(entry("one", body="x"), entry("two", body="x"))
         now = document(entry("one", body="x"), entry("three", body="x"))
 
         assert matched(before, now) == {ids(now)[0]: ids(before)[0]}
 
-    def test_two_entries_that_exchange_their_words_are_known_by_their_headings(self) -> None:
+    def test_two_entries_that_exchange_their_bodies_are_matched_by_heading(self) -> None:
         before, now = document(entry("a", "x"), entry("b", "y")), document(entry("a", "y"), entry("b", "x"))
 
         assert matched(before, now) == {identity: identity for identity in ids(now)}
@@ -211,20 +213,20 @@ class TestAmbiguity:
         ],
         ids=["title and date", "date and source", "title and source"],
     )
-    def test_an_entry_of_which_two_things_changed_is_another_one(self, later: Block) -> None:
+    def test_an_entry_with_two_changed_values_is_another_one(self, later: Block) -> None:
         assert not matched(document(entry()), document(later))
 
     def test_the_same_task_reported_again_by_another_workflow_is_another_one(self) -> None:
-        told = "## Observations \u2014 Task: Review (2026-11-0{0})\n**Source**: `rune-{0}/ward`\n- Task completed: Review\n"
-        first, second = (parse_block(told.format(number)) for number in (1, 2))
+        recognised = "## Observations \u2014 Task: Review (2026-11-0{0})\n**Source**: `rune-{0}/ward`\n- Task completed: Review\n"
+        first, second = (parse_block(recognised.format(number)) for number in (1, 2))
 
         assert not matched(document(first), document(second))
 
 
 class TestRemoved:
-    """An entry that comes back is the one that left."""
+    """A returning entry is the one that left."""
 
-    def test_it_is_recognised_by_what_it_says_under_whatever_name_it_is_kept(self) -> None:
+    def test_it_is_recognised_by_its_content_under_any_id(self) -> None:
         x, y = entry(body="x"), entry(body="y")
         now = signatures(document(x, y))
         plain, repeat = ids(document(x, y))
@@ -233,7 +235,7 @@ class TestRemoved:
 
         assert pairs == {plain: f"{plain}-x", repeat: plain}
 
-    def test_it_may_come_back_without_the_secret_that_it_had(self) -> None:
+    def test_it_may_return_without_its_secret(self) -> None:
         left = entry(f"the token {KEY}", body="x")
         back = _parse(strip_secrets(document(left).render(), include_protected=True))
         (then,), (identity,) = ids(document(left)), ids(back)
@@ -250,20 +252,20 @@ class TestRemoved:
 
         assert pairs == dict(zip(now, (plain, repeat), strict=True))
 
-    def test_one_that_is_there_comes_first(self) -> None:
+    def test_an_entry_in_the_file_is_matched_first(self) -> None:
         now = signatures(document(entry()))
         (identity,) = now
 
         assert match_entries({"b": now[identity]}, {"a": now[identity]}, now) == {identity: "b"}
 
 
-def test_a_likeness_tells_nothing_of_what_the_entry_says() -> None:
+def test_a_signature_reveals_nothing_of_the_entry() -> None:
     like = entry_signature(entry(f"the token {KEY}", body="x"))
 
     assert all(part == "" or (len(part) == 16 and int(part, 16) >= 0) for part in (*like.id_parts, like.body))
 
 
-def test_an_opaque_block_has_no_likeness() -> None:
+def test_an_opaque_block_has_no_signature() -> None:
     with pytest.raises(ValueError, match="opaque"):
         entry_signature(Block("## My own section\n", None))
 

@@ -1,4 +1,4 @@
-"""Secrets that stand in a file: every place is named by line, entry and kind, and stripping takes them and nothing else."""
+"""Secrets in a file: every location has line, entry and kind, and stripping removes them and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def entry(layer: str, title: str, body: str) -> str:
     return f"## {layer} \u2014 {title} (2026-11-01)\n\n**Source**: `test`\n\n{body}\n\n"
 
 
-def test_places_are_named_by_line_entry_and_kind() -> None:
+def test_locations_have_line_entry_and_kind() -> None:
     text = f"# Memory\n{LINE}\n\n" + entry("Inscribed", "First", LINE) + entry("Etched", "Second", f"\n{LINE}")
 
     assert locate_secrets(text.encode()) == (
@@ -26,21 +26,21 @@ def test_places_are_named_by_line_entry_and_kind() -> None:
     )
 
 
-def test_two_secrets_on_one_line_are_two_places() -> None:
+def test_two_secrets_on_one_line_are_two_locations() -> None:
     places = locate_secrets(f"{LINE} {LINE}\n".encode())
 
     assert [place.line for place in places] == [1, 1]
 
 
-def test_etched_entries_and_notes_keep_theirs_until_confirmed() -> None:
-    kept = entry("Etched", "A", LINE) + entry("Notes", "B", LINE)
-    text = (entry("Traced", "C", LINE) + kept).encode()
+def test_etched_entries_and_notes_keep_their_secrets_until_confirmed() -> None:
+    protected = entry("Etched", "A", LINE) + entry("Notes", "B", LINE)
+    text = (entry("Traced", "C", LINE) + protected).encode()
 
-    assert strip_secrets(text, include_protected=False).decode() == entry("Traced", "C", CLEAN) + kept
+    assert strip_secrets(text, include_protected=False).decode() == entry("Traced", "C", CLEAN) + protected
     assert strip_secrets(text, include_protected=True).decode() == text.decode().replace(LINE, CLEAN)
 
 
-def test_a_title_does_not_give_the_secret_away() -> None:
+def test_a_title_does_not_reveal_the_secret() -> None:
     (first, *_) = locate_secrets(entry("Inscribed", f"password={PASSWORD}", LINE).encode())
 
     assert first.entry == "password=[REDACTED:password]"
@@ -54,7 +54,7 @@ def test_addresses_in_evidence_count_by_entry() -> None:
     assert [place.kind for place in locate_secrets(text.encode())] == ["email"]
 
 
-def test_a_file_that_is_no_memory_is_looked_through() -> None:
+def test_a_file_that_is_not_a_memory_is_searched() -> None:
     assert [place.line for place in locate_secrets(b"\xff\n" + LINE.encode())] == [2]
     conflict = f"<<<<<<< HEAD\n{LINE}\n=======\nb\n>>>>>>> topic\n"
     assert [place.line for place in locate_secrets(conflict.encode())] == [2]
@@ -78,7 +78,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=60)
 @given(st.lists(PIECES, max_size=12).map("\n".join))
-def test_what_was_stripped_holds_no_secret_and_lost_nothing_else(text: str) -> None:
+def test_stripping_removes_every_secret_and_nothing_else(text: str) -> None:
     after = strip_secrets(text.encode(), include_protected=True)
 
     assert locate_secrets(after) == ()
