@@ -1,4 +1,4 @@
-"""The settings as plain values: what nobody set needs no check, and comes out the same as if it were checked."""
+"""The settings as plain values: defaults need no check, and are the same as if they were checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from echod.settings import loader
-from echod.settings.values import Settings, all_defaults
+from echod.settings.effective import all_defaults
+from echod.settings.values import Settings
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:

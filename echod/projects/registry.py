@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import ConfigurationError, StateError, UsageError, os_reason
 from echod.log import get_logger
-from echod.paths import PRIVATE_DIR_MODE, is_utf8, not_utf8_message
+from echod.paths import PRIVATE_DIR_MODE, is_utf8, not_absolute_reason, not_utf8_message
 
 LOCK_SECONDS: Final = 10.0
 
@@ -254,13 +254,6 @@ class ProjectRegistry:
             return ended
 
 
-def glob_error(pattern: str) -> str | None:
-    """Why a glob cannot name projects, as half a sentence; None if it can."""
-    if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
-        return None
-    return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
-
-
 def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
     """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
 
@@ -271,8 +264,8 @@ def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
     """
     roots: dict[Path, None] = {}
     for pattern in patterns:
-        if (fault := glob_error(pattern)) is not None:
-            raise ConfigurationError(f"projects: {fault}.")
+        if (reason := not_absolute_reason(pattern)) is not None:
+            raise ConfigurationError(f"projects: {reason}.")
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
             if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRECTORIES):  # noqa: PTH112, PTH118
