@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from echod.projects.section import MAX_DEPTH
 from echod.projects.settings import (
-    MAX_DEPTH,
     MAX_SETTINGS_BYTES,
     ProjectSettings,
     ProjectSettingsCache,

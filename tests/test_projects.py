@@ -98,7 +98,7 @@ class TestList:
         listing = projects.list_projects()
 
         assert [project.root for project in listing.projects] == [root]
-        assert listing.warnings == (f"{file}:1: this is no absolute path in UTF-8; correct or remove the line.",)
+        assert listing.warnings == (f"{file}:1: this is not an absolute path in UTF-8; correct or remove the line.",)
         assert os.fsencode(latin) in file.read_bytes()
 
     def test_globs_pass_over_what_is_not_utf8(self, tmp_path: Path, make: Callable[[str], Path], latin: Path) -> None:
@@ -223,7 +223,7 @@ class TestByHand:
         listing = projects.list_projects()
 
         assert listing.projects == ()
-        assert listing.warnings == (f"{file}:3: this is no absolute path in UTF-8; correct or remove the line.",)
+        assert listing.warnings == (f"{file}:3: this is not an absolute path in UTF-8; correct or remove the line.",)
 
     def test_a_link_to_ones_own_place_stays_a_link(
         self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], tmp_path: Path
