@@ -157,7 +157,7 @@ class ProjectSettingsCache:
 
 
 def _version(file: str) -> FileVersion | int | None:
-    """Return the version of a file, None if there is none, or the error's number if its status cannot be read."""
+    """Return the version of a file, None if it does not exist, or the error's number if its status cannot be read."""
     try:
         return file_version(os.lstat(file))
     except (FileNotFoundError, NotADirectoryError):
