@@ -280,7 +280,9 @@ class TestInChild:
         assert messages[0] == messages[1]
         assert len(messages[0].splitlines()) == 2
 
-    def test_a_child_that_cannot_start_is_no_loss(self, household: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_child_that_cannot_start_is_replaced_by_a_check_here(
+        self, household: Household, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("echod.settings.effective.sys.executable", "/nowhere/python")
 
         assert check_in_child(household.file, {}).max_attempts == 7

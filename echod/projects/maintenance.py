@@ -1,4 +1,7 @@
-"""Decide which maintenance jobs a project allows, and which of them only on request."""
+"""Decide which maintenance jobs a project allows, and which of them only on request.
+
+A module of its own because it needs job kinds and git's files, which readers of project settings do not load.
+"""
 
 from __future__ import annotations
 

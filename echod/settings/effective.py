@@ -2,7 +2,7 @@
 
 Checking takes some 170 ms, most of it to load pydantic, so its last results are kept in the runtime directory. A result
 is used only for the same echod, settings file (path and version) and variables, and only from a private file of this
-user. Errors and warnings are never kept: what is wrong is found and reported each time.
+user. Errors and warnings are never kept, so that they are reported each time.
 
 `loader`, which checks, is not imported before something has to be checked.
 """
