@@ -1,6 +1,7 @@
-"""Errors a person can read: one sentence that says what happened and what to do, and an exit code.
+"""The base of every error that the user can act upon, and the exit codes.
 
-The cause belongs in the log (`raise ... from error`), never in the sentence.
+A message is one sentence that contains what happened and what to do. The cause belongs in the log
+(`raise ... from error`), never in the message. A module of its own because it is at the bottom, below every package.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ class ExitCode(IntEnum):
     CONFIGURATION = 78
 
 
-def os_reason(error: OSError) -> str:
-    """What the operating system said, in the middle of a sentence."""
-    return (error.strerror or type(error).__name__).lower()
-
-
 class EchodError(Exception):
-    """Something a person can act upon. `str(error)` is the sentence they read."""
+    """An error that the user can act upon. `str(error)` is the message that is printed."""
 
     exit_code: ExitCode = ExitCode.FAILED
 
 
 class UsageError(EchodError):
-    """The command was asked for something that makes no sense here."""
+    """The arguments of a command make no sense here."""
 
     exit_code = ExitCode.USAGE
 
 
 class ConfigurationError(EchodError):
-    """The settings cannot be used; starting again without a change is pointless (EX_CONFIG)."""
+    """The settings cannot be used. A restart without a change is pointless (EX_CONFIG)."""
 
     exit_code = ExitCode.CONFIGURATION
 
 
 class StateError(EchodError):
-    """The state directory or the database cannot be relied upon; whoever runs stops at once."""
+    """The state directory or the database cannot be relied upon. A process that runs jobs stops at once."""
+
+
+def os_reason(error: OSError) -> str:
+    """Return the operating system's reason, in lower case for the middle of a sentence."""
+    return (error.strerror or type(error).__name__).lower()

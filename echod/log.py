@@ -1,7 +1,7 @@
-"""The logger of a module: structlog's, which is loaded and set up with the first line.
+"""Provide the logger of a module: structlog's, which is loaded and configured with the first line.
 
-A command that only looks seldom writes a line, and loading structlog would take longer than looking. What lines look
-like and where they go is told in `echod.log_setup`.
+Read-only commands seldom write a line, and loading structlog would take longer than their work. `echod.log_setup`
+defines how lines look and where they are written.
 """
 
 from __future__ import annotations
@@ -14,8 +14,43 @@ if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
 
+class Logger:
+    """Writes lines: a constant snake_case event with fields, never the text of a memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Log an event that only helps to find a bug in echod."""
+        self._bound.debug(event, **fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Log a normal event."""
+        self._bound.info(event, **fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Log an event that may need the user's attention."""
+        self._bound.warning(event, **fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Log a failure."""
+        self._bound.error(event, **fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Log a failure with the traceback of the exception that is being handled."""
+        self._bound.exception(event, **fields)
+
+    @cached_property
+    def _bound(self) -> BoundLogger:
+        _LAZY_SETUP.run_pending()
+        import structlog  # noqa: PLC0415  slow to load
+
+        bound_logger: BoundLogger = structlog.get_logger(self._name)
+        return bound_logger
+
+
 class _LazySetup:
-    """What is to be done before the first line; one for the process, as the standard library's log is."""
+    """The configuration to run before the first line; one for the process, as the standard library's log is."""
 
     def __init__(self) -> None:
         self._pending: Callable[[], None] | None = None
@@ -36,51 +71,16 @@ class _LazySetup:
 _LAZY_SETUP = _LazySetup()
 
 
-class Logger:
-    """Writes lines: a constant snake_case event with fields, never the text of a memory."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def debug(self, event: str, **fields: object) -> None:
-        """What only helps to find a fault in echod."""
-        self._bound.debug(event, **fields)
-
-    def info(self, event: str, **fields: object) -> None:
-        """What happened."""
-        self._bound.info(event, **fields)
-
-    def warning(self, event: str, **fields: object) -> None:
-        """What a person may have to look at."""
-        self._bound.warning(event, **fields)
-
-    def error(self, event: str, **fields: object) -> None:
-        """What did not work."""
-        self._bound.error(event, **fields)
-
-    def exception(self, event: str, **fields: object) -> None:
-        """What did not work, with the traceback of the exception that is being handled."""
-        self._bound.exception(event, **fields)
-
-    @cached_property
-    def _bound(self) -> BoundLogger:
-        _LAZY_SETUP.run_pending()
-        import structlog  # noqa: PLC0415  slow to load
-
-        bound_logger: BoundLogger = structlog.get_logger(self._name)
-        return bound_logger
-
-
 def get_logger(name: str) -> Logger:
-    """The logger of the module of that name."""
+    """Return the logger of the module of that name."""
     return Logger(name)
 
 
 def configure_lazily(configure: Callable[[], None]) -> None:
-    """Have the log set up when a line is written, and never if none is. A later call replaces an earlier one."""
+    """Call `configure` when the first line is written, and never if none is. A later call replaces an earlier one."""
     _LAZY_SETUP.defer(configure)
 
 
 def mark_configured() -> None:
-    """The log is set up: what was to be done before the first line is not done any more."""
+    """Cancel the lazy configuration, because the log is configured."""
     _LAZY_SETUP.cancel()

@@ -1,7 +1,7 @@
-"""Logs: structlog through the standard library, so that watchdog's and APScheduler's lines look like ours.
+"""Configure the log: structlog through the standard library, so that lines of libraries look like those of echod.
 
-To a terminal for people, as JSON for files and journals. A line is a constant snake_case event with fields; never
-the text of a memory, and tracebacks carry no local variables.
+Lines are text on a terminal, and JSON in files and journals. A line is a constant snake_case event with fields. It
+never contains the text of a memory, and tracebacks contain no local variables.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from structlog.tracebacks import ExceptionDictTransformer
 from echod.log import mark_configured
 
 _NOISY_LOGGERS = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
-_MAX_LOG_BYTES, _LOG_BACKUPS = 1_000_000, 4
+_MAX_LOG_BYTES = 1_000_000
+_LOG_BACKUPS = 4
 _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 
 def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: Path | None = None) -> None:
-    """Send every log line of the process to `stream`, or to a rotating `file` (5 x 1 MB) where nobody collects it.
+    """Send every log line of the process to `stream`, or to a rotating `file` (5 x 1 MB) instead.
 
     Args:
-        level: the least level that is written: debug, info, warning or error.
-        stream: usually standard error; a terminal gets colours, all else JSON.
-        environ: `JOURNAL_STREAM` tells whether systemd's journal reads the stream, `NO_COLOR` is honoured.
-        file: where to write instead (launchd does not rotate what it collects).
+        level: the lowest level that is written: debug, info, warning or error.
+        stream: usually standard error. A terminal gets colours, anything else JSON.
+        environ: the environment, for `JOURNAL_STREAM` (systemd's journal reads the stream) and `NO_COLOR`.
+        file: the file to write instead, for launchd does not rotate the output that it collects.
     """
     mark_configured()
     shared: list[structlog.types.Processor] = [
@@ -71,15 +72,15 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
 
 
 class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
-    """A private file that is created with its first line, so that a command that logs nothing creates nothing."""
+    """A private file that is created with its first line, so that a command without a line creates none."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, maxBytes=_MAX_LOG_BYTES, backupCount=_LOG_BACKUPS, encoding="utf-8", delay=True)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the library's name
-        """Drop a line that cannot be written: where the disk is full or the home read-only, work goes on all the same.
+        """Drop a line that cannot be written: a full disk or a read-only home does not stop the work.
 
-        The library would print a traceback for each line, between the sentences that a person needs.
+        The library would print a traceback for each line, between the messages that the user needs.
         """
 
     def _open(self) -> TextIOWrapper:
@@ -108,7 +109,7 @@ def _build_processors(
 def _with_syslog_priority(
     render: Callable[[Any, str, MutableMapping[str, Any]], str | bytes],
 ) -> Callable[[Any, str, MutableMapping[str, Any]], str]:
-    """Prefix the line with `<N>`, which journald takes for its priority (sd-daemon(3))."""
+    """Prefix the line with `<N>`, which journald reads as its priority (sd-daemon(3))."""
 
     def render_with_priority(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
         priority = _SYSLOG_PRIORITIES.get(str(event.get("level")), 6)
@@ -119,7 +120,7 @@ def _with_syslog_priority(
 
 
 def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether systemd's journal reads `stream`: it names device and inode in `JOURNAL_STREAM` (systemd.exec(5))."""
+    """Return whether systemd's journal reads `stream`: `JOURNAL_STREAM` has its device and inode (systemd.exec(5))."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):

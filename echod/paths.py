@@ -1,8 +1,8 @@
-"""Where echod's own files live. Nothing here reads or writes one.
+"""Name the files and directories of echod itself. Reads and writes none of them.
 
-Two directories, both private to the user: the *state* directory survives a reboot (database, journal, locks,
-list of projects, spool of hook events), the *runtime* directory need not (heartbeat, canary, wake file, status
-snapshot, counts), so that an idle daemon writes nothing to the disk.
+There are two directories, both private to the user. The *state* directory survives a reboot: database, journal, locks,
+list of projects, spool of hook events. The *runtime* directory need not: heartbeat, canary, wake file, status snapshot,
+caches. An idle daemon writes only there, so that it writes nothing to the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUN_USER = Path("/run/user")
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Every place echod may write to outside a store."""
+    """Every path outside of a store that echod may write to."""
 
     state: Path
     runtime: Path
@@ -32,12 +32,12 @@ class Paths:
 
     @property
     def database(self) -> Path:
-        """The SQLite database; rebuilt from the disk when damaged."""
+        """The SQLite database. It is rebuilt from the disk if it is damaged."""
         return self.state / "echod.db"
 
     @property
     def journal(self) -> Path:
-        """Records and images of commits; independent of the database."""
+        """The records and images of commits, independent of the database."""
         return self.state / "journal"
 
     @property
@@ -52,35 +52,35 @@ class Paths:
 
     @property
     def daemon_lock(self) -> Path:
-        """Held for the daemon's life."""
+        """The lock that a daemon holds for its whole life."""
         return self.state / "daemon.lock"
 
     @property
     def worker_lock(self) -> Path:
-        """Held for the length of one job, by whoever runs it."""
+        """The lock that a process holds while it runs a job."""
         return self.state / "worker.lock"
 
     @property
     def log_file(self) -> Path:
-        """Used where nobody collects standard error (launchd)."""
+        """The log of commands, and of a daemon whose standard error is not collected (launchd)."""
         return self.state / "log" / "echod.log"
 
     @property
     def heartbeat(self) -> Path:
-        """Rewritten by the daemon while it makes progress."""
+        """The file that the daemon rewrites while it makes progress."""
         return self.runtime / "heartbeat.json"
 
     @property
     def canary(self) -> Path:
-        """A directory that the daemon watches and touches to prove that events still arrive."""
+        """A directory that the daemon watches and touches to test that events arrive."""
         return self.runtime / "canary"
 
     @property
     def wake_file(self) -> Path:
-        """Written by commands that have queued work.
+        """The file that commands write after they queued work.
 
-        It lies in the one directory there that the daemon watches; the heartbeat beside it would wake the daemon
-        by its own writing.
+        It is in the only directory there that the daemon watches. The heartbeat beside it would wake the daemon by
+        the daemon's own writing.
         """
         return self.canary / "wake"
 
@@ -91,8 +91,13 @@ class Paths:
 
     @property
     def file_stats(self) -> Path:
-        """What was counted in files, so that the next process need not count those again that are the same."""
+        """The statistics of unchanged files, so that the next process need not read these files again."""
         return self.runtime / "counts.json"
+
+    @property
+    def settings_cache(self) -> Path:
+        """The last checked settings, so that the next process need not check unchanged ones again."""
+        return self.runtime / "settings.json"
 
     def create_directories(self) -> None:
         """Make the directories that commands and the daemon write into (mode 0700).
@@ -111,7 +116,7 @@ class Paths:
 
 
 def paths_from_environment(environ: Mapping[str, str]) -> Paths:
-    """The platform's directories, unless `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` or `ECHOD_CONFIG` say otherwise.
+    """Return the platform's directories, or those of `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG`.
 
     Raises:
         ConfigurationError: one of those variables is not an absolute path.
@@ -123,13 +128,13 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
 
 
 def claude_home(environ: Mapping[str, str]) -> Path:
-    """Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
+    """Return Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
     return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
-    # A shell without a login session (cron, ssh to another user) lacks the variable, but must find what the daemon
-    # that has one left there. platformdirs would answer with a path in the shared /tmp.
+    # A shell without a login session (cron, ssh to another user) lacks the variable, but must find the files of a
+    # daemon that has one. platformdirs would return a path in the shared /tmp.
     xdg_runtime = environ.get("XDG_RUNTIME_DIR", "")
     if Path(xdg_runtime).is_absolute():
         return Path(xdg_runtime) / APP_NAME
@@ -147,8 +152,15 @@ def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
     return path
 
 
+def not_absolute_reason(pattern: str) -> str | None:
+    """Return why a path or glob is not absolute, as half a sentence; None if it is."""
+    if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
+        return None
+    return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
+
+
 def is_utf8(path: Path) -> bool:
-    """Whether a path is UTF-8. Any other can be written neither into the database nor into a status."""
+    """Return whether a path is UTF-8. No other path can be written into the database or into a status."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -157,5 +169,5 @@ def is_utf8(path: Path) -> bool:
 
 
 def not_utf8_message(path: Path) -> str:
-    """What a person is told who names a path that is not UTF-8."""
-    return f"The path {str(path)!a} is not UTF-8, so echod cannot write it down. Rename it first."
+    """Return the message for a path that is not UTF-8."""
+    return f"The path {str(path)!a} is not UTF-8, so echod cannot record it. Rename it first."

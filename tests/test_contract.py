@@ -47,18 +47,18 @@ FULL = StatusReport(
 
 
 @pytest.mark.parametrize("report", [FULL, StatusReport(Health.HEALTHY)], ids=["full", "empty"])
-def test_a_status_survives_the_way_through_its_file(report: StatusReport) -> None:
+def test_a_status_is_the_same_after_a_round_trip_through_json(report: StatusReport) -> None:
     assert status_from_json(to_json(report)) == report
 
 
-def test_the_schema_stands_first() -> None:
+def test_the_schema_is_the_first_key() -> None:
     assert next(iter(json.loads(to_json(FULL)))) == "schema"
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"schema": 99}', '{"schema": 1}', '{"schema": 1, "health": "odd"}']
 )
-def test_what_is_no_status_of_this_version_is_refused(text: str) -> None:
+def test_text_that_is_not_a_status_of_this_version_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         status_from_json(text)
 

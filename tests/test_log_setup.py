@@ -88,9 +88,7 @@ def test_a_log_file_is_private_and_rotates(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["event"] == "started"
 
 
-def test_a_log_file_that_cannot_be_written_is_no_more_than_a_missing_log(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_file_that_cannot_be_written_is_ignored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_text("a file where the directory would be")
     log_setup.configure("info", io.StringIO(), {}, file=tmp_path / "log" / "echod.log")
 

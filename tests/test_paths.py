@@ -31,7 +31,7 @@ def test_without_a_login_session_the_runtime_directory_is_private_to_the_user(
     assert found.runtime == tmp_path / "run"
 
 
-def test_a_shell_without_the_variable_finds_what_the_session_uses(
+def test_a_shell_without_the_variable_uses_the_directory_of_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "RUN_USER", tmp_path)
@@ -47,7 +47,7 @@ def test_a_relative_directory_is_refused() -> None:
         paths.paths_from_environment({"ECHOD_STATE_DIR": "state"})
 
 
-def test_created_directories_are_readable_by_nobody_else(tmp_path: Path) -> None:
+def test_created_directories_are_private(tmp_path: Path) -> None:
     found = paths.paths_from_environment(
         {"ECHOD_STATE_DIR": str(tmp_path / "s"), "ECHOD_RUNTIME_DIR": str(tmp_path / "r")}
     )

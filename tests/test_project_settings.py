@@ -1,4 +1,4 @@
-"""A project's settings come with its repository: they are understood where possible and obeyed only so far."""
+"""A project's settings come with its repository. They are parsed where possible, and can only make echod do less."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from echod.projects.section import MAX_DEPTH
 from echod.projects.settings import (
-    MAX_DEPTH,
     MAX_SETTINGS_BYTES,
     ProjectSettings,
     ProjectSettingsCache,
@@ -33,7 +33,7 @@ def put(tmp_path: Path) -> Callable[..., Path]:
 
 
 def warning_of(project: Path) -> str:
-    """The one warning about a file that gave nothing but defaults."""
+    """Return the only warning about a file that gave the defaults."""
     read = read_project_settings(project)
     assert read.settings == NOTHING
     (warning,) = read.warnings
@@ -41,7 +41,7 @@ def warning_of(project: Path) -> str:
 
 
 class TestWhichFile:
-    def test_a_project_that_says_nothing_has_the_defaults(self, tmp_path: Path) -> None:
+    def test_a_project_without_a_file_has_the_defaults(self, tmp_path: Path) -> None:
         read = read_project_settings(tmp_path)
 
         assert (read.settings, read.file, read.warnings) == (NOTHING, None, ())
@@ -57,17 +57,15 @@ class TestWhichFile:
         assert read_project_settings(tmp_path).settings == ProjectSettings(memory_line_limit=303)
         assert read_project_settings(tmp_path).file == newest
 
-    def test_one_that_cannot_be_used_does_not_give_way_to_an_older_one(
-        self, put: Callable[..., Path], tmp_path: Path
-    ) -> None:
+    def test_an_unusable_file_is_not_replaced_by_an_older_one(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put("echoes: {memory_line_limit: 302}", ".claude/talisman.yml")
         put("echoes: [", ".rune/talisman.yml")
 
         assert ".rune/talisman.yml" in warning_of(tmp_path)
 
 
-class TestWhatItSays:
-    def test_everything_at_once(self, put: Callable[..., Path], tmp_path: Path) -> None:
+class TestValues:
+    def test_all_keys_at_once(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put(
             "version: 3\nother: {consolidate: true}\necho: no\n"
             "echoes:\n  version_controlled: true\n  fts_enabled: true\n  consolidate: false\n  memory_line_limit: 250\n"
@@ -78,9 +76,9 @@ class TestWhatItSays:
         assert read.settings == ProjectSettings(consolidate=False, memory_line_limit=250, version_controlled=True)
         assert read.warnings == ()
 
-    @pytest.mark.parametrize("said", ["false", "False", "FALSE", "no", "off", '"false"', "'no'", "!!bool false", "n"])
-    def test_an_explicit_no_wins(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
-        put(f"echoes:\n  consolidate: {said}\n  version_controlled: {said}\n")
+    @pytest.mark.parametrize("value", ["false", "False", "FALSE", "no", "off", '"false"', "'no'", "!!bool false", "n"])
+    def test_an_explicit_no_wins(self, put: Callable[..., Path], tmp_path: Path, value: str) -> None:
+        put(f"echoes:\n  consolidate: {value}\n  version_controlled: {value}\n")
 
         read = read_project_settings(tmp_path)
 
@@ -101,59 +99,59 @@ class TestWhatItSays:
     @pytest.mark.parametrize(
         "text", ["", "# only a comment\n", "---\n", "null\n", "echoes:\n", "echoes: ~\n", "echoes: {}\n", "a: b\n"]
     )
-    def test_nothing_said_is_no_mistake(self, put: Callable[..., Path], tmp_path: Path, text: str) -> None:
+    def test_a_file_without_settings_is_valid(self, put: Callable[..., Path], tmp_path: Path, text: str) -> None:
         put(text)
 
         read = read_project_settings(tmp_path)
 
         assert (read.settings, read.warnings) == (NOTHING, ())
 
-    @pytest.mark.parametrize("said", ["null", "~", ""])
-    def test_null_is_not_said(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
-        put(f"echoes:\n  consolidate: {said}\n  memory_line_limit: {said}\n  version_controlled: {said}\n")
+    @pytest.mark.parametrize("value", ["null", "~", ""])
+    def test_null_counts_as_absent(self, put: Callable[..., Path], tmp_path: Path, value: str) -> None:
+        put(f"echoes:\n  consolidate: {value}\n  memory_line_limit: {value}\n  version_controlled: {value}\n")
 
         read = read_project_settings(tmp_path)
 
         assert (read.settings, read.warnings) == (NOTHING, ())
 
-    @pytest.mark.parametrize("said", ["maybe", "[false]", "{a: b}", "2", '""'])
-    def test_neither_yes_nor_no_is_a_warning(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
-        put(f"echoes:\n  consolidate: {said}\n")
+    @pytest.mark.parametrize("value", ["maybe", "[false]", "{a: b}", "2", '""'])
+    def test_neither_yes_nor_no_is_a_warning(self, put: Callable[..., Path], tmp_path: Path, value: str) -> None:
+        put(f"echoes:\n  consolidate: {value}\n")
 
         assert "echoes.consolidate is ignored" in warning_of(tmp_path)
 
-    @pytest.mark.parametrize("said", ["99", "0", "-150", "many", "150.5", "1e3", "[150]", "true", "0x100", "9" * 5000])
-    def test_a_limit_that_would_empty_a_memory_is_not_followed(
-        self, put: Callable[..., Path], tmp_path: Path, said: str
+    @pytest.mark.parametrize("value", ["99", "0", "-150", "many", "150.5", "1e3", "[150]", "true", "0x100", "9" * 5000])
+    def test_a_limit_that_would_empty_a_memory_is_ignored(
+        self, put: Callable[..., Path], tmp_path: Path, value: str
     ) -> None:
-        put(f"echoes:\n  memory_line_limit: {said}\n")
+        put(f"echoes:\n  memory_line_limit: {value}\n")
 
         warning = warning_of(tmp_path)
 
         assert "echoes.memory_line_limit is ignored" in warning
         assert len(warning) < len(str(tmp_path)) + 250
 
-    def test_how_old_a_doc_pack_may_be_stands_one_level_deeper(self, put: Callable[..., Path], tmp_path: Path) -> None:
+    def test_the_age_limit_of_doc_packs_is_one_level_deeper(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put("echoes:\n  prune: false\n  global:\n    enabled: true\n    staleness_days: 30\n    domains: [backend]\n")
 
         read = read_project_settings(tmp_path)
 
         assert (read.settings, read.warnings) == (ProjectSettings(prune=False, staleness_days=30), ())
 
-    @pytest.mark.parametrize("said", ["0", "-1", "soon", "[30]", "{a: 1}", "30.5"])
-    def test_an_age_that_is_none_is_not_followed(self, put: Callable[..., Path], tmp_path: Path, said: str) -> None:
-        put(f"echoes:\n  global:\n    staleness_days: {said}\n")
+    @pytest.mark.parametrize("value", ["0", "-1", "soon", "[30]", "{a: 1}", "30.5"])
+    def test_an_invalid_age_limit_is_ignored(self, put: Callable[..., Path], tmp_path: Path, value: str) -> None:
+        put(f"echoes:\n  global:\n    staleness_days: {value}\n")
 
         assert "echoes.global.staleness_days is ignored" in warning_of(tmp_path)
         assert read_project_settings(tmp_path).settings.staleness_days is None
 
-    @pytest.mark.parametrize(("said", "users", "counts"), [(None, 150, 150), (400, 150, 400), (120, 150, 150)])
+    @pytest.mark.parametrize(("value", "users", "counts"), [(None, 150, 150), (400, 150, 400), (120, 150, 150)])
     def test_a_project_may_raise_the_users_limit_and_never_lower_it(
-        self, said: int | None, users: int, counts: int
+        self, value: int | None, users: int, counts: int
     ) -> None:
-        assert ProjectSettings(memory_line_limit=said).effective_line_limit(users) == counts
+        assert ProjectSettings(memory_line_limit=value).effective_line_limit(users) == counts
 
-    def test_one_odd_value_does_not_take_the_others_along(self, put: Callable[..., Path], tmp_path: Path) -> None:
+    def test_one_invalid_value_does_not_affect_the_others(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put("echoes:\n  memory_line_limit: few\n  consolidate: false\n")
 
         read = read_project_settings(tmp_path)
@@ -189,7 +187,7 @@ class TestHostile:
             "echoes: no\n",
         ],
     )
-    def test_what_is_no_such_file_gives_defaults_and_a_warning(
+    def test_a_file_that_cannot_be_parsed_gives_defaults_and_a_warning(
         self, put: Callable[..., Path], tmp_path: Path, text: str | bytes
     ) -> None:
         put(text)
@@ -231,7 +229,7 @@ class TestHostile:
 
         assert "is not read" in warning_of(tmp_path)
 
-    def test_a_depth_no_person_needs_is_refused(self, put: Callable[..., Path], tmp_path: Path) -> None:
+    def test_an_absurd_depth_is_refused(self, put: Callable[..., Path], tmp_path: Path) -> None:
         put(f"a: {'[' * MAX_DEPTH}{']' * MAX_DEPTH}\nechoes: {{consolidate: false}}\n")
         assert f"{MAX_DEPTH} levels" in warning_of(tmp_path)
 
@@ -290,7 +288,7 @@ class TestHostile:
         assert "symbolic link" in warning_of(project)
 
     @pytest.mark.parametrize("what", ["fifo", "directory", "socket"])
-    def test_what_is_no_plain_file_is_refused_without_waiting(self, tmp_path: Path, what: str) -> None:
+    def test_a_file_that_is_not_regular_is_refused_without_waiting(self, tmp_path: Path, what: str) -> None:
         file = tmp_path / ".rune/talisman.yml"
         file.parent.mkdir()
         if what == "fifo":
@@ -310,7 +308,7 @@ class TestHostile:
 
         assert "permission denied" in warning_of(tmp_path).lower()
 
-    def test_a_file_where_the_directory_should_be_is_nothing(self, tmp_path: Path) -> None:
+    def test_a_file_in_place_of_the_directory_counts_as_absent(self, tmp_path: Path) -> None:
         (tmp_path / ".rune").touch()
 
         assert read_project_settings(tmp_path).warnings == ()
@@ -365,11 +363,11 @@ class TestReader:
 
 class TestObservations:
     @pytest.mark.parametrize("key", ["observe", "auto_observation"])
-    @pytest.mark.parametrize(("said", "wanted"), [("false", False), ("off", False), ("true", True), ("[]", True)])
+    @pytest.mark.parametrize(("value", "wanted"), [("false", False), ("off", False), ("true", True), ("[]", True)])
     def test_either_name_may_switch_them_off(
-        self, put: Callable[..., Path], tmp_path: Path, key: str, said: str, wanted: bool
+        self, put: Callable[..., Path], tmp_path: Path, key: str, value: str, wanted: bool
     ) -> None:
-        put(f"echoes:\n  {key}: {said}\n")
+        put(f"echoes:\n  {key}: {value}\n")
 
         assert read_project_settings(tmp_path).settings.observe is wanted
 

@@ -1,4 +1,4 @@
-"""The list of projects and the pauses: plain files that survive people, crashes and each other."""
+"""The list of projects and the pauses: plain files that survive edits by hand, crashes and concurrent writers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write(file: Path, text: str) -> None:
 
 
 class TestList:
-    def test_nobody_is_registered_at_first(self, projects: ProjectRegistry, file: Path) -> None:
+    def test_no_project_is_registered_at_first(self, projects: ProjectRegistry, file: Path) -> None:
         assert projects.list_projects().projects == ()
         assert not file.exists()
 
@@ -80,7 +80,7 @@ class TestList:
         assert projects.roots() == ()
 
     def test_a_name_that_is_not_utf8_is_refused_with_a_sentence(self, projects: ProjectRegistry, latin: Path) -> None:
-        """Neither the database nor a status can hold it, so one such project would stop the work on all."""
+        """Neither the database nor a status can contain it, so one such project would stop the work on all."""
         for wanted in (projects.add, projects.pause):
             with pytest.raises(UsageError, match=r"caf\\udce9' is not UTF-8"):
                 wanted(latin)
@@ -98,10 +98,10 @@ class TestList:
         listing = projects.list_projects()
 
         assert [project.root for project in listing.projects] == [root]
-        assert listing.warnings == (f"{file}:1: this is no absolute path in UTF-8; correct or remove the line.",)
+        assert listing.warnings == (f"{file}:1: this is not an absolute path in UTF-8; correct or remove the line.",)
         assert os.fsencode(latin) in file.read_bytes()
 
-    def test_globs_pass_over_what_is_not_utf8(self, tmp_path: Path, make: Callable[[str], Path], latin: Path) -> None:
+    def test_globs_skip_paths_that_are_not_utf8(self, tmp_path: Path, make: Callable[[str], Path], latin: Path) -> None:
         root = make("a")
         for one in (root, latin):
             (one / ".rune/echoes").mkdir(parents=True)
@@ -119,7 +119,9 @@ class TestList:
         with pytest.raises(UsageError, match="line break"):
             projects.pause(root)
 
-    def test_what_is_no_directory_is_refused_with_a_sentence(self, projects: ProjectRegistry, tmp_path: Path) -> None:
+    def test_a_path_that_is_not_a_directory_is_refused_with_a_sentence(
+        self, projects: ProjectRegistry, tmp_path: Path
+    ) -> None:
         (tmp_path / "file").touch()
 
         for path in (tmp_path / "file", tmp_path / "nowhere"):
@@ -223,9 +225,9 @@ class TestByHand:
         listing = projects.list_projects()
 
         assert listing.projects == ()
-        assert listing.warnings == (f"{file}:3: this is no absolute path in UTF-8; correct or remove the line.",)
+        assert listing.warnings == (f"{file}:3: this is not an absolute path in UTF-8; correct or remove the line.",)
 
-    def test_a_link_to_ones_own_place_stays_a_link(
+    def test_a_list_that_is_a_link_stays_a_link(
         self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         file.parent.mkdir()
@@ -239,11 +241,11 @@ class TestByHand:
 
 
 class TestPauses:
-    def test_nobody_rests_at_first(self, projects: ProjectRegistry, make: Callable[[str], Path]) -> None:
+    def test_no_project_is_paused_at_first(self, projects: ProjectRegistry, make: Callable[[str], Path]) -> None:
         assert not projects.is_paused(make("a"))
         assert not projects.resume(None)
 
-    def test_one_project_rests_until_it_is_resumed(
+    def test_one_project_is_paused_until_it_is_resumed(
         self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
@@ -257,7 +259,7 @@ class TestPauses:
         assert not projects.resume(a)
         assert not projects.is_paused(a)
 
-    def test_everything_rests_until_everything_is_resumed(
+    def test_everything_is_paused_until_everything_is_resumed(
         self, projects: ProjectRegistry, make: Callable[[str], Path]
     ) -> None:
         a, b = make("a"), make("b")
@@ -272,7 +274,7 @@ class TestPauses:
         assert projects.resume(None)
         assert (projects.is_paused(a), projects.is_paused(b)) == (True, False)
 
-    def test_a_project_rests_under_any_of_its_names(
+    def test_a_project_is_paused_under_any_of_its_names(
         self, projects: ProjectRegistry, make: Callable[[str], Path], tmp_path: Path
     ) -> None:
         a = make("a")
@@ -282,7 +284,7 @@ class TestPauses:
 
         assert projects.is_paused(a)
 
-    def test_a_removed_project_does_not_rest_when_it_is_added_again(
+    def test_a_removed_project_is_not_paused_when_it_is_added_again(
         self, projects: ProjectRegistry, make: Callable[[str], Path]
     ) -> None:
         a = make("a")
@@ -294,7 +296,7 @@ class TestPauses:
 
         assert not projects.is_paused(a)
 
-    def test_pauses_can_be_read_by_a_person(
+    def test_the_pauses_are_readable_text(
         self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]
     ) -> None:
         a = make("a")
@@ -364,7 +366,7 @@ class TestFile:
             "except StateError as error: print(error)"
         )
         with holder.edit():
-            said = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, "-c", program, str(tmp_path / "file")],
                 capture_output=True,
                 text=True,
@@ -372,7 +374,7 @@ class TestFile:
                 timeout=60,
             )
 
-        assert "being changed by another process" in said.stdout
+        assert "being changed by another process" in completed.stdout
 
     def test_processes_that_add_at_the_same_time_lose_nothing(
         self, projects: ProjectRegistry, file: Path, make: Callable[[str], Path]

@@ -1,4 +1,4 @@
-"""The settings as plain values: what nobody set needs no check, and comes out the same as if it were checked."""
+"""The settings as plain values: defaults need no check, and are the same as if they were checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from echod.settings import loader
-from echod.settings.values import Settings, all_defaults
+from echod.settings.effective import all_defaults
+from echod.settings.values import Settings
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:
@@ -18,15 +19,15 @@ def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:
     ("environ", "nothing"),
     [
         pytest.param({}, True, id="no variables"),
-        pytest.param({"HOME": "/", "ECHO": "x", "_ECHOD_COMPLETE": "x"}, True, id="others' variables"),
-        pytest.param({"ECHOD_STATE_DIR": "/x", "ECHOD_RUNTIME_DIR": "/y"}, True, id="where things lie"),
+        pytest.param({"HOME": "/", "ECHO": "x", "_ECHOD_COMPLETE": "x"}, True, id="foreign variables"),
+        pytest.param({"ECHOD_STATE_DIR": "/x", "ECHOD_RUNTIME_DIR": "/y"}, True, id="the directories"),
         pytest.param({"ECHOD_CONFIG": "/x/none.toml"}, False, id="a file that was named must exist"),
         pytest.param({"ECHOD_QUIET_SECONDS": "5"}, False, id="a setting"),
         pytest.param({"ECHOD_GATE__SESSIONS": "0"}, False, id="a nested setting"),
         pytest.param({"ECHOD_QUIET_SECNDS": "5"}, False, id="a misspelt setting"),
     ],
 )
-def test_variables_that_say_something_are_checked(tmp_path: Path, environ: dict[str, str], nothing: bool) -> None:
+def test_variables_that_set_something_are_checked(tmp_path: Path, environ: dict[str, str], nothing: bool) -> None:
     assert all_defaults(tmp_path / "none.toml", environ) is nothing
 
 

@@ -1,4 +1,4 @@
-"""What happens in a copy of a project belongs to the project; the truth is what git itself says."""
+"""Work in a copy of a project belongs to the project. git itself decides what a copy is."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def test_a_worktree_of_a_worktree_is_the_project(main: Path, tmp_path: Path) -> 
     assert main_worktree_path(copy / ".claude/worktrees/deeper/src") == main / "src"
 
 
-def test_a_copy_that_is_gone_is_still_known_by_its_place(main: Path) -> None:
+def test_a_deleted_copy_is_recognized_by_its_path(main: Path) -> None:
     assert main_worktree_path(main / ".claude/worktrees/gone/src") == main / "src"
 
 
-def test_the_directory_of_copies_is_no_copy(main: Path) -> None:
+def test_the_directory_of_copies_is_not_a_copy(main: Path) -> None:
     assert main_worktree_path(main / ".claude/worktrees") == main / ".claude/worktrees"
 
 
@@ -112,7 +112,7 @@ def test_a_pointer_that_its_repository_does_not_know_leads_nowhere(main: Path, t
     "pointer",
     ["", "gitdir:", "gitdir: /dev/zero", "gitdir: ../nowhere", "nonsense", "gitdir: \udcff", "gitdir: /a\0b", "\0"],
 )
-def test_an_odd_pointer_leads_nowhere(tmp_path: Path, pointer: str) -> None:
+def test_an_invalid_pointer_leads_nowhere(tmp_path: Path, pointer: str) -> None:
     (tmp_path / ".git").write_text(pointer, errors="surrogateescape")
 
     assert main_worktree_path(tmp_path / "src") == tmp_path / "src"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import sys
+from dataclasses import replace
 
 from echod import log_setup
 from echod.cli.shell import CommandContext
@@ -19,6 +20,7 @@ def run_service(context: CommandContext) -> None:
 
     # A supervisor that loses its patience ends us with SIGABRT; then the log shows where each thread hung.
     faulthandler.enable()
+    context = replace(context, long_lived=True)
     try:
         settings = context.settings
     except ConfigurationError as error:

@@ -16,7 +16,8 @@ from echod.cli.progress import ProgressLine
 from echod.errors import UsageError
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
-from echod.settings.values import Settings, all_defaults
+from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
+from echod.settings.values import Settings
 from echod.store import layout
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class CommandContext:
     environ: Mapping[str, str]
     cwd: Path
     quiet: bool = False
+    long_lived: bool = False
+    """Whether this process runs for long, so that it must not load what only checks settings."""
 
     @classmethod
     def from_process(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
@@ -51,7 +54,7 @@ class CommandContext:
     def settings(self) -> Settings:
         """The settings; unknown variables and a file that others can change are said on standard error."""
         self._configure_log_file()
-        for warning in self._settings_warnings():
+        for warning in settings_warnings(self.paths.config_file, self.environ, os.getuid()):
             if not self.quiet:
                 sys.stderr.write(f"echod: {warning}\n")
         return self.load_settings()
@@ -62,19 +65,8 @@ class CommandContext:
         Raises:
             ConfigurationError: they cannot be used; the sentence names every wrong key.
         """
-        if all_defaults(self.paths.config_file, self.environ):
-            return Settings()
-        from echod.settings import loader
-
-        return loader.load_settings(self.paths.config_file, self.environ)
-
-    def _settings_warnings(self) -> tuple[str, ...]:
-        if all_defaults(self.paths.config_file, self.environ):
-            return ()
-        from echod.settings import loader
-
-        file = self.paths.config_file
-        return (*loader.unknown_variable_warnings(self.environ), *loader.insecure_file_warnings(file, os.getuid()))
+        check = check_in_child if self.long_lived else check_in_process
+        return effective_settings(self.paths.config_file, self.environ, self.paths.settings_cache, check=check)
 
     def _configure_log_file(self) -> None:
         """A command prints sentences; what caused them goes to the log file."""

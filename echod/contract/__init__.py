@@ -1,6 +1,9 @@
-"""What `--json` prints: the contract for scripts (docs/json.md). Values only; whoever knows a fact fills them in.
+"""The shapes of everything that `--json` prints: the contract for scripts (docs/json.md).
 
-A module for each command, so that a command loads what it prints; `echod.contract.status` has those of `status`.
-Plain dataclasses rather than pydantic models, since commands must answer before pydantic would be imported. `schema`
-grows when a field changes its meaning or goes; new fields may come at any time.
+Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
+pydantic models, since commands must answer in less time than loading pydantic takes. `encoding` converts them to JSON
+and back, `status` has the values of `echod status`, and `commands` those of all other commands. Nothing is exported
+here, so that `echod status` loads only its own.
+
+`schema` grows when a field changes its meaning or is removed. New fields may be added at any time.
 """

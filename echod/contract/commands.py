@@ -1,40 +1,16 @@
-"""What `echod show` prints as JSON.
-
-What `echod audit` prints as JSON.
-
-What `echod config show` prints as JSON.
-
-What `echod consolidate --dry-run` prints as JSON.
-
-What `echod doctor` prints as JSON.
-
-What `echod explain` prints as JSON.
-
-What `echod jobs` prints as JSON.
-
-What `echod log` prints as JSON.
-
-What `echod packs list` and `echod packs status` prints as JSON.
-
-What `echod prune --dry-run` and `echod compress --dry-run` prints as JSON.
-
-What `echod projects` prints as JSON.
-
-What `echod review` prints as JSON.
-
-What `echod scrub` prints as JSON.
-"""
+"""The values that each command except `echod status` prints as JSON, grouped by command."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from echod.contract.status import SCHEMA, PackInfo
+from echod.contract.encoding import SCHEMA
+from echod.contract.status import PackInfo
 
 
 class AuditedPack(NamedTuple):
-    """An installed doc pack: how many entries it has, and how many of them it did not bring."""
+    """An installed doc pack: the number of its entries, and of those that were added to it after the installation."""
 
     name: str
     version: str | None
@@ -45,7 +21,7 @@ class AuditedPack(NamedTuple):
 
 
 class AuditedEntry(NamedTuple):
-    """An entry of the global memory and where it comes from; `project` is None where its source does not say."""
+    """An entry of the global store and its source. `project` is None if the source does not contain it."""
 
     id: str
     title: str
@@ -58,7 +34,7 @@ class AuditedEntry(NamedTuple):
 
 
 class AuditReport(NamedTuple):
-    """`echod audit`: where everything in the global memory comes from; `unknown` are entries that do not say it."""
+    """`echod audit`: the sources of everything in the global store. `unknown` entries have no known source."""
 
     packs: tuple[AuditedPack, ...] = ()
     elevated: tuple[AuditedEntry, ...] = ()
@@ -68,7 +44,7 @@ class AuditReport(NamedTuple):
 
 
 class SettingInfo(NamedTuple):
-    """A setting in force; `source` is `default`, `file` or `variable`, `location` the line or variable that says it."""
+    """A setting in force. `source` is `default`, `file` or `variable`; `location` is the line or variable."""
 
     key: str
     value: Any
@@ -78,7 +54,7 @@ class SettingInfo(NamedTuple):
 
 
 class ConfigReport(NamedTuple):
-    """`echod config show`: every setting, and where echod's own files are; `file` need not exist."""
+    """`echod config show`: every setting, and the directories of echod's own files. `file` need not exist."""
 
     file: str
     state_directory: str
@@ -88,10 +64,10 @@ class ConfigReport(NamedTuple):
 
 
 class PlannedFinding(NamedTuple):
-    """What would become of a finding, or of an entry because of one.
+    """The planned action for a finding, or for an entry because of one.
 
-    `action` is `add`, `duplicate` (the entry `id` says it already), `supersede` (the entry `id` goes to the archive)
-    or `review` (a person decides; `note` says what).
+    `action` is `add`, `duplicate` (the entry `id` has the same content), `supersede` (the entry `id` is archived) or
+    `review` (the user decides; `note` contains the question).
     """
 
     action: str
@@ -103,9 +79,9 @@ class PlannedFinding(NamedTuple):
 
 
 class PlannedFindingsFile(NamedTuple):
-    """What would become of a findings file: `consume`, `quarantine`, or `wait` (it is being written).
+    """The planned action for a findings file: `consume`, `quarantine`, or `wait` (it is being written).
 
-    `skip`: nothing becomes of any of the role. `note` says why.
+    `skip` means that no file of the role is processed. `note` contains the reason.
     """
 
     action: str
@@ -124,7 +100,7 @@ class ConsolidationReport(NamedTuple):
 
 
 class CheckResult(StrEnum):
-    """`ok`: as it should be. `note`: worth knowing. `problem`: something does not work or is not as safe here."""
+    """`ok`: no problem. `note`: worth knowing. `problem`: something does not work, or is less safe here."""
 
     OK = "ok"
     NOTE = "note"
@@ -132,7 +108,7 @@ class CheckResult(StrEnum):
 
 
 class Check(NamedTuple):
-    """One thing that `echod doctor` looked at: a stable code, how it is, what to do, and the path it is about."""
+    """One check of `echod doctor`: a stable code, the result, a description, what to do, and the path it is about."""
 
     code: str
     result: CheckResult
@@ -142,7 +118,7 @@ class Check(NamedTuple):
 
 
 class DoctorReport(NamedTuple):
-    """`echod doctor`; `healthy` if no check found a problem."""
+    """`echod doctor`. `healthy` is true if no check found a problem."""
 
     healthy: bool
     checks: tuple[Check, ...] = ()
@@ -150,7 +126,7 @@ class DoctorReport(NamedTuple):
 
 
 class ScoreTermsInfo(NamedTuple):
-    """What a score is made of, each 0..1."""
+    """The terms of a score, each 0..1."""
 
     importance: float
     relevance: float
@@ -158,7 +134,7 @@ class ScoreTermsInfo(NamedTuple):
 
 
 class RuleInfo(NamedTuple):
-    """A rule as it concerns an entry. `applies_on` (a date) is null for rules of pressure, which have a `rank`."""
+    """A rule and one entry. `applies_on` (a date) is None for rules of pressure, which have a `rank`."""
 
     name: str
     applies: bool
@@ -169,7 +145,7 @@ class RuleInfo(NamedTuple):
 
 
 class ExplainReport(NamedTuple):
-    """`echod explain ENTRY`; `pinned` is the last day of the pin, dates are local."""
+    """`echod explain ENTRY`. `pinned` is the last day of the pin; dates are local."""
 
     id: str
     title: str
@@ -213,7 +189,7 @@ class JobsReport(NamedTuple):
 
 
 class LoggedJob(NamedTuple):
-    """A row of `echod log`: what one job changed. `job` is None for what was put right without one."""
+    """A row of `echod log`: the changes of one job. `job` is None for repairs without one."""
 
     job: int | None
     kind: str
@@ -232,7 +208,7 @@ class LogReport(NamedTuple):
 
 
 class PacksReport(NamedTuple):
-    """`echod packs list` and `echod packs status`; `problems` are sentences about registries and manifests."""
+    """`echod packs list` and `echod packs status`. `problems` are sentences about registries and manifests."""
 
     packs: tuple[PackInfo, ...] = ()
     problems: tuple[str, ...] = ()
@@ -240,7 +216,7 @@ class PacksReport(NamedTuple):
 
 
 class PlannedEntry(NamedTuple):
-    """What prune or compress would do with an entry; `rule` is None where it stays, `score` where none is asked for."""
+    """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none."""
 
     id: str
     title: str
@@ -253,7 +229,7 @@ class PlannedEntry(NamedTuple):
 
 
 class PlannedFile(NamedTuple):
-    """What would become of a file: its lines now and then, its limit; `note` says why it stays too long, or is left."""
+    """The planned lines of a file. `note` contains the reason if it stays over its limit, or is left alone."""
 
     store: str
     role: str
@@ -272,7 +248,7 @@ class PlanReport(NamedTuple):
 
 
 class ProjectInfo(NamedTuple):
-    """A row of `echod projects`; not `registered` means that a glob in the settings matches it."""
+    """A row of `echod projects`. A project that is not `registered` is matched by a glob in the settings."""
 
     path: str
     registered: bool
@@ -288,7 +264,7 @@ class ProjectsReport(NamedTuple):
 
 
 class ReviewItem(NamedTuple):
-    """A row of `echod review`: what it is, the headings it is about, and what each answer to it would change."""
+    """A row of `echod review`: its text, the headings that it is about, and what each answer would change."""
 
     id: str
     store: str
@@ -309,7 +285,7 @@ class ReviewReport(NamedTuple):
 
 
 class SecretPositionInfo(NamedTuple):
-    """Where a secret stands in a file, and of which kind it is; `confirm`: its entry is etched or a note."""
+    """The position and kind of a secret. `confirm` is true if its entry is etched or a note."""
 
     line: int
     kind: str
@@ -318,7 +294,7 @@ class SecretPositionInfo(NamedTuple):
 
 
 class ScrubFile(NamedTuple):
-    """A file with secrets as it was found, or one that could not be looked at (`problem`)."""
+    """A file with secrets as it was found, or a file that could not be read (`problem`)."""
 
     path: str
     tracked: bool
@@ -327,7 +303,7 @@ class ScrubFile(NamedTuple):
 
 
 class ScrubReport(NamedTuple):
-    """`echod scrub`: what was found, how many places were cleared, and how many are left."""
+    """`echod scrub`: the files with secrets, and the numbers of secrets that were removed and that remain."""
 
     project: str
     files: tuple[ScrubFile, ...] = ()
@@ -337,7 +313,7 @@ class ScrubReport(NamedTuple):
 
 
 class ShownEntry(NamedTuple):
-    """An entry of a memory file. `layer` is null if it is unknown, dates are local, `confidence` is 0..1 or null."""
+    """An entry of a memory file. `layer` is None if it is unknown, dates are local, `confidence` is 0..1 or None."""
 
     id: str
     role: str
@@ -352,9 +328,9 @@ class ShownEntry(NamedTuple):
 
 
 class ShownRole(NamedTuple):
-    """A role at a glance. `lines` is null if its memory file cannot be read; `problem` says why.
+    """The summary of a role. `lines` is None if its memory file cannot be read; `problem` contains the reason.
 
-    The global memory is the role "". It and the doc packs have no `limit`.
+    The memory file of the global store is the role "". It and the doc packs have no `limit`.
     """
 
     store: str
@@ -371,7 +347,7 @@ class ShownRole(NamedTuple):
 
 
 class ArchivedText(NamedTuple):
-    """A text in an archive. `job` put it there by `rule`; `redacted`: secrets were taken out before."""
+    """A text in an archive, written by `job` because of `rule`. `redacted`: secrets were removed from it."""
 
     file: str
     date: str
@@ -382,7 +358,7 @@ class ArchivedText(NamedTuple):
 
 
 class EntryJobInfo(NamedTuple):
-    """A job that wrote an entry: it `added`, `changed` or `removed` it. `job` is null for what needed none."""
+    """A job that `added`, `changed` or `removed` an entry (`action`). `job` is None for repairs without one."""
 
     job: int | None
     kind: str
@@ -391,7 +367,7 @@ class EntryJobInfo(NamedTuple):
 
 
 class EntryHistory(NamedTuple):
-    """What is known of one entry. `text` is null if it stands in no memory file; `pinned` is the last day of a pin."""
+    """The history of one entry. `text` is None if no memory file contains it; `pinned` is the last day of a pin."""
 
     id: str
     store: str
@@ -406,7 +382,7 @@ class EntryHistory(NamedTuple):
 
 
 class ShowReport(NamedTuple):
-    """`echod show`; `entry` is null unless one was asked for."""
+    """`echod show`. `entry` is None unless the command named one."""
 
     entries: tuple[ShownEntry, ...] = ()
     roles: tuple[ShownRole, ...] = ()

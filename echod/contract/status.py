@@ -1,25 +1,42 @@
-"""What `echod status --json` prints, and how it is read again from what the daemon left.
+"""The values of `echod status --json`, which the daemon also keeps ready in a file.
 
-A module of its own beside `echod.contract`, which has all the others: `echod status` must answer before they would be
-imported. The rules are the same.
+Apart from `commands`, because `echod status` must answer before the values of all other commands are imported.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import json
-import types
-import typing
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-SCHEMA = 1
+from echod.contract.encoding import SCHEMA, from_json, to_json
+
+__all__ = [
+    "MAX_COUNTED_FINDINGS",
+    "DaemonInfo",
+    "GateReason",
+    "GateReport",
+    "Health",
+    "HookEventCount",
+    "JobKindInfo",
+    "PackInfo",
+    "QueueInfo",
+    "RoleInfo",
+    "Severity",
+    "StatusReport",
+    "StatusWarning",
+    "StoreInfo",
+    "WaitingJob",
+    "status_from_json",
+    "to_json",
+]
+
+MAX_COUNTED_FINDINGS = 10_000
+"""Findings files of a role are counted up to here. A larger number helps no user, and counting takes time."""
 
 
 class Health(StrEnum):
-    """`healthy`: work flows. `degraded`: something needs a look. `down`: no daemon runs or it does not answer."""
+    """`healthy`: work is done. `degraded`: something needs attention. `down`: no daemon runs, or it does not answer."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -27,7 +44,7 @@ class Health(StrEnum):
 
 
 class Severity(StrEnum):
-    """`notice` informs, `warning` makes the health degraded, `error` means that work is not done."""
+    """`notice` only informs, `warning` makes the health degraded, `error` means that work is not done."""
 
     NOTICE = "notice"
     WARNING = "warning"
@@ -36,7 +53,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusWarning:
-    """Something a person should know: a stable code, since when (Unix seconds), what it is, what to do about it."""
+    """A warning: a stable code, the time of its beginning (Unix seconds), a description, and what to do about it."""
 
     code: str
     severity: Severity
@@ -46,7 +63,7 @@ class StatusWarning:
 
 
 class DaemonInfo(NamedTuple):
-    """The daemon that runs."""
+    """The running daemon."""
 
     pid: int
     version: str
@@ -54,7 +71,7 @@ class DaemonInfo(NamedTuple):
 
 
 class QueueInfo(NamedTuple):
-    """How many jobs are in each state; `oldest_due_seconds` is how long the oldest due job has been waiting."""
+    """The number of jobs in each state. `oldest_due_seconds` is the time that the oldest due job has been waiting."""
 
     queued: int = 0
     deferred: int = 0
@@ -64,14 +81,14 @@ class QueueInfo(NamedTuple):
 
 
 class JobKindInfo(NamedTuple):
-    """When a kind of job last ended well and badly (Unix seconds)."""
+    """The times of the last success and failure of a kind of job (Unix seconds)."""
 
     last_success: float | None = None
     last_failure: float | None = None
 
 
 class GateReason(NamedTuple):
-    """A marker that was looked at and what it says."""
+    """A marker that was found, and what follows from it. `holds` is true if it keeps jobs from writing."""
 
     marker: str
     text: str
@@ -82,7 +99,7 @@ class GateReason(NamedTuple):
 
 
 class GateReport(NamedTuple):
-    """`echod gate PATH`: may a job write this project's memory now, and if not, why and until when."""
+    """`echod gate PATH`: whether a job may write the project's memory now; if not, why and until when."""
 
     state: str
     reasons: tuple[GateReason, ...] = ()
@@ -90,13 +107,9 @@ class GateReport(NamedTuple):
     schema: int = SCHEMA
 
 
-MAX_COUNTED_FINDINGS = 10_000
-"""A role's findings files are counted up to here; nobody needs the number of more, and counting takes time."""
-
-
 @dataclass(frozen=True, slots=True)
 class RoleInfo:
-    """A role's memory file against its limit; `lines` is None where the file is unreadable, `problem` says why."""
+    """A role's memory file and its limit. `lines` is None if the file is unreadable; `problem` contains the reason."""
 
     name: str
     lines: int | None
@@ -108,7 +121,7 @@ class RoleInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """One echoes directory; `paused` if a person holds its jobs, None where that cannot be read."""
+    """A store. `paused` is true if the user holds its jobs, and None if the list of pauses cannot be read."""
 
     path: str
     roles: tuple[RoleInfo, ...] = ()
@@ -120,7 +133,7 @@ class StoreInfo:
 
 
 class WaitingJob(NamedTuple):
-    """A job that is not done: what it waits for, in words."""
+    """A job that is not done. `reason` describes what it waits for."""
 
     job: int
     kind: str
@@ -133,7 +146,7 @@ class WaitingJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HookEventCount:
-    """How often an event that an agent's hook reported had this outcome; `last` (Unix seconds) where that is known."""
+    """The number of events reported by agents' hooks with one outcome; `last` (Unix seconds) is None if unknown."""
 
     event: str
     outcome: str
@@ -142,10 +155,10 @@ class HookEventCount:
 
 
 class PackInfo(NamedTuple):
-    """A doc pack: installed, or only in a registry; unknown values are None.
+    """A doc pack, installed or only in a registry. Unknown values are None.
 
-    `version` is the installed one, else the registry's, which `available` has in any case. `offer` says what the
-    registries have for an installed pack: `version` (a newer one), `text` (another text of the same version),
+    `version` is the installed one, else that of the registry, which `available` always contains. `offer` describes what
+    the registries have for an installed pack: `version` (a newer one), `text` (another text of the same version),
     `nothing`, `older`, `absent` or `unknown`. Ages are whole days.
     """
 
@@ -168,7 +181,7 @@ class PackInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """`echod status`: one screen, or this."""
+    """`echod status`: everything that the screen shows, and more."""
 
     health: Health
     warnings: tuple[StatusWarning, ...] = ()
@@ -182,63 +195,10 @@ class StatusReport:
     schema: int = SCHEMA
 
 
-def to_json(report: Any) -> str:
-    """One JSON object, `schema` first, for machines and people alike."""
-    values = _plain(report)
-    ordered = {"schema": values.pop("schema"), **values} if "schema" in values else values
-    return json.dumps(ordered, ensure_ascii=False, indent=2)
-
-
-def _plain(value: Any) -> Any:
-    """A value of the contract as `json.dumps` takes it: named tuples and dataclasses become objects."""
-    if isinstance(value, tuple):
-        named: tuple[str, ...] | None = getattr(value, "_fields", None)
-        if named is None:
-            return [_plain(item) for item in value]
-        return {name: _plain(item) for name, item in zip(named, value, strict=True)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return value
-
-
 def status_from_json(text: str) -> StatusReport:
-    """The status that the daemon left as JSON.
+    """Return the status that the daemon wrote as JSON.
 
     Raises:
         ValueError: it is not a status of this schema (another version wrote it, or it is damaged).
     """
-    try:
-        values = json.loads(text)
-        if values["schema"] != SCHEMA:
-            raise ValueError(f"schema {values['schema']} is not {SCHEMA}")
-        decoded = _decode(StatusReport, values)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("this is not a status") from error
-    assert isinstance(decoded, StatusReport)  # noqa: S101 - what the type of the call already says
-    return decoded
-
-
-def _decode(type_hint: Any, value: Any) -> Any:
-    """Build a dataclass of this module from what `json.loads` gives for it; unknown fields are newer and ignored."""
-    origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
-    if value is None:
-        return None
-    if origin is types.UnionType:
-        return _decode(next(a for a in arguments if a is not types.NoneType), value)
-    if origin is tuple:
-        return tuple(_decode(arguments[0], item) for item in value)
-    if origin is dict:
-        return {key: _decode(arguments[1], item) for key, item in value.items()}
-    if isinstance(type_hint, type) and (dataclasses.is_dataclass(type_hint) or hasattr(type_hint, "_fields")):
-        return type_hint(
-            **{name: _decode(hint, value[name]) for name, hint in _field_types(type_hint).items() if name in value}
-        )
-    return type_hint(value) if isinstance(type_hint, type) and issubclass(type_hint, StrEnum) else value
-
-
-@functools.cache
-def _field_types(kind: type) -> dict[str, Any]:
-    """The types of a dataclass' fields; evaluated once, since a status holds a thousand values."""
-    return typing.get_type_hints(kind)
+    return from_json(StatusReport, text)

@@ -25,6 +25,7 @@ from echod.service.base import ServiceError, build_service_config
 from echod.service.choose import create_service
 from echod.service.paths import recovery_hint, restart_hint
 from echod.settings import loader
+from echod.settings.effective import unknown_variable_warnings
 from echod.state import repair
 from echod.state.database import Database
 from echod.state.errors import DatabaseDamagedError
@@ -168,7 +169,7 @@ def check_settings(context: DoctorContext) -> Iterator[Check]:
         yield passed(
             "settings", "The settings are valid." if file_exists else "There is no settings file; defaults hold."
         )
-    for warning in loader.unknown_variable_warnings(context.environ):
+    for warning in unknown_variable_warnings(context.environ):
         yield note("settings-unknown", warning, "Unset it, or correct its name.")
 
 

@@ -1,4 +1,4 @@
-"""Define the policies' numbers with their defaults, and the rules and actions that move entries.
+"""Every number that the policies use, with its default, range and description.
 
 Settings override the numbers and check their ranges. `explain`, dry runs and archives show the rules. This module is
 not in `policy`, so that settings can load it without the policies.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
 
 from echod.memory.model import Layer
 
@@ -16,60 +17,87 @@ MAX_FUTURE = timedelta(days=1)
 """A date further in the future is a mistake. A writer's time zone may be a day ahead."""
 
 
+class Range(NamedTuple):
+    """The values that a number may have. `above` excludes the minimum itself."""
+
+    minimum: float
+    maximum: float
+    above: bool = False
+
+    def contains(self, number: float) -> bool:
+        """Return whether a number is in the range."""
+        return self.minimum <= number <= self.maximum and not (self.above and number == self.minimum)
+
+
+Fraction = Annotated[float, Range(0, 1)]
+Days = Annotated[int, Range(1, 3_650)]
+
+_SUM_TOLERANCE: Final = 1e-9
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """The numbers of score, prune, promote and compress, with their defaults (docs/lifecycle.md explains each).
+    """The numbers of score, prune, promote and compress (docs/lifecycle.md explains each).
 
-    Attributes:
-        memory_line_limit: the line limit of a memory file; entries of longer files are pruned.
-        knowledge_line_limit: the line limit of a knowledge file; longer files are compressed.
-        importance_weight: weight of the layer in the score; with the next two it adds up to 1.
-        relevance_weight: weight of the references.
-        recency_weight: weight of the age.
-        importance_etched: the importance of the layer, 0..1.
-        importance_notes: the importance of the layer, 0..1.
-        importance_inscribed: the importance of the layer, 0..1.
-        importance_observations: the importance of the layer, 0..1.
-        importance_traced: the importance of the layer, 0..1.
-        relevance_days: days for which workflows and their references are counted, used where they are counted.
-        inscribed_days: age at which the recency of an inscribed entry is 0, and days without a reference after which it
-        expires.
-        observations_days: the age of observations.
-        traced_days: the age of traced entries.
-        inscribed_score: an inscribed entry with a score below this may expire.
-        traced_score: a traced entry with a score below this may expire.
-        noise_share: share of the line limit that observations and traced entries may take together.
-        traced_keep_share: share of the traced entries that stays under pressure, the best first.
-        traced_compress_share: share of them that is compressed (rounded up, at least one); the rest is archived.
-        condense_over_lines: inscribed entries with more lines may be condensed.
-        daily_inscribed_share: share of the inscribed entries that may be archived per day to make room (at least one).
-        promote_references: references at which an observation becomes inscribed.
-        pin_days: days for which a restored entry is pinned, used where the pin is set.
+    Each is declared once, with its default, its range and its description. `echod.settings` reads these declarations,
+    except for the two line limits, which a project may raise and which are settings of their own.
     """
 
     memory_line_limit: int = 150
     knowledge_line_limit: int = 300
-    importance_weight: float = 0.4
-    relevance_weight: float = 0.3
-    recency_weight: float = 0.3
-    importance_etched: float = 1.0
-    importance_notes: float = 0.9
-    importance_inscribed: float = 0.7
-    importance_observations: float = 0.5
-    importance_traced: float = 0.3
-    relevance_days: int = 90
-    inscribed_days: int = 90
-    observations_days: int = 60
-    traced_days: int = 30
-    inscribed_score: float = 0.3
-    traced_score: float = 0.2
-    noise_share: float = 0.2
-    traced_keep_share: float = 0.35
-    traced_compress_share: float = 0.3
-    condense_over_lines: int = 15
-    daily_inscribed_share: float = 0.2
-    promote_references: int = 3
-    pin_days: int = 30
+    importance_weight: Annotated[
+        Fraction, "Weight of the layer in the score of an entry. It and the next two add up to 1."
+    ] = 0.4
+    relevance_weight: Annotated[
+        Fraction, "Weight of the references, that is of the share of recent workflows that referenced the entry."
+    ] = 0.3
+    recency_weight: Annotated[Fraction, "Weight of the recency, that is of how recently the entry was verified."] = 0.3
+    importance_etched: Annotated[Fraction, "Importance of an etched entry, from 0 to 1."] = 1.0
+    importance_notes: Annotated[Fraction, "Importance of a note."] = 0.9
+    importance_inscribed: Annotated[Fraction, "Importance of an inscribed entry."] = 0.7
+    importance_observations: Annotated[Fraction, "Importance of an observation."] = 0.5
+    importance_traced: Annotated[Fraction, "Importance of a traced entry."] = 0.3
+    relevance_days: Annotated[Days, "Days for which workflows and their references are counted."] = 90
+    inscribed_days: Annotated[
+        Days, "Days without a reference after which an inscribed entry is old, and age at which its recency is 0."
+    ] = 90
+    observations_days: Annotated[
+        Days, "Days without a reference after which an observation is archived, and age at which its recency is 0."
+    ] = 60
+    traced_days: Annotated[
+        Days, "Days without a reference after which a traced entry is old, and age at which its recency is 0."
+    ] = 30
+    inscribed_score: Annotated[
+        Fraction, "Score below which an old inscribed entry expires, if its file is over the limit."
+    ] = 0.3
+    traced_score: Annotated[
+        Fraction, "Score below which an old traced entry expires, if its file is over the limit."
+    ] = 0.2
+    noise_share: Annotated[
+        Fraction, "Share of the line limit that observations and traced entries may take together."
+    ] = 0.2
+    traced_keep_share: Annotated[
+        Fraction, "Share of the traced entries, the best first, that stays in a file that is over the limit."
+    ] = 0.35
+    traced_compress_share: Annotated[
+        Fraction, "Share of them that is compressed into knowledge.md, at least one. The rest is archived."
+    ] = 0.3
+    condense_over_lines: Annotated[int, Range(5, 1_000), "Lines above which an inscribed entry may be condensed."] = 15
+    daily_inscribed_share: Annotated[
+        Fraction, "Share of the inscribed entries of a file, at least one, that may be archived for space in one day."
+    ] = 0.2
+    promote_references: Annotated[
+        int, Range(2, 1_000), "References at which an observation becomes an inscribed entry."
+    ] = 3
+    pin_days: Annotated[Days, "Days for which no rule removes an entry that the user restored."] = 30
+
+    def inconsistency(self) -> str | None:
+        """Return why the numbers contradict each other; None if they do not."""
+        if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _SUM_TOLERANCE:
+            return "importance_weight, relevance_weight and recency_weight must add up to 1"
+        if self.traced_keep_share + self.traced_compress_share > 1 + _SUM_TOLERANCE:
+            return "traced_keep_share and traced_compress_share must not be more than 1 together"
+        return None
 
     def importance(self, layer: Layer) -> float:
         """Return the importance of a layer, 0..1."""

@@ -1,1 +1,4 @@
-"""The projects that echod maintains: the list of registered ones, their own settings, and discovery of their stores."""
+"""The projects that echod maintains: their list and pauses, their own settings, and the discovery of their stores.
+
+`registry` and `settings` are imported by commands that must answer at once, so nothing is exported here.
+"""

@@ -1,4 +1,4 @@
-"""Which projects and stores echod maintains now: those registered and those the settings' globs match."""
+"""Find the stores of the projects that echod maintains."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from echod.store.layout import Store
 
 @dataclass(frozen=True)
 class DiscoveredStores:
-    """A look at the list.
+    """The stores of some projects at one moment.
 
     Attributes:
-        stores: every store there is.
-        missing: projects whose directory is not there now (deleted, not mounted); they stay registered.
+        stores: every store that exists.
+        missing: projects whose directory cannot be seen (deleted, not mounted). They stay registered.
         without_store: projects that have no store yet.
-        expected_roots: directories that would be stores if they appeared.
+        expected_roots: directories that would be stores if they were made.
     """
 
     stores: tuple[Store, ...] = ()
@@ -28,7 +28,7 @@ class DiscoveredStores:
     expected_roots: frozenset[Path] = frozenset()
 
     def store_containing(self, path: Path) -> Store | None:
-        """The store that `path` lies in."""
+        """Return the store that contains `path`; None if none does."""
         return next((store for above in (path, *path.parents) if (store := self.stores_by_root.get(above))), None)
 
     @cached_property
@@ -37,7 +37,7 @@ class DiscoveredStores:
         return {store.root: store for store in self.stores}
 
     def stores_in(self, project: Path) -> tuple[Store, ...]:
-        """The stores of one project."""
+        """Return the stores of one project."""
         return tuple(store for store in self.stores if store.project == project)
 
     @property
@@ -47,7 +47,7 @@ class DiscoveredStores:
 
 
 def discover_stores(projects: Iterable[Path]) -> DiscoveredStores:
-    """Look at each project once. A project whose directory cannot be looked into counts as missing."""
+    """Find the stores of each project. A project whose directory cannot be read counts as missing."""
     stores: list[Store] = []
     missing: list[Path] = []
     without_store: list[Path] = []

@@ -1,4 +1,7 @@
-"""What may be done to a project's memory beyond consolidation, and by which numbers."""
+"""Decide which maintenance jobs a project allows, and which of them only on request.
+
+A module of its own because it needs job kinds and git's files, which readers of project settings do not load.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from echod.workflows.markers.git import may_track
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePolicy:
-    """What holds for prune, promote and compress in a project.
+    """The rules for prune, promote and compress in one project.
 
     Attributes:
-        policy: every number.
-        prune: entries may leave memory files.
-        compress: knowledge files may be compressed.
-        maintain_tracked: both may also be done unasked where git tracks the files.
+        policy: the numbers.
+        prune: whether entries may be removed from memory files.
+        compress: whether knowledge files may be compressed.
+        maintain_tracked: whether both also run without a request where git tracks the files.
     """
 
     policy: PolicySettings
@@ -27,15 +30,15 @@ class MaintenancePolicy:
     maintain_tracked: bool
 
     def disabled_reason(self, kind: JobKind) -> str | None:
-        """Why the project does not want such a job, even if a person asks for it; None if it may be done."""
+        """Return why the project forbids such a job, even on request; None if it does not."""
         enabled = {JobKind.PRUNE: self.prune, JobKind.COMPRESS: self.compress}.get(kind, True)
-        return None if enabled else f"the project's own settings say {kind.value}: false"
+        return None if enabled else f"the project's own settings contain {kind.value}: false"
 
 
 def request_only_reason(kind: JobKind, role: Role, maintenance: MaintenancePolicy) -> str | None:
-    """Why such a job is done only when a person asks for it; None if it may be done unasked.
+    """Return why such a job runs only on request; None if it may run without one.
 
-    What git tracks is looked at by people line by line, and belongs to all who share the repository.
+    Changes to files that git tracks are reviewed line by line, and concern everyone who shares the repository.
     """
     if maintenance.maintain_tracked or kind not in (JobKind.PRUNE, JobKind.COMPRESS):
         return None
@@ -43,6 +46,6 @@ def request_only_reason(kind: JobKind, role: Role, maintenance: MaintenancePolic
     if not may_track(role.store.root):
         return None
     return (
-        f"git tracks {file.name}, so this is only done on request (echod {kind.value}), "
-        "or if the project's settings say maintain_tracked: true"
+        f"git tracks {file.name}, so this runs only on request (echod {kind.value}), "
+        "or if the project's settings contain maintain_tracked: true"
     )

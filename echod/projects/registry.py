@@ -1,45 +1,85 @@
-"""Which projects echod looks after, and which of them rest: two plain files that people may read and edit.
+"""Keep the list of registered projects and their pauses in two text files that users may edit too.
 
-Knows nothing of stores beyond the two places where one lies, and nothing of the daemon: what is written here counts
-whether it runs or not.
-
-A small private text file of lines that people may edit too. Knows nothing of what the lines mean.
-
-Readers need no lock: the file is only ever replaced as a whole.
+Each file has one item a line. It is only ever replaced as a whole, so readers need no lock. The files count whether or
+not the daemon runs. A project is its root directory: of its content only the presence of a store is looked at, and only
+for the globs of the settings.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import ConfigurationError, StateError, UsageError, os_reason
+from echod.files import write_private_durable
 from echod.log import get_logger
-from echod.paths import PRIVATE_DIR_MODE, is_utf8, not_utf8_message
+from echod.paths import (
+    PRIVATE_DIR_MODE,
+    PRIVATE_FILE_MODE,
+    is_utf8,
+    not_absolute_reason,
+    not_utf8_message,
+)
+from echod.store.layout import STORE_DIRS
 
 LOCK_SECONDS: Final = 10.0
+_ALL_PROJECTS: Final = "*"
+
+log = get_logger(__name__)
+
+
+class RegisteredProject(NamedTuple):
+    """A registered project. `missing` is true if its directory cannot be seen (deleted, not mounted, no permission)."""
+
+    root: Path
+    missing: bool
+
+
+class ProjectList(NamedTuple):
+    """The registered projects in the order of the file, and a warning for each line that names none."""
+
+    projects: tuple[RegisteredProject, ...]
+    warnings: tuple[str, ...]
+
+
+class PausedProjects(NamedTuple):
+    """The paused projects: all, or those at `roots`. `since` (Unix seconds) is known if there is only one pause."""
+
+    all_projects: bool
+    roots: tuple[Path, ...]
+    since: float | None = None
+
+    def covers(self, root: Path) -> bool:
+        """Return whether jobs of the project at `root` are held."""
+        return self.all_projects or self.lists(root)
+
+    def lists(self, root: Path) -> bool:
+        """Return whether the project at `root` has a pause of its own, besides one for all projects."""
+        return any(_is_same_directory(root, paused) for paused in self.roots)
 
 
 class LineFile:
-    """Lines as a person sees them: whatever bytes a path may have, without the line ends."""
+    """A small private text file as a tuple of lines without line ends. A line may have any bytes that a path may have.
+
+    Args:
+        path: the file.
+        lock_seconds: how long a change waits for another process that changes the same file.
+    """
 
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
-        """`lock_seconds` is how long a change waits for another process that is changing the same file."""
         self.path = path
         self._lock_seconds = lock_seconds
 
     def read(self) -> tuple[str, ...]:
-        """Every line in order; none if there is no file.
+        """Return every line in order; none if there is no file.
 
         Raises:
-            StateError: the file is there and cannot be read; unreadable is not empty.
+            StateError: the file exists and cannot be read, which is not the same as empty.
         """
         try:
             text = os.fsdecode(self.path.read_bytes())
@@ -50,7 +90,7 @@ class LineFile:
         return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
 
     def modified_at(self) -> float | None:
-        """When the file was last written (Unix seconds); None if it cannot be seen."""
+        """Return when the file was last written (Unix seconds); None if its status cannot be read."""
         try:
             return self.path.stat().st_mtime
         except OSError:
@@ -58,93 +98,35 @@ class LineFile:
 
     @contextlib.contextmanager
     def edit(self) -> Iterator[list[str]]:
-        """The lines, to be changed in place; written when the block ends without an exception, if they differ.
+        """Yield the lines, to be changed in place, and write them if they differ when the block ends normally.
 
         Raises:
             StateError: the file cannot be read or written, or another process keeps it locked.
         """
         from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers need none
 
+        lock_file = self.path.with_name(f"{self.path.name}.lock")
         try:
             self.path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
-            lock = FileLock(self.path.with_name(f"{self.path.name}.lock"), timeout=self._lock_seconds, mode=0o600)
-            with lock:
+            with FileLock(lock_file, timeout=self._lock_seconds, mode=PRIVATE_FILE_MODE):
                 before = self.read()
                 lines = list(before)
                 yield lines
                 if tuple(lines) != before:
-                    _write_durable(self.path, os.fsencode("".join(f"{line}\n" for line in lines)))
+                    target = Path(os.path.realpath(self.path))  # a user's own link stays a link
+                    write_private_durable(target, os.fsencode("".join(f"{line}\n" for line in lines)))
         except Timeout as error:
             raise StateError(f"{self.path} is being changed by another process; try again in a moment.") from error
         except OSError as error:
             raise _state_error(self.path, "written", error) from error
 
 
-def _write_durable(path: Path, content: bytes) -> None:
-    """The whole new content or the whole old one, whenever the power goes."""
-    target = Path(os.path.realpath(path))  # a link to a person's own place stays a link
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that cannot sync a directory
-            raise
-    finally:
-        os.close(directory)
-
-
 def _state_error(path: Path, action: str, error: OSError) -> StateError:
     return StateError(f"{path} cannot be {action}: {os_reason(error)}; check its permissions and the disk.")
 
 
-STORE_DIRECTORIES: Final = (".rune/echoes", ".claude/echoes")
-_ALL_PROJECTS: Final = "*"
-
-log = get_logger(__name__)
-
-
-class RegisteredProject(NamedTuple):
-    """A registered project. `missing`: its directory is not to be seen now (deleted, not mounted, no permission)."""
-
-    root: Path
-    missing: bool
-
-
-class ProjectList(NamedTuple):
-    """The registered projects in the order of the file; a sentence for each line that names none."""
-
-    projects: tuple[RegisteredProject, ...]
-    warnings: tuple[str, ...]
-
-
-class PausedProjects(NamedTuple):
-    """Who rests: every project, or these; `since` (Unix seconds), where there is one pause only."""
-
-    all_projects: bool
-    roots: tuple[Path, ...]
-    since: float | None = None
-
-    def covers(self, root: Path) -> bool:
-        """Whether jobs of the project at `root` are held."""
-        return self.all_projects or self.lists(root)
-
-    def lists(self, root: Path) -> bool:
-        """Whether the project at `root` rests on its own, whatever rests with it."""
-        return any(_is_same_directory(root, paused) for paused in self.roots)
-
-
 class ProjectRegistry:
-    """The list of projects at `path`, and the pauses in a file beside it. Nothing is kept in memory."""
+    """The list of projects at `path`, and the pauses in a file beside it. Nothing is cached."""
 
     def __init__(self, path: Path) -> None:
         self._list_file = LineFile(path)
@@ -152,7 +134,7 @@ class ProjectRegistry:
         self.files: Final = frozenset({self._list_file.path, self._pauses_file.path})
 
     def list_projects(self) -> ProjectList:
-        """The registered projects, each once; one that has vanished stays.
+        """Return the registered projects, each once. A project that has vanished stays registered.
 
         Raises:
             StateError: the file cannot be read.
@@ -162,23 +144,27 @@ class ProjectRegistry:
         for number, line in enumerate(self._list_file.read(), start=1):
             root = _parse_root(line)
             if root is not None:
-                # One look at each: with a hundred projects, comparing each with each would cost thousands.
+                # One status each: comparing each of a hundred projects with each other would take thousands.
                 identity = _directory_identity(root)
                 by_identity.setdefault(identity or root, RegisteredProject(root, missing=identity is None))
             elif line.strip() and not line.lstrip().startswith("#"):
                 location = f"{self._list_file.path}:{number}"
-                warnings.append(f"{location}: this is no absolute path in UTF-8; correct or remove the line.")
+                warnings.append(f"{location}: this is not an absolute path in UTF-8; correct or remove the line.")
         return ProjectList(tuple(by_identity.values()), tuple(warnings))
 
     def roots(self) -> tuple[Path, ...]:
-        """The resolved roots of the registered projects, the missing ones included."""
+        """Return the resolved roots of the registered projects, including the missing ones.
+
+        Raises:
+            StateError: the file cannot be read.
+        """
         return tuple(project.root for project in self.list_projects().projects)
 
     def add(self, path: Path) -> bool:
-        """Register the project at `path`; False if it was registered already.
+        """Register the project at `path`. Return False if it was registered already.
 
         Raises:
-            UsageError: it is no directory, or its path cannot be written on a line.
+            UsageError: it is not a directory, or its path cannot be written on a line.
             StateError: the file cannot be changed.
         """
         root = _resolve(path)
@@ -189,7 +175,7 @@ class ProjectRegistry:
             return _add_root(lines, root)
 
     def remove(self, path: Path) -> bool:
-        """Take the project at `path` off the list, its pause too; False if it was not on it.
+        """Remove the project at `path` from the list, and its pause. Return False if it was not registered.
 
         Raises:
             StateError: a file cannot be changed.
@@ -201,28 +187,27 @@ class ProjectRegistry:
         return removed
 
     def pauses(self) -> PausedProjects:
-        """Who rests now.
+        """Return the projects that are paused now.
 
         Raises:
-            StateError: the file cannot be read; unknown is not "nobody".
+            StateError: the file cannot be read, which does not mean that nothing is paused.
         """
         lines = self._pauses_file.read()
         roots = tuple(root for line in lines if (root := _parse_root(line)) is not None)
         all_projects = any(line.strip() == _ALL_PROJECTS for line in lines)
-        return PausedProjects(
-            all_projects, roots, self._pauses_file.modified_at() if len(roots) + all_projects == 1 else None
-        )
+        since = self._pauses_file.modified_at() if len(roots) + all_projects == 1 else None
+        return PausedProjects(all_projects, roots, since)
 
     def is_paused(self, root: Path) -> bool:
-        """Whether jobs of the project at `root` are held now.
+        """Return whether jobs of the project at `root` are held now.
 
         Raises:
-            StateError: the file cannot be read; unknown is not "no".
+            StateError: the file cannot be read, which does not mean that nothing is paused.
         """
         return self.pauses().covers(root)
 
     def pause(self, path: Path | None) -> bool:
-        """Hold the jobs of one project, or of all (None), until `resume`; False if they were held already.
+        """Hold the jobs of one project, or of all (None), until `resume`. Return False if they were held already.
 
         Raises:
             UsageError: the path cannot be written on a line.
@@ -238,7 +223,7 @@ class ProjectRegistry:
             return _add_root(lines, root)
 
     def resume(self, path: Path | None) -> bool:
-        """End one project's pause, or (None) the one that holds all; False if there was none.
+        """End the pause of one project, or the pause for all (None). Return False if there was none.
 
         Raises:
             StateError: the file cannot be changed.
@@ -254,28 +239,21 @@ class ProjectRegistry:
             return ended
 
 
-def glob_error(pattern: str) -> str | None:
-    """Why a glob cannot name projects, as half a sentence; None if it can."""
-    if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
-        return None
-    return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
-
-
 def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
-    """The projects that globs such as `~/src/*` match now: directories that hold a store; resolved, each once.
+    """Return the projects that globs such as `~/src/*` match now: directories with a store, resolved, each once.
 
-    One whose path is not UTF-8 is passed over; that is in the log.
+    A project whose path is not UTF-8 is skipped and logged.
 
     Raises:
         ConfigurationError: a pattern is not absolute.
     """
     roots: dict[Path, None] = {}
     for pattern in patterns:
-        if (fault := glob_error(pattern)) is not None:
-            raise ConfigurationError(f"projects: {fault}.")
-        absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
+        if (reason := not_absolute_reason(pattern)) is not None:
+            raise ConfigurationError(f"projects: {reason}.")
+        absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is not a path
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
-            if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRECTORIES):  # noqa: PTH112, PTH118
+            if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRS):  # noqa: PTH112, PTH118
                 root = _resolve(Path(match))
                 if is_utf8(root):
                     roots[root] = None
@@ -299,7 +277,7 @@ def _remove_root(lines: list[str], root: Path) -> bool:
 
 
 def _parse_root(line: str) -> Path | None:
-    """The project that a line names. Blanks before a path are a person's indentation; after it, they are its name."""
+    """Return the project that a line names. Blanks before a path are indentation, blanks after it part of the name."""
     text = line.lstrip()
     if text.startswith("~"):
         text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
@@ -323,7 +301,7 @@ def _is_same_directory(one: Path, other: Path) -> bool:
 
 
 def _directory_identity(root: Path) -> tuple[int, int] | None:
-    """Which directory this is; None if there is none to be seen."""
+    """Return the device and inode of a directory; None if there is no directory, or it cannot be seen."""
     try:
         status = root.stat()
     except OSError:
@@ -333,6 +311,6 @@ def _directory_identity(root: Path) -> tuple[int, int] | None:
 
 def _check_single_line(root: Path) -> None:
     if any(character in str(root) for character in "\n\r\0"):
-        raise UsageError(f"{str(root)!r} has a line break in its name; echod keeps one path a line. Rename it first.")
+        raise UsageError(f"{str(root)!r} has a line break in its name; echod writes one path a line. Rename it first.")
     if not is_utf8(root):
         raise UsageError(not_utf8_message(root))

@@ -1,7 +1,7 @@
-"""To which project does a directory belong, if it is a throw-away copy of one? Reads git's files, never runs git.
+"""Find the project that a temporary copy of it belongs to. Reads git's files and never runs git.
 
-Agents work in copies of a project: linked git worktrees, and those under `.claude/worktrees/`. What they learn
-belongs to the project itself, since the copy is deleted afterwards.
+Agents work in copies of a project: linked git worktrees, and those below `.claude/worktrees/`. Their findings belong to
+the project itself, since the copy is deleted afterwards.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _MAX_POINTER_BYTES = 64 * 1024
 
 
 def main_worktree_path(directory: Path) -> Path:
-    """The same directory in the project that `directory` is a copy of; itself, resolved, if it is in no copy.
+    """Return the same directory in the project that `directory` is a copy of; itself, resolved, if it is not in a copy.
 
-    Neither needs to exist: a copy may be gone by the time its events are read. A copy of a repository that has no
-    main working tree (a bare one) belongs to nothing else and is its own original.
+    Neither needs to exist: a copy may be deleted before its events are read. A copy of a repository without a main
+    working tree (a bare one) belongs to no other project.
 
     Raises:
-        OSError, ValueError: `directory` is no path that any file system could have.
+        OSError, ValueError: `directory` is not a path that any file system could have.
     """
     current = Path(os.path.realpath(directory))
     visited = {current}
@@ -46,7 +46,7 @@ def _containing_project_path(directory: Path) -> Path:
 
 
 def _strip_claude_worktree(directory: Path) -> Path | None:
-    """`project/sub` for `project/.claude/worktrees/name/sub`."""
+    """Return `project/sub` for `project/.claude/worktrees/name/sub`, and None for any other path."""
     parts = directory.parts
     for index in range(1, len(parts) - 2):
         if parts[index : index + 2] == _CLAUDE_WORKTREES:
@@ -55,16 +55,16 @@ def _strip_claude_worktree(directory: Path) -> Path | None:
 
 
 def _main_worktree(root: Path) -> Path | None:
-    """The main working tree of the repository that `root` is a linked worktree of; None if it is none."""
+    """Return the main working tree of the repository that `root` is a linked worktree of; None if it is not one."""
     pointer = _read_pointer(root / ".git")
     if pointer is None or not pointer.startswith("gitdir:"):
         return None
     git = _resolve_pointer(root, pointer.removeprefix("gitdir:").strip())
     commondir = _read_pointer(git / "commondir")
     if commondir is None:
-        return None  # a submodule, or a repository that was moved elsewhere: a project of its own
+        return None  # a submodule, or a repository that was moved: a project of its own
     common_directory = _resolve_pointer(git, commondir.strip())
-    # The repository must know this copy too: a pointer alone could be put anywhere by whoever made the directory.
+    # The repository must list this copy too: the pointer alone could be forged by the author of the directory.
     back_pointer = _read_pointer(git / "gitdir")
     if (
         git.parent != common_directory / "worktrees"
@@ -80,10 +80,10 @@ def _resolve_pointer(base: Path, pointer: str) -> Path:
 
 
 def _read_pointer(path: Path) -> str | None:
-    """The text of a small plain file; None if there is none to be read."""
+    """Return the text of a small plain file; None if it cannot be read or contains a NUL, so that it names no path."""
     try:
         with open_regular(path) as file:
             text = file.read(_MAX_POINTER_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    return None if "\0" in text else text  # which names no path
+    return None if "\0" in text else text

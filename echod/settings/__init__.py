@@ -1,1 +1,6 @@
-"""The user's settings: their values and defaults, and the loader that checks the file and the environment."""
+"""The user's settings: declared once, read from a file and the environment, checked, and cached.
+
+Other packages import `echod.settings.values` (the settings as values), `effective` (the settings in force, and
+warnings) and, to check for real or to list the source of each value, `loader`, which loads pydantic. Nothing is
+exported here, so that a process that only needs the values loads nothing else.
+"""

@@ -1,68 +1,105 @@
-"""The settings as values, with their defaults. What each means and what it may be is told in `echod.settings.loader`.
+"""Declare every setting once: its name, type, default, range and description.
 
-Plain values, because most people set nothing: then there is nothing to check, and nobody has to wait until the library
-that checks is loaded.
+A declaration is a field whose type is `Annotated`: the type, perhaps what limits it (`Range`, `Each`), and the
+description that `config.example.toml` repeats. Annotations are text until `echod.settings.schema` evaluates them, so
+the values cost nothing where they are only used. The numbers of `policy` are declared in `echod.memory.policy_model`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings
-
-Mode = Literal["maintain", "report"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-
-ENV_PREFIX = "ECHOD_"
-PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
-"""They decide where the settings file is, and belong to `echod.paths`."""
+from echod.memory.policy_model import DEFAULT_POLICY, Days, PolicySettings, Range
+from echod.paths import not_absolute_reason
 
 DEFAULT_TEAMS = ("rune-*", "arc-*", "session-*")
 """Teams of the workflow plugins, and those that Claude Code names after their session."""
 
 
-class GateSettings(NamedTuple):
-    """What the gate looks at beyond the workflow plugins' own markers."""
+class Each(NamedTuple):
+    """A limit for every item of a list: a function that returns what is wrong with an item, or None."""
 
-    sessions: bool = True
+    error: Callable[[str], str | None]
+
+
+Mode = Literal["maintain", "report"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Seconds = Annotated[float, Range(0, 86_400)]
+Minutes = Annotated[float, Range(0, 1_440, above=True)]
+LineLimit = Annotated[int, Range(100, 100_000)]
+AbsolutePaths = Annotated[tuple[str, ...], Each(not_absolute_reason)]
+
+
+class GateSettings(NamedTuple):
+    """What makes a project active besides the markers of the workflow plugins."""
+
+    sessions: Annotated[bool, "Whether a live Claude Code session that is busy in a project makes it active."] = True
 
 
 class ObserveSettings(NamedTuple):
     """Which completed tasks become observations."""
 
-    teams: tuple[str, ...] = DEFAULT_TEAMS
+    teams: Annotated[
+        tuple[str, ...],
+        'Patterns of the teams whose completed tasks become observations. "" matches sessions without a team.',
+    ] = DEFAULT_TEAMS
 
 
 class HookSettings(NamedTuple):
-    """What the hooks of agents may do beyond reporting."""
+    """What the hooks of agents do besides reporting events."""
 
-    register_projects: bool = False
-    session_summary: bool = False
+    register_projects: Annotated[
+        bool, "Whether a session that starts in a project with a memory registers the project, as `echod add` does."
+    ] = False
+    session_summary: Annotated[
+        bool,
+        "Whether a session that starts receives the project's ten most valuable entries, at most 1,200 characters.",
+    ] = False
 
 
 class PackSettings(NamedTuple):
-    """Where doc packs come from besides those that ship, and when they are old."""
+    """Where doc packs come from besides the shipped ones, and when they are stale."""
 
-    registries: tuple[str, ...] = ()
-    staleness_days: int = 90
+    registries: Annotated[
+        AbsolutePaths, "Directories with a registry.json and your own doc packs. Later ones override earlier ones."
+    ] = ()
+    staleness_days: Annotated[
+        Days, "Days after which an installed doc pack is stale, unless a project sets its own number."
+    ] = 90
 
 
 class Settings(NamedTuple):
-    """Every setting. The line limits in `policy` are those beside it; `policy_settings` gives a project its own."""
+    """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
-    projects: tuple[str, ...] = ()
-    mode: Mode = "maintain"
-    quiet_seconds: float = 30
-    debounce_seconds: float = 2
-    debounce_max_seconds: float = 20
-    reconcile_minutes: float = 10
-    memory_line_limit: int = DEFAULT_POLICY.memory_line_limit
-    knowledge_line_limit: int = DEFAULT_POLICY.knowledge_line_limit
-    max_attempts: int = 5
-    log_level: LogLevel = "info"
+    projects: Annotated[
+        AbsolutePaths, "Globs of project directories to maintain, besides the projects added with `echod add`."
+    ] = ()
+    mode: Annotated[Mode, '"report" plans and shows every change and writes nothing to a store.'] = "maintain"
+    quiet_seconds: Annotated[
+        Seconds, "Seconds for which files must be unchanged, and workflows over, before echod writes."
+    ] = 30
+    debounce_seconds: Annotated[Seconds, "Seconds without an event after which a store is inspected."] = 2
+    debounce_max_seconds: Annotated[
+        Seconds,
+        "Seconds after which a store with constant events is inspected anyway. "
+        "A store that takes long to inspect gets a pause.",
+    ] = 20
+    reconcile_minutes: Annotated[
+        Minutes, "Minutes between two comparisons of every store with the disk, which need no event."
+    ] = 10
+    memory_line_limit: Annotated[
+        LineLimit,
+        "Lines of a MEMORY.md above which entries are archived. A project may raise this limit, never lower it.",
+    ] = DEFAULT_POLICY.memory_line_limit
+    knowledge_line_limit: Annotated[LineLimit, "Lines of a knowledge.md above which it is compressed."] = (
+        DEFAULT_POLICY.knowledge_line_limit
+    )
+    max_attempts: Annotated[
+        int, Range(1, 100), "Failed attempts after which a job is dead until its input changes."
+    ] = 5
+    log_level: Annotated[LogLevel, "The lowest level of the log lines that are written."] = "info"
     gate: GateSettings = GateSettings()
     observe: ObserveSettings = ObserveSettings()
     hooks: HookSettings = HookSettings()
@@ -70,18 +107,5 @@ class Settings(NamedTuple):
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:
-        """Every number that the policies go by, for a project whose memory files may have so many lines."""
+        """Return every number of the policies, for a project whose memory files have this line limit."""
         return replace(self.policy, memory_line_limit=memory_line_limit, knowledge_line_limit=self.knowledge_line_limit)
-
-
-def all_defaults(file: Path, environ: Mapping[str, str]) -> bool:
-    """Whether neither a settings file nor a variable says anything, so that `Settings()` is in force."""
-    if environ.get("ECHOD_CONFIG") or any(name.startswith(ENV_PREFIX) for name in environ.keys() - PATH_VARIABLES):
-        return False
-    try:
-        file.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # whoever reads it says what is wrong
-    return False

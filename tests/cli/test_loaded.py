@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,7 +27,7 @@ HEAVY_PACKAGES = {
 }
 
 SETTINGS_OF_TESTS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEBOUNCE_MAX_SECONDS"}
-"""What a home of the tests sets; a user's sets nothing, and what is not set is not checked."""
+"""The variables that a home of the tests sets. A user's home sets none, and defaults are not checked."""
 
 PROGRAM = """
 import json, sys
@@ -125,6 +126,20 @@ def test_a_command_loads_no_pydantic_where_there_are_no_settings_to_be_checked(
     assert {name.partition(".")[0] for name in found} & {"pydantic", "pydantic_settings", "rich"} == set()
 
 
+@pytest.mark.parametrize("words", ["status", "projects", "gate p"])
+def test_a_command_loads_no_pydantic_where_its_settings_were_checked_before(home: Home, words: str) -> None:
+    home.run("add", make_project(home.root / "p"))
+    file = home.root / "settings.toml"
+    file.write_text(f'projects = ["{home.root}/*"]\n')
+    environ = {**home.environ, "ECHOD_CONFIG": str(file)}
+    time.sleep(0.2)  # a file that was just written may change within one tick of the clock
+
+    first, second = (loaded_modules(home, *words.split(), environ=environ) for _ in range(2))
+
+    assert "pydantic" in first
+    assert second & {"pydantic", "pydantic_settings", "tomllib"} == set()
+
+
 @pytest.mark.parametrize(
     "words", ["--help", "gate --help", "jobs -h", "review accept --help", "completion bash", "staus"]
 )
@@ -146,8 +161,12 @@ def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -
     assert _without_uptime(running[0].stdout) == _without_uptime(running[1].stdout)
 
 
-def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", ["", "max_attempts = 3\n"], ids=["defaults", "settings-file"])
+def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_path: Path, settings: str) -> None:
     environ = _environ_without_settings(home)
+    if settings:
+        environ["ECHOD_CONFIG"] = str(tmp_path / "settings.toml")
+        (tmp_path / "settings.toml").write_text(settings)
     output = tmp_path / "said"
     with output.open("w") as stderr:
         process = subprocess.Popen(

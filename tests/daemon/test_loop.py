@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import threading
@@ -320,19 +321,23 @@ def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest
         until(lambda: bool(harness.fatal_errors), "the loss to be told")
 
 
-def test_a_status_that_cannot_be_left_takes_the_old_one_away(home: Home, tmp_path: Path) -> None:
+def test_a_status_that_cannot_be_left_takes_the_old_one_away(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     with running_loop(home, make_project(tmp_path / "p")) as harness:
         harness.run_once(6)
-        stage = harness.services.paths.status_snapshot.with_name(f".status.json.{os.getpid()}")
         assert harness.services.paths.status_snapshot.exists()
-        stage.mkdir()  # the place where the next one would be written
+        monkeypatch.setattr("echod.daemon.loop.write_runtime_file", full)
         ProjectRegistry(harness.services.paths.projects).add(make_project(tmp_path / "other"))
         harness.services.paths.wake_file.write_text("look")
 
         harness.run_once(6)
         assert not harness.services.paths.status_snapshot.exists()
 
-        stage.rmdir()
+        monkeypatch.undo()
         harness.run_once(6)
         assert harness.services.paths.status_snapshot.exists()
 

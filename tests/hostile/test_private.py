@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.settings.loader import insecure_file_warnings
+from echod.settings.effective import insecure_file_warnings
 from tests.hostile.conftest import Target
 from tests.support import finding_text, running_daemon, until
 
@@ -74,7 +74,7 @@ def test_a_settings_file_that_all_may_write_is_said(target: Target) -> None:
     result = target.home.echod("--config", file, "gate", target.root)
 
     assert result.returncode == 0
-    assert "can be changed by everybody" in result.stderr
+    assert "can be changed by every user" in result.stderr
     file.chmod(0o644)
     assert target.home.echod("--config", file, "gate", target.root).stderr == ""
 
@@ -101,7 +101,7 @@ def test_a_settings_file_in_a_place_where_all_may_swap_it_is_said(target: Target
     place.chmod(0o777)
 
     for words in (["gate", target.root], ["status"], ["projects"], ["config", "check"]):
-        assert "can be replaced by everybody" in target.home.echod("--config", file, *words).stderr
+        assert "can be replaced by every user" in target.home.echod("--config", file, *words).stderr
     place.chmod(0o1777)  # as /tmp is: nobody can rename what belongs to somebody else
     assert target.home.echod("--config", file, "gate", target.root).stderr == ""
 
@@ -117,4 +117,4 @@ def test_a_settings_file_in_a_place_of_somebody_else_is_said(tmp_path: Path) -> 
 
     (output,) = insecure_file_warnings(file, uid=0)
 
-    assert "can put another settings.toml there" in output
+    assert "can replace settings.toml" in output

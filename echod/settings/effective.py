@@ -1,0 +1,200 @@
+"""Return the settings in force, from a cache if nothing has changed since they were checked.
+
+Checking takes some 170 ms, most of it to load pydantic, so its last results are kept in the runtime directory. A result
+is used only for the same echod, settings file (path and version) and variables, and only from a private file of this
+user. Errors and warnings are never kept, so that they are reported each time.
+
+`loader`, which checks, is not imported before something has to be checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from echod import __version__
+from echod.errors import ConfigurationError
+from echod.files import file_version, open_regular, write_private
+from echod.settings import schema
+from echod.settings.schema import ENV_PREFIX, PATH_VARIABLES
+from echod.settings.values import Settings
+
+Check: TypeAlias = Callable[[Path, Mapping[str, str]], Settings]
+_Key: TypeAlias = list[Any]
+_Variant: TypeAlias = tuple[_Key, Any]
+
+_MAX_CACHE_BYTES: Final = 256 * 1024
+_MAX_VARIANTS: Final = 8
+_OTHERS_MASK: Final = 0o077
+_TICK_NS: Final = 100_000_000
+"""A change within one tick of a file system's clock (10 ms at most on Linux) leaves the times as they are."""
+
+_CHECK_SECONDS: Final = 30.0
+
+
+def check_in_process(file: Path, environ: Mapping[str, str]) -> Settings:
+    """Check the settings in this process, which loads pydantic.
+
+    Raises:
+        ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
+    """
+    from echod.settings.loader import load_settings  # noqa: PLC0415  pydantic takes 170 ms to load
+
+    return load_settings(file, environ)
+
+
+def check_in_child(file: Path, environ: Mapping[str, str]) -> Settings:
+    """Check the settings in a child process, for a daemon that would keep pydantic's 20 MB for its whole life.
+
+    Raises:
+        ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
+    """
+    import subprocess  # noqa: PLC0415  10 ms, and the cache mostly has the settings
+
+    # -P: what is in the working directory is not imported.
+    command = [sys.executable, "-P", "-m", "echod.settings.loader", str(file)]
+    try:
+        done = subprocess.run(command, env=environ, capture_output=True, timeout=_CHECK_SECONDS, check=True)
+        answer = json.loads(done.stdout)
+        if "error" not in answer:
+            return schema.from_plain(answer["settings"])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return check_in_process(file, environ)  # an installation that -P does not find
+    raise ConfigurationError(answer["error"])
+
+
+def effective_settings(
+    file: Path, environ: Mapping[str, str], cache: Path, *, check: Check = check_in_process
+) -> Settings:
+    """Return the settings in force.
+
+    Args:
+        file: the settings file, which need not exist.
+        environ: the process environment.
+        cache: the file that keeps checked settings.
+        check: checks the settings if the cache does not have them.
+
+    Raises:
+        ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
+    """
+    if all_defaults(file, environ):
+        return Settings()
+    # The version is taken before the file is read, so that a change in between is noticed the next time.
+    key = _cache_key(file, environ)
+    variants = _read_variants(cache)
+    for known_key, plain in variants:
+        if known_key == key:
+            try:
+                return schema.from_plain(plain)
+            except ValueError:
+                break
+    settings = check(file, environ)
+    if not _may_change_unnoticed(key):
+        _write_variants(cache, [(key, schema.to_plain(settings)), *(entry for entry in variants if entry[0] != key)])
+    return settings
+
+
+def all_defaults(file: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether neither a settings file nor a variable exists, so that `Settings()` is in force."""
+    if environ.get("ECHOD_CONFIG") or any(name.startswith(ENV_PREFIX) for name in environ.keys() - PATH_VARIABLES):
+        return False
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # reading it reports why
+    return False
+
+
+def _cache_key(file: Path, environ: Mapping[str, str]) -> _Key:
+    """Return everything that the result of a check depends on, as JSON has it."""
+    try:
+        version = list(file_version(file.stat()))
+    except OSError:
+        version = None
+    # A file that ECHOD_CONFIG names must exist; a default one need not.
+    return [str(file), version, bool(environ.get("ECHOD_CONFIG")), schema.set_variables(environ)]
+
+
+def _may_change_unnoticed(key: _Key) -> bool:
+    """Return whether the file was written so recently that the next write could have the same version."""
+    version = key[1]
+    return version is not None and time.time_ns() - max(version[2:]) < _TICK_NS
+
+
+def _read_variants(cache: Path) -> list[_Variant]:
+    """Return the results that the cache has; none if it cannot be read, is damaged, or others could have written it."""
+    try:
+        with open_regular(cache, follow_symlinks=False) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & _OTHERS_MASK:
+                return []
+            data = file.read(_MAX_CACHE_BYTES + 1)
+        content = json.loads(data)
+        if len(data) > _MAX_CACHE_BYTES or content["echod"] != __version__:
+            return []
+        return [(key, plain) for key, plain in content["variants"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _write_variants(cache: Path, variants: list[_Variant]) -> None:
+    content = {"echod": __version__, "variants": variants[:_MAX_VARIANTS]}
+    try:
+        write_private(cache, json.dumps(content, separators=(",", ":")).encode())
+    except OSError:
+        return  # the next process checks again
+
+
+def settings_warnings(file: Path, environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
+    """Return a sentence for each variable that sets nothing, and for each way in which others can change the file.
+
+    Args:
+        file: the settings file.
+        environ: the process environment.
+        uid: the user who runs echod.
+    """
+    return (*unknown_variable_warnings(environ), *insecure_file_warnings(file, uid))
+
+
+def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a warning for each `ECHOD_*` variable that sets nothing."""
+    names = {name for name in environ if name.startswith(ENV_PREFIX)} - PATH_VARIABLES
+    unknown = sorted(names - schema.known_variables()) if names else []
+    if not unknown:
+        return ()
+    from echod.settings.suggestions import variable_suggestion  # noqa: PLC0415  difflib, for mistakes only
+
+    return tuple(f"{name} is not a setting of echod{variable_suggestion(name) or '.'}" for name in unknown)
+
+
+def insecure_file_warnings(file: Path, uid: int) -> tuple[str, ...]:
+    """Return a warning for each way in which others can change or replace the settings file.
+
+    Args:
+        file: the settings file. One that is missing or has no readable status is left to the check.
+        uid: the user who runs echod.
+    """
+    try:
+        status = file.stat()
+        directory_status = file.parent.stat()
+    except OSError:
+        return ()
+    messages = []
+    if status.st_uid not in (uid, 0):
+        messages.append(f"{file} belongs to another user, who can change what echod does here. Change its owner.")
+    if status.st_mode & stat.S_IWOTH:
+        messages.append(f"{file} can be changed by every user of this machine. Run: chmod o-w {file}")
+    if directory_status.st_uid not in (uid, 0):
+        messages.append(f"{file.parent} belongs to another user, who can replace {file.name}. Change its owner.")
+    # In a sticky directory like /tmp only the owner of a file can rename it.
+    if directory_status.st_mode & stat.S_IWOTH and not directory_status.st_mode & stat.S_ISVTX:
+        messages.append(f"{file} can be replaced by every user of this machine. Run: chmod o-w {file.parent}")
+    return tuple(messages)
