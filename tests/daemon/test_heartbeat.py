@@ -65,7 +65,7 @@ def test_without_progress_the_stamp_is_not_renewed_and_the_reason_is_told(path: 
     found = read_heartbeat(path)
     assert found is not None
     assert found.beat_monotonic == NOW
-    assert found.stalled == "the worker has not moved (prune reviewer)"
+    assert found.stalled == "the worker makes no progress (prune reviewer)"
 
 
 def test_a_silent_canary_stops_the_stamp(path: Path) -> None:
@@ -170,21 +170,21 @@ def test_a_daemon_that_left_its_heartbeat_did_not_stop_in_order() -> None:
     assert _assess(None, gone) == (DaemonState.STOPPED, "The daemon is not running.")
     state, text = _assess(HEARTBEAT, gone)
     assert state is DaemonState.STOPPED
-    assert "process 42 did not stop in order" in text
+    assert "process 42 did not stop cleanly" in text
 
 
 def test_a_daemon_whose_loop_hangs_is_told_by_the_age_of_its_last_sign() -> None:
     state, text = _assess(HEARTBEAT, now=NOW + HEARTBEAT_MAX_AGE_SECONDS + 1)
 
     assert state is DaemonState.HUNG
-    assert "no sign of life for 21 s" in text
+    assert "not reported progress for 21 s" in text
 
 
 def test_a_daemon_that_reports_a_stall_hangs_at_once() -> None:
-    state, text = _assess(replace(HEARTBEAT, stalled="the worker has not moved"))
+    state, text = _assess(replace(HEARTBEAT, stalled="the worker makes no progress"))
 
     assert state is DaemonState.HUNG
-    assert "the worker has not moved" in text
+    assert "the worker makes no progress" in text
 
 
 def test_a_daemon_stopped_by_a_signal_is_told_apart_from_a_hung_one() -> None:

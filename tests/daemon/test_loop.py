@@ -20,8 +20,7 @@ from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
-from echod.daemon.loop import DaemonIdentity, DaemonLoop
-from echod.daemon.main import this_process
+from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
@@ -29,7 +28,7 @@ from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.heartbeat import HeartbeatWriter, read_heartbeat
-from echod.runtime.locks import daemon_lock
+from echod.runtime.locks import daemon_lock, this_process
 from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
@@ -92,7 +91,7 @@ def running_loop(home: Home, *roots: Path) -> Iterator[LoopHarness]:
         owner = this_process()
         loop = DaemonLoop(
             services,
-            identity=DaemonIdentity(owner.pid, owner.started, time.time()),
+            identity=owner,
             event_source=EventSource(stack.enter_context(Watcher(EventBuffer(wake))), Canary(own_paths.canary)),
             heartbeat_writer=HeartbeatWriter(own_paths.heartbeat),
             notifier=Notifier.from_environment({}, os.getpid()),

@@ -23,7 +23,7 @@ import pytest
 
 from echod.daemon.event_health import CANARY_INTERVAL_SECONDS
 from echod.daemon.event_health import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
-from echod.daemon.loop import STATUS_WRITE_SECONDS
+from echod.daemon.status_publisher import STATUS_WRITE_SECONDS
 from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS
 from echod.runtime.wake import write_wake_file
 from tests.support import Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until
@@ -185,7 +185,7 @@ def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, FaultyService]
 
     assert said.code == 4
     assert said.report["health"] == "down"
-    assert "the worker has not moved (consolidate reviewer in" in said.warnings["daemon-hung"]
+    assert "the worker makes no progress (consolidate reviewer in" in said.warnings["daemon-hung"]
     assert "kill " in said.warnings["daemon-hung"], "there is no service to restart"
 
 
@@ -206,7 +206,7 @@ def test_a_loop_that_hangs_is_told(slow: dict[str, FaultyService]) -> None:
     said = wait_for_warning(slow[LOOP_HANGS].home, "daemon-hung")
 
     assert said.code == 4
-    assert "no sign of life" in said.warnings["daemon-hung"]
+    assert "has not reported progress" in said.warnings["daemon-hung"]
 
 
 def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[str, FaultyService]) -> None:

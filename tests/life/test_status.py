@@ -89,7 +89,7 @@ def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> 
 
     assert said["since"] == pytest.approx(beat, abs=1)
     assert said["since"] <= beat
-    assert f"process {running.process.pid} did not stop in order" in said["text"]
+    assert f"process {running.process.pid} did not stop cleanly" in said["text"]
     assert said["fix"].startswith("Start it with: echod ")
     assert home.echod("status").returncode == 3
 
