@@ -1,114 +1,197 @@
-"""When is a file the same as before? Its stamp tells, without reading it; and what was made of it needs no new look.
+"""Read files of other programs safely, write private files atomically, and detect that a file is unchanged.
 
-Reading files that others made: never waiting for a FIFO, never reading a device, never more than a bound.
+Three parts, which know nothing of what a file contains:
 
-What stands at a path was looked at before, perhaps, and may be something else by now; so it is looked at again once it
-is open. Knows nothing of what the files hold.
+- `open_regular` and `read_regular` never wait for a FIFO, never read a device, and never read more than a bound. A path
+  is looked at before it is opened and may be something else by then, so it is checked again once it is open.
+- `write_private` and `write_private_durable` replace a file as a whole: readers see the old content or the new one.
+  They differ in what a power cut may lose.
+- `FileVersion` identifies a file's content without reading it, and `VersionedCache` keeps what was made of it.
 
-Leaving a small file in the runtime directory for commands to read: whole or not at all, and private.
-
-Not synced to the disk: what a crash loses here was worth nothing.
+`echod.store.fs` has the same for files below a project root, where every directory on the way is held open.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Hashable
-from os import stat_result
 from pathlib import Path
-from stat import S_ISREG
-from typing import BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, TypeAlias, TypeVar
 
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 
+FileVersion: TypeAlias = tuple[int, int, int, int]
+"""Inode, size in bytes, modification time and change time (both in nanoseconds). No tool can set back the last one."""
 
-def open_regular(path: Path) -> BinaryIO:
-    """A plain file, opened for reading; a link is followed.
+Value = TypeVar("Value")
+
+
+def open_regular(path: Path, *, follow_symlinks: bool = True, dir_fd: int | None = None) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Args:
+        path: the file.
+        follow_symlinks: whether `path` itself may be a symbolic link; with False a link is an error (ELOOP).
+        dir_fd: an open directory that a relative `path` starts from.
 
     Raises:
-        OSError: it is missing, may not be read, or is no plain file.
+        OSError: it is missing, may not be read, or is not a regular file (EINVAL).
     """
-    # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever; for a plain file it does nothing.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    _require_regular(os.stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks), path)
+    # O_NONBLOCK: should a FIFO have taken its place, opening it would wait for a writer for ever.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags if follow_symlinks else flags | os.O_NOFOLLOW, dir_fd=dir_fd)
+    try:
+        _require_regular(os.fstat(descriptor), path)
         return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a plain file", str(path))
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
-def read_regular(path: Path, limit: int) -> bytes:
-    """All of a plain file of at most `limit` bytes.
+def _require_regular(status: os.stat_result, path: Path) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+
+
+def read_regular(path: Path, limit: int, *, follow_symlinks: bool = True, dir_fd: int | None = None) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
-        OSError: as `open_regular`, or it is larger.
+        OSError: as `open_regular`, or it is larger (EFBIG).
     """
-    with open_regular(path) as file:
+    with open_regular(path, follow_symlinks=follow_symlinks, dir_fd=dir_fd) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, "too large", str(path))
     return data
 
 
-def write_runtime_file(path: Path, text: str) -> None:
-    """Replace the file at `path` by `text`.
+def write_private(path: Path, data: bytes) -> None:
+    """Replace the file at `path` by a private one (0600). A power cut may lose it.
+
+    The directory is made if it is missing, for some systems clean runtime directories while programs run.
 
     Raises:
-        OSError: the runtime directory is gone or full.
+        OSError: the directory cannot be made or written, or the disk is full; the old file is unchanged.
     """
-    path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)  # some sweep runtime directories
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE
-    )
+    _replace(path, data, durable=False)
+
+
+def write_private_durable(path: Path, data: bytes) -> None:
+    """Replace the file at `path` by a private one (0600), which a power cut leaves with the old content or the new one.
+
+    Raises:
+        OSError: the directory cannot be made or written, or the disk is full. The old file is unchanged, unless the
+            directory could not be synced.
+    """
+    _replace(path, data, durable=True)
+    sync_directory(path.parent)
+
+
+def write_runtime_file(path: Path, text: str) -> None:
+    """Replace a small text file in the runtime directory.
+
+    Raises:
+        OSError: as `write_private`.
+    """
+    write_private(path, text.encode())
+
+
+def _replace(path: Path, data: bytes, *, durable: bool) -> None:
+    # A random name with O_EXCL: neither two threads nor a file that was put there before can share it.
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    descriptor = _create_private(temporary)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        try:
+            write_all(descriptor, data)
+            if durable:
+                full_fsync(descriptor)
+        finally:
+            os.close(descriptor)
         temporary.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
 
 
-FileVersion = tuple[int, int, int, int]
-"""Inode, bytes, time of the content, time of the file's state (both in nanoseconds)."""
+def _create_private(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, PRIVATE_FILE_MODE)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        return os.open(path, flags, PRIVATE_FILE_MODE)
 
-Value = TypeVar("Value")
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however short the single writes are."""
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
-def file_version(status: stat_result) -> FileVersion:
-    """The stamp of a file whose state is known."""
+def full_fsync(descriptor: int) -> None:
+    """Sync a file, and on macOS the drive's own cache too. An error is final: never sync that file again."""
+    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
+    if full_sync is not None:
+        fcntl.fcntl(descriptor, full_sync)
+    else:
+        os.fsync(descriptor)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable; a file system that cannot sync directories (EINVAL) is accepted."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        full_fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def file_version(status: os.stat_result) -> FileVersion:
+    """Return the version of a file from its status."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def regular_file_version(file: Path, limit: int) -> FileVersion | None:
-    """The stamp of a plain file of at most `limit` bytes; None for anything else, also for nothing.
+    """Return the version of a regular file of at most `limit` bytes; None for everything else, a missing file too.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: its status cannot be read.
     """
     try:
         status = file.lstat()
     except FileNotFoundError:
         return None
-    return file_version(status) if S_ISREG(status.st_mode) and status.st_size <= limit else None
+    return file_version(status) if stat.S_ISREG(status.st_mode) and status.st_size <= limit else None
 
 
 class VersionedCache(Generic[Value]):
-    """What was made of things, each as long as the thing is the same and is still asked for."""
+    """Values computed from versioned things, each kept while its thing is unchanged and still in use.
+
+    Several threads may compute; one of them evicts.
+    """
 
     def __init__(self) -> None:
         self._cache: dict[Hashable, tuple[Hashable, Value]] = {}
         self._used: set[Hashable] = set()
 
     def get_or_compute(self, key: Hashable, version: Hashable, compute: Callable[[], Value]) -> Value:
-        """What `compute` says of a thing, which is called only if the thing has another version than before.
+        """Return the value of the thing `key`, computed only if the thing has another version than before.
 
         Raises:
-            whatever `compute` raises; nothing is remembered then.
+            Exception: whatever `compute` raises; nothing is kept then.
         """
         self._used.add(key)
         cached = self._cache.get(key)
@@ -117,7 +200,7 @@ class VersionedCache(Generic[Value]):
         return cached[1]
 
     def evict_unused(self) -> None:
-        """Forget what nobody asked for since the last time."""
+        """Forget the values that were not asked for since the last call."""
         for unused in self._cache.keys() - self._used:
             del self._cache[unused]
         self._used.clear()
