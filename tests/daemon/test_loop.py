@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import threading
@@ -18,6 +19,7 @@ from echod import paths
 from echod.app.services import Services, open_services
 from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
+from echod.daemon import status_publisher
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
@@ -319,19 +321,23 @@ def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest
         until(lambda: bool(harness.fatal_errors), "the loss to be told")
 
 
-def test_a_status_that_cannot_be_left_takes_the_old_one_away(home: Home, tmp_path: Path) -> None:
+def test_a_status_that_cannot_be_written_removes_the_old_one(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     with running_loop(home, make_project(tmp_path / "p")) as harness:
         harness.run_once(6)
-        stage = harness.services.paths.status_snapshot.with_name(f".status.json.{os.getpid()}")
         assert harness.services.paths.status_snapshot.exists()
-        stage.mkdir()  # the place where the next one would be written
         ProjectRegistry(harness.services.paths.projects).add(make_project(tmp_path / "other"))
-        harness.services.paths.wake_file.write_text("look")
+        harness.services.paths.wake_file.write_text("reconcile")
 
-        harness.run_once(6)
+        with monkeypatch.context() as full_disk:
+            full_disk.setattr(status_publisher, "write_runtime_file", fail)
+            harness.run_once(6)
         assert not harness.services.paths.status_snapshot.exists()
 
-        stage.rmdir()
         harness.run_once(6)
         assert harness.services.paths.status_snapshot.exists()
 
