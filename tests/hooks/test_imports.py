@@ -17,7 +17,7 @@ OURS = {
     "echod.cli.entry",
     "echod.hooks",
     "echod.hooks.run",
-    "echod.hooks.place",
+    "echod.hooks.state_dir",
     "echod.hooks.spool",
 }
 HEAVY = {"json", "re", "typing", "enum", "pathlib", "dataclasses", "contextlib", "functools", "logging", "subprocess"}

@@ -43,7 +43,7 @@ def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeyp
 
 
 def test_an_installation_without_templates_says_so() -> None:
-    with pytest.raises(ServiceError, match="install it again"):
+    with pytest.raises(ServiceError, match="Install echod again"):
         read_template("systemd", "other.service")
 
 

@@ -148,7 +148,7 @@ def test_stop_start_restart_and_uninstall(
     service.stop()
     assert not supervisor.is_running()
     service.start()
-    assert service.start() == ("The service runs already.",)
+    assert service.start() == ("The service is already running.",)
     service.restart()
     service.uninstall(force=False)
 

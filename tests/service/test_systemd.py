@@ -195,7 +195,7 @@ def test_uninstall_leaves_nothing(
         f"reset-failed {SYSTEMD_UNIT}",
     ]
     assert [path for path in units.rglob("*") if not path.is_dir()] == []
-    assert told == ("The service is removed; memory, settings and state stay.",)
+    assert told == ("The service is removed. Memory, settings and state are kept.",)
     assert service.uninstall(force=False) == ("It is not installed.",)
 
 
@@ -208,7 +208,7 @@ def test_uninstall_works_where_systemd_no_longer_answers(
     told = service.uninstall(force=False)
 
     assert not (units / SYSTEMD_UNIT).exists()
-    assert "could not be asked to stop" in told[1]
+    assert "could not stop the service" in told[1]
 
 
 def test_uninstall_keeps_a_persons_drop_ins_and_says_so(
@@ -236,7 +236,7 @@ def test_start_of_a_running_service_is_a_friendly_no(
     service.install(service_config, force=False)
     supervisor.calls()
 
-    assert service.start() == ("The service runs already.",)
+    assert service.start() == ("The service is already running.",)
     assert supervisor.changing_calls() == []
 
 
@@ -272,7 +272,7 @@ def test_a_daemon_that_outlives_the_stop_is_told(
         user="me",
     )
 
-    assert "goes on" in stubborn.stop()[0]
+    assert "still running" in stubborn.stop()[0]
 
 
 def test_the_standing_tells_installed_current_and_active(

@@ -81,7 +81,7 @@ def service(tmp_path: Path) -> Iterator[InstalledService]:
 def test_install_comes_up_ready_answers_and_comes_back_at_login(service: InstalledService) -> None:
     told = service.run_verb("install")
 
-    assert "the service runs" in told
+    assert "The service is running" in told
     assert (service.show("ActiveState"), service.show("SubState")) == ("active", "running")
     assert service.show("UnitFileState") == "enabled"
     assert service.show("StatusText").startswith("healthy")

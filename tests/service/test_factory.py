@@ -7,7 +7,7 @@ import pytest
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness
 from echod.service.base import CommandRunner, ServiceConfig, ServiceError
-from echod.service.choose import create_service
+from echod.service.factory import create_service
 from echod.service.launchd import LaunchdService
 from echod.service.paths import recovery_hint, start_hint
 from echod.service.systemd import SystemdService
@@ -61,7 +61,7 @@ def test_elsewhere_a_person_is_told_what_to_run(paths: Paths) -> None:
 
 
 def test_a_tool_that_does_not_come_back_is_given_up() -> None:
-    with pytest.raises(ServiceError, match="did not come back"):
+    with pytest.raises(ServiceError, match="did not end within"):
         CommandRunner("sleep", timeout_seconds=0.05).run("60")
 
 
@@ -102,16 +102,16 @@ def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
         ),
         (
             DaemonState.HUNG,
-            "No service is installed, so restart it as it was started: kill 42,",
+            "No service is installed. Restart the daemon the way it was started: kill 42,",
             "echod service restart",
         ),
         (
             DaemonState.UPGRADED,
-            "No service is installed, so restart it as it was started: kill 42,",
+            "No service is installed. Restart the daemon the way it was started: kill 42,",
             "echod service restart",
         ),
-        (DaemonState.SUSPENDED, "Wake it with: kill -CONT 42", "Wake it with: kill -CONT 42"),
-        (DaemonState.STARTING, "Ask again in a moment.", "Ask again in a moment."),
+        (DaemonState.SUSPENDED, "Resume it with: kill -CONT 42", "Resume it with: kill -CONT 42"),
+        (DaemonState.STARTING, "Try again in a moment.", "Try again in a moment."),
         (DaemonState.RUNNING, "", ""),
     ],
 )
