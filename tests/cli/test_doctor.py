@@ -14,9 +14,7 @@ import pytest
 
 from echod import __version__, paths
 from echod.contract.commands import Check, CheckResult
-from echod.doctor import machine
-from echod.doctor.context import DoctorContext
-from echod.doctor.checks import run_checks
+from echod.doctor import DoctorContext, machine, run_checks
 from echod.doctor.projects import gitignore_line
 from echod.memory.model import MAX_FILE_BYTES
 from echod.projects.registry import ProjectRegistry

@@ -1,4 +1,4 @@
-"""A hook loads next to nothing: its time is an agent's time."""
+"""A hook loads almost nothing, because the agent waits for it."""
 
 from __future__ import annotations
 

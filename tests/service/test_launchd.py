@@ -30,7 +30,7 @@ def service(supervisor: FakeSupervisor, agents: Path, tmp_path: Path) -> Launchd
     )
 
 
-def test_install_writes_and_bootstraps_into_the_persons_session(
+def test_install_writes_and_bootstraps_into_the_users_session(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig, tmp_path: Path
 ) -> None:
     service.install(service_config, force=False)
@@ -47,10 +47,10 @@ def test_installing_again_does_nothing(
     service.install(service_config, force=False)
     supervisor.calls()
 
-    told = service.install(service_config, force=False)
+    messages = service.install(service_config, force=False)
 
     assert supervisor.changing_calls() == []
-    assert "nothing to do" in told[0]
+    assert "nothing to do" in messages[0]
 
 
 def test_a_changed_agent_replaces_the_loaded_one(
@@ -67,7 +67,7 @@ def test_a_changed_agent_replaces_the_loaded_one(
     ]
 
 
-def test_an_agent_that_still_drains_is_tried_again(
+def test_an_agent_that_is_still_ending_is_retried(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("bootstrap", 5, 5)
@@ -86,12 +86,12 @@ def test_without_a_graphical_session_that_is_explained_in_the_end(
         service.install(service_config, force=False)
 
 
-def test_any_other_failure_is_told_at_once(
+def test_any_other_failure_is_reported_at_once(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("bootstrap", 1)
 
-    with pytest.raises(ServiceError, match="told to fail"):
+    with pytest.raises(ServiceError, match="made to fail"):
         service.install(service_config, force=False)
 
     assert len(supervisor.changing_calls()) == 1
@@ -113,7 +113,7 @@ def test_loaded_is_not_enough_if_it_does_not_answer(
         silent.install(service_config, force=False)
 
 
-def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
+def test_a_foreign_file_is_kept_unless_forced(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
     agents.mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
     assert supervisor.changing_calls() == []
 
 
-def test_a_daemon_started_by_hand_is_named_and_left_alone(
+def test_a_daemon_outside_of_the_service_is_named_and_not_touched(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
     supervisor.set_running()
@@ -168,7 +168,7 @@ def test_verbs_need_an_installation(service: LaunchdService) -> None:
             verb()
 
 
-def test_the_standing_tells_installed_and_loaded(
+def test_the_state_contains_installed_and_loaded(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     before = service.read_state(service_config)
@@ -179,7 +179,7 @@ def test_the_standing_tells_installed_and_loaded(
     assert (after.installed, after.up_to_date, after.active) == (True, True, True)
 
 
-def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
+def test_the_logs_are_in_a_file(service: LaunchdService, tmp_path: Path) -> None:
     assert service.logs_command(lines=5, follow=True) == (
         "tail",
         "-n",
@@ -200,5 +200,5 @@ def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
         pytest.param(ExitCode.FAILED, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 1, id="a failure is started again"),
     ],
 )
-def test_a_bad_configuration_is_not_started_again(code: ExitCode, environ: dict[str, str], ends_with: int) -> None:
+def test_an_invalid_configuration_is_not_restarted(code: ExitCode, environ: dict[str, str], ends_with: int) -> None:
     assert supervisor_exit_code(code, environ) == ends_with
