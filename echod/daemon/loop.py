@@ -59,7 +59,7 @@ LATE_WRITE_CHECK_SECONDS = (5.0, 60.0)
 program that had the file open during the exchange, and once more for a slower one."""
 
 UNWATCHED_POLL_SECONDS = 60.0
-"""How often a store is reconciled from which not every event arrives."""
+"""How often a store without reliable events is reconciled."""
 
 PACKS_POLL_SECONDS = 5.0
 """How often the doc packs and their manifests are checked for changes."""

@@ -159,8 +159,8 @@ def _check_filesystem(context: DoctorContext, store: Store) -> Check:
     name = type_name or "an unknown file system"
     if is_remote_filesystem(type_name):
         text = (
-            f"The memory is on {name}. Changes by other machines are detected only every "
-            f"{context.settings.reconcile_minutes:g} minutes, and it is written only while nothing else happens."
+            f"The memory is on {name}. Changes by other machines are detected only once a minute, and the memory is "
+            "written only while nothing else happens."
         )
         return note("file-system", text, "Keep the project on a local disk if you can.", store.root)
     capabilities = _probe_capabilities(context, store)

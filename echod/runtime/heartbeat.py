@@ -150,7 +150,7 @@ class Liveness(NamedTuple):
 
     @property
     def is_answering(self) -> bool:
-        """Whether work that is queued now will be done."""
+        """True if work that is queued now will be done."""
         return self.state in {DaemonState.RUNNING, DaemonState.UPGRADED}
 
 

@@ -53,7 +53,7 @@ class LockOwner:
 
     Attributes:
         pid: its process number.
-        started: its start (`RunningProcess.started`), which tells it from a later process with the same number.
+        started: its start (`RunningProcess.started`), which distinguishes it from a later process with the same number.
         version: its version of echod.
         since: Unix seconds at which it took the lock, for display.
         since_monotonic: `since` by the monotonic clock, for arithmetic.
@@ -83,7 +83,7 @@ def this_process() -> LockOwner:
 
 
 class LockState(NamedTuple):
-    """Whether a lock is held now, and its owner.
+    """The state of a lock: held or not, and its owner.
 
     Attributes:
         owner: None if the file contains nothing readable; the last owner if the lock is not held.

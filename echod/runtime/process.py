@@ -1,4 +1,4 @@
-"""Find a process by its number, with its start time, which tells it from a later process with the same number.
+"""Find a process by its number, and identify it by its start, since numbers are used again.
 
 Loads nothing heavy where /proc exists, because `echod status` uses it.
 """
@@ -16,7 +16,7 @@ class RunningProcess:
     """A process that exists.
 
     Attributes:
-        started: identifies its start, whatever happens to the wall clock. Only compared as text.
+        started: identifies its start, even if the wall clock is changed. Only compared as text.
         suspended: a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.
     """
 

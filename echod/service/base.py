@@ -165,7 +165,7 @@ class CommandResult(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the exit code is 0."""
+        """True if the exit code is 0."""
         return self.code == 0
 
     @property

@@ -184,7 +184,7 @@ def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: DoctorC
     check = only_check(remote, "file-system")
 
     assert check.result is CheckResult.NOTE
-    assert "every 10 minutes" in check.text
+    assert "once a minute" in check.text
 
 
 def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: DoctorContext, tmp_path: Path) -> None:

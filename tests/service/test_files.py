@@ -154,7 +154,7 @@ def test_the_rendered_agent_has_our_mark_and_is_xml() -> None:
 
 
 def test_the_template_mentions_that_macos_is_untested() -> None:
-    assert "Nobody has run this on macOS yet" in read_template("launchd", "local.echod.plist")
+    assert "Not yet tested on macOS" in read_template("launchd", "local.echod.plist")
 
 
 @pytest.mark.parametrize("text", ["", "<plist", "not xml", "<plist><dict><key>a</key></dict></plist>"])
