@@ -7,11 +7,10 @@ ending, and also without a graphical login. It is retried for some seconds, and 
 from __future__ import annotations
 
 import plistlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from echod.errors import ExitCode
 from echod.paths import PRIVATE_DIR_MODE
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import (
@@ -59,16 +58,6 @@ def render_plist(template: str, service_config: ServiceConfig, stderr: Path) -> 
     return (
         head + separator + b"<!-- " + MANAGED_MARK + b": `echod service install` writes this file again. -->\n" + body
     )
-
-
-def supervisor_exit_code(code: int, environ: Mapping[str, str]) -> int:
-    """Return the exit code with which the daemon must end.
-
-    launchd restarts every agent that ended with another code than 0, and has no final code for an invalid
-    configuration. Under launchd, which sets XPC_SERVICE_NAME to the agent's label, that ends with 0.
-    """
-    is_final = code == ExitCode.CONFIGURATION and environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
-    return int(ExitCode.OK) if is_final else code
 
 
 class LaunchdService:

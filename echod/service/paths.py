@@ -48,6 +48,11 @@ def _config_home(environ: Mapping[str, str]) -> Path:
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
 
 
+def is_launchd_agent(environ: Mapping[str, str]) -> bool:
+    """Return whether launchd started this process. It sets XPC_SERVICE_NAME to the agent's label."""
+    return environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
+
+
 def read_template(kind: str, name: str) -> str:
     """Return the text of a template, such as ("systemd", "echod.service").
 

@@ -8,9 +8,10 @@ import pytest
 from echod.errors import ExitCode
 from echod.runtime.heartbeat import DaemonState, Liveness
 from echod.service.base import ForeignFileError, ServiceConfig, ServiceError
-from echod.service.launchd import BOOTSTRAP_ATTEMPTS, LaunchdService, supervisor_exit_code
+from echod.service.launchd import BOOTSTRAP_ATTEMPTS, LaunchdService
 from echod.service.paths import LAUNCHD_LABEL, PLIST_NAME
 from tests.service.fakes import FakeSupervisor
+from tests.support import Home
 
 
 @pytest.fixture
@@ -190,15 +191,27 @@ def test_the_logs_are_in_a_file(service: LaunchdService, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("code", "environ", "ends_with"),
+    ("broken", "launchd_name", "code"),
     [
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, LAUNCHD_LABEL, 0, id="launchd would restart it for ever"),
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, "0", ExitCode.CONFIGURATION, id="a terminal on a Mac"),
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, "", ExitCode.CONFIGURATION, id="systemd knows the code"),
         pytest.param(
-            ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 0, id="launchd would start it for ever"
+            {"ECHOD_STATE_DIR": "/dev/null/state"}, LAUNCHD_LABEL, ExitCode.FAILED, id="a failure is restarted"
         ),
-        pytest.param(ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": "0"}, 78, id="a terminal on a Mac"),
-        pytest.param(ExitCode.CONFIGURATION, {}, 78, id="systemd knows the code"),
-        pytest.param(ExitCode.FAILED, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 1, id="a failure is started again"),
     ],
 )
-def test_an_invalid_configuration_is_not_restarted(code: ExitCode, environ: dict[str, str], ends_with: int) -> None:
-    assert supervisor_exit_code(code, environ) == ends_with
+def test_an_invalid_configuration_is_not_restarted(
+    tmp_path: Path, broken: dict[str, str], launchd_name: str, code: int
+) -> None:
+    result = Home(tmp_path).echod("run", XPC_SERVICE_NAME=launchd_name, **broken)
+
+    assert result.returncode == code, result.stderr
+
+
+def test_under_launchd_an_invalid_configuration_is_in_the_log(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+
+    home.echod("run", XPC_SERVICE_NAME=LAUNCHD_LABEL, ECHOD_QUIET_SECONDS="soon")
+
+    assert "quiet_seconds" in (home.state / "log" / "echod.log").read_text().lower()
