@@ -1,4 +1,4 @@
-"""What several rooms' tests use: a project on disk, a home for echod's own files, commands and a real daemon.
+"""Helpers for the tests of several packages: a project on disk, a home for echod's own files, commands, a real daemon.
 
 A test waits for a condition, never for a fixed time.
 """
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 def corpus(*parts: str) -> Path:
-    """A file or directory of the corpus; the test is skipped where there is none."""
+    """Return a file or directory of the corpus. Without a corpus the test is skipped."""
     root = os.environ.get("MEMORY_CORPUS")
     if not root:
         pytest.skip("MEMORY_CORPUS is not set")
@@ -33,8 +33,8 @@ def corpus(*parts: str) -> Path:
     return path
 
 
-def until(condition: Callable[[], bool], description: str, seconds: float = TIMEOUT_SECONDS) -> None:
-    """Wait for a condition; fails with `description` if it does not come about."""
+def until(condition: Callable[[], object], description: str, seconds: float = TIMEOUT_SECONDS) -> None:
+    """Wait until `condition` returns something true. Fail with `description` at the timeout."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -43,7 +43,7 @@ def until(condition: Callable[[], bool], description: str, seconds: float = TIME
 
 
 def finding_text(title: str, text: str = "", *, date: str = "2026-11-20", layer: str = "inscribed") -> str:
-    """A finding in the canonical form."""
+    """Return a finding in the canonical form."""
     return (
         f"### [{date}] Pattern: {title}\n"
         f"- **layer**: {layer}\n"
@@ -57,12 +57,12 @@ def finding_text(title: str, text: str = "", *, date: str = "2026-11-20", layer:
 
 
 NO_PRUNING = {"ECHOD_MEMORY_LINE_LIMIT": "100000"}
-"""Settings for tests in which every entry has to stay in the memory file."""
+"""Settings for tests in which every entry must stay in the memory file."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """A place for echod's own files, and a way to run it there."""
+    """A home directory with echod's own files, and a way to run echod in it."""
 
     root: Path
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Home:
     def echod(
         self, *arguments: object, before: tuple[str, ...] = (), cwd: Path | None = None, **changed: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, in `cwd` (default: the home); `before` runs it (setpriv, strace)."""
+        """Run a command to its end in `cwd` (default: the home). `before` is a prefix such as setpriv or strace."""
         return subprocess.run(
             [*before, sys.executable, "-m", "echod", *map(str, arguments)],
             env={**self.environ, **changed},
@@ -106,14 +106,14 @@ class Home:
         )
 
     def json(self, *arguments: object) -> dict[str, Any]:
-        """The JSON that a command prints."""
+        """Return the JSON that a command prints."""
         completed = self.echod(*arguments, "--json")
         assert completed.stdout, completed.stderr
         found: dict[str, Any] = json.loads(completed.stdout)
         return found
 
     def run(self, *arguments: object) -> str:
-        """What a command that must succeed prints."""
+        """Run a command that must succeed. Return its output."""
         result = self.echod(*arguments)
         assert result.returncode == 0, f"{result.stdout}{result.stderr}"
         return result.stdout
@@ -128,18 +128,18 @@ class Daemon:
     log: Path
 
     def kill(self) -> None:
-        """kill -9, and reap."""
+        """Kill the process with SIGKILL and reap it."""
         self.process.kill()
         self.process.wait(TIMEOUT_SECONDS)
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM. Return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(TIMEOUT_SECONDS)
 
 
 def start_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Daemon:
-    """Start the real service and wait until it answers, which takes longer with very many projects."""
+    """Start the real service and wait until it answers, which takes longer with many projects."""
     log = home.root / "service.log"
     with log.open("a") as stderr:
         process = subprocess.Popen(
@@ -166,7 +166,7 @@ def start_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Daemon:
 
 @contextlib.contextmanager
 def running_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Iterator[Daemon]:
-    """A running service that is gone afterwards, whatever happens."""
+    """Run a service, and end it in every case."""
     running = start_daemon(home, seconds)
     try:
         yield running
@@ -176,7 +176,7 @@ def running_daemon(home: Home, seconds: float = TIMEOUT_SECONDS) -> Iterator[Dae
 
 
 def make_project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
-    """A project with a store and roles."""
+    """Create a project with a store and roles."""
     for role in roles or ("reviewer",):
         (root / store / role).mkdir(parents=True)
     (root / store).mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ def make_project(root: Path, *roles: str, store: str = ".rune/echoes") -> Path:
 
 
 def run_in_child(work: Callable[[], object]) -> int:
-    """Run in a forked process and return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
+    """Run `work` in a forked process. Return its exit status: 0 done, 137 killed, 1 failed with a traceback."""
     child = os.fork()
     if child == 0:
         status = 1

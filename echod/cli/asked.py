@@ -10,10 +10,9 @@ from echod.app.services import Services
 from echod.cli.by_hand import WriteNotAllowedError, build_manual_gate, workflow_running_error
 from echod.cli.shell import CommandContext
 from echod.cli.text import wrap
-from echod.daemon.main import this_process
 from echod.errors import EchodError
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed, JobOutcome
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import this_process, worker_lock
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
 from echod.store.layout import Role

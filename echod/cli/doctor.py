@@ -25,8 +25,7 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
 
 def run_doctor(context: CommandContext, path: Path | None, *, as_json: bool) -> NoReturn:
     """Print every check; exit with 1 if one found a problem."""
-    from echod.doctor.case import DoctorContext
-    from echod.doctor.examine import run_checks
+    from echod.doctor import DoctorContext, run_checks
     from echod.runtime.disk import read_mounts
 
     doctor_context = DoctorContext(

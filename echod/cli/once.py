@@ -18,13 +18,12 @@ from echod.cli.shell import CommandContext
 from echod.cli.status import check_liveness
 from echod.cli.text import WIDTH, fit_path, format_timestamp, pluralize, wrap
 from echod.cli.wake import notify_daemon
-from echod.daemon.main import this_process
 from echod.errors import EchodError, ExitCode, UsageError
 from echod.inspection.review import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobState

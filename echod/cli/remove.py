@@ -12,11 +12,10 @@ from echod.cli.by_hand import confirm
 from echod.cli.shell import CommandContext
 from echod.cli.text import pluralize, short_path, wrap
 from echod.cli.wake import notify_daemon
-from echod.daemon.main import this_process
 from echod.errors import UsageError
 from echod.inbox.spool import Spool
 from echod.projects.registry import ProjectRegistry, expand_globs
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import this_process, worker_lock
 from echod.state.database import Database
 
 _LOCK_TIMEOUT_SECONDS = 30.0

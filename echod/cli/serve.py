@@ -11,7 +11,7 @@ from echod.cli.shell import CommandContext
 from echod.errors import ConfigurationError, StateError
 from echod.log import get_logger
 from echod.runtime.locks import AlreadyRunningError
-from echod.service.paths import LAUNCHD_LABEL
+from echod.service.paths import is_launchd_agent
 
 
 def run_service(context: CommandContext) -> None:
@@ -24,7 +24,7 @@ def run_service(context: CommandContext) -> None:
     try:
         settings = context.settings
     except ConfigurationError as error:
-        if not _under_launchd(context):
+        if not is_launchd_agent(context.environ):
             raise
         # launchd starts again after every failure and cannot be told that this one is final.
         _configure_logging(context, "error")
@@ -43,9 +43,5 @@ def run_service(context: CommandContext) -> None:
 
 def _configure_logging(context: CommandContext, level: str) -> None:
     # launchd does not rotate what it collects, so there the log is a file of our own.
-    file = context.paths.log_file if _under_launchd(context) else None
+    file = context.paths.log_file if is_launchd_agent(context.environ) else None
     log_setup.configure(level, sys.stderr, context.environ, file=file)
-
-
-def _under_launchd(context: CommandContext) -> bool:
-    return context.environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL

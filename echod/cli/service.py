@@ -14,7 +14,7 @@ from echod import __version__
 from echod.cli.shell import CommandContext
 from echod.cli.text import short_path, wrap
 from echod.service.base import Service, ServiceConfig, build_service_config
-from echod.service.choose import create_service
+from echod.service.factory import create_service
 
 
 def install_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:

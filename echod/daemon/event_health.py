@@ -1,11 +1,8 @@
-"""Do file events still arrive? A file is written where the watcher watches, and must come back as an event.
+"""Prove that file events still arrive, and replace the watcher when they do not.
 
-A dispatcher that died leaves every other thread alive, so nothing less than a round trip proves the pipe. Knows
-nothing of what is watched besides its own directory, which the owner puts among the watcher's hints.
-
-File events with their proof: the watcher and the canary as one thing that heals itself and says how it is.
-
-This is what the loop sees of watching. It never decides what a changed path calls for.
+`Canary` writes a file in a watched directory and waits for its event. A dispatcher that died leaves every other
+thread alive, so only such a round trip proves that events arrive. `EventSource` combines the watcher and the canary.
+The loop uses nothing else for watching. Neither class decides what to do about a changed path.
 """
 
 from __future__ import annotations
@@ -16,20 +13,21 @@ from pathlib import Path
 
 from echod.daemon.watcher import ChangedPaths, Watcher, WatchTargets
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.runtime import EVENTS_NOT_ARRIVING
 
 CANARY_INTERVAL_SECONDS = 10.0
 """How often a pulse is sent."""
 
 CANARY_TIMEOUT_SECONDS = 10.0
-"""How long one may be under way. Detection takes at most both together; a healthy round trip takes 2 ms."""
+"""How long a pulse may be pending. Detection takes at most interval plus timeout. A healthy round trip takes 2 ms."""
 
 _PULSE_PREFIX = "pulse-"
 
 
 class Canary:
-    """Sends pulses and waits for them. Times are seconds of the monotonic clock.
+    """Sends pulses and waits for their events. Times are seconds of the monotonic clock.
 
-    A pulse has a name of its own, so that a late echo of an earlier one proves nothing.
+    Each pulse has its own name, so that the late event of an earlier pulse proves nothing.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,40 +40,40 @@ class Canary:
 
     @property
     def directory(self) -> Path:
-        """To be watched as a hint."""
+        """The directory of the pulses, which must be watched as a hint."""
         return self._directory
 
     @property
     def write_error(self) -> str:
-        """Why the last pulse could not even be sent, or ""; then nothing is known about the pipe."""
+        """Why the last pulse could not be sent, or "". After such an error the state of the events is unknown."""
         return self._write_error
 
     def check_paths(self, paths: Collection[Path]) -> None:
-        """Look for the pulse among the paths that the watcher reported."""
+        """Check whether the pulse is among the paths that the watcher reported."""
         if self._pending is not None and self._pending in paths:
             self._pending = None
             self._timed_out = False
 
     def is_overdue(self, now: float) -> bool:
-        """Whether a pulse has been under way for too long."""
+        """Return whether a pulse has been pending for too long."""
         return self._pending is not None and self._sent_at is not None and now - self._sent_at > CANARY_TIMEOUT_SECONDS
 
     def is_ok(self, now: float) -> bool:
-        """False from the moment a pulse is overdue until one is heard; true as long as nothing speaks against it."""
+        """Return False from the moment a pulse is overdue until one arrives, and otherwise True."""
         return not (self._timed_out or self.is_overdue(now))
 
     def send_if_due(self, now: float) -> None:
-        """Send the next pulse if it is time and none is under way. Never raises; see `unwritten`."""
+        """Send the next pulse if it is due and none is pending. Never raises; see `write_error`."""
         if self._pending is None and (self._sent_at is None or now - self._sent_at >= CANARY_INTERVAL_SECONDS):
             self._send(now)
 
     def mark_lost(self) -> None:
-        """The pulse under way is lost; the next `beat` sends another at once, and `ok` waits for that."""
+        """Give up the pending pulse. `send_if_due` then sends another at once, and `is_ok` waits for that one."""
         self._timed_out = True
         self._pending = self._sent_at = None
 
     def reset(self) -> None:
-        """Nothing can be proven for now: make sure there is a directory to watch, and start afresh with `beat`."""
+        """Start again, because nothing can be proven now: forget the pending pulse and create the directory."""
         self._timed_out = False
         self._pending = self._sent_at = None
         try:
@@ -107,24 +105,21 @@ def _write_error_text(error: OSError) -> str:
     return f"the canary file could not be written ({error.strerror})"
 
 
-EVENTS_NOT_ARRIVING = "file events do not arrive any more"
-
-
 class EventSource:
-    """Owned by one thread. Times are seconds of the monotonic clock."""
+    """A watcher with its canary. Owned by one thread. Times are seconds of the monotonic clock."""
 
     def __init__(self, watcher: Watcher, canary: Canary) -> None:
         self._watcher = watcher
         self._canary = canary
 
     def watch(self, targets: WatchTargets) -> None:
-        """Watch these and the canary; to be called at every reconcile (see `Watcher.arm`)."""
+        """Watch these targets and the canary. Call this at every reconcile (see `Watcher.set_targets`)."""
         self._watcher.set_targets(WatchTargets(targets.roots, (*targets.hints, self._canary.directory)))
 
     def poll(self, now: float) -> ChangedPaths:
-        """What happened since the last call. To be called at least every few seconds.
+        """Return the changes since the last call. Call this at least every few seconds.
 
-        Sends the canary's pulses, and replaces the watcher when one does not come back.
+        Sends the canary's pulses, and replaces the watcher when a pulse does not arrive.
         """
         changes = self._watcher.drain()
         self._canary.check_paths(changes.paths)
@@ -138,18 +133,19 @@ class EventSource:
         return changes
 
     def is_alive(self, now: float) -> bool:
-        """False if events are known not to arrive although they should: the supervisor had better restart us.
+        """Return False if events are known not to arrive although they should, so that a restart would help.
 
-        A pipe that cannot exist here (the kernel's limit) or cannot be proven (no room for the canary) is alive: a
-        new process would do no better, and the periodic look goes on. `troubles` tells.
+        Watching that is impossible here (the kernel's limit) or cannot be proven (no disk space for the canary) counts
+        as alive, because a new process would do no better and the periodic reconcile continues. `problems` and
+        `unwatched` report it.
         """
         return self._canary.is_ok(now)
 
     def problems(self, now: float) -> tuple[str, ...]:
-        """What is wrong with watching, in words for `status`; the unwatched directories are told by `unwatched`."""
+        """Return the problems of watching, in words for `echod status`. `unwatched` lists unwatched directories."""
         not_arriving = () if self._canary.is_ok(now) else (EVENTS_NOT_ARRIVING,)
         return not_arriving + ((self._canary.write_error,) if self._canary.write_error else ())
 
     def unwatched(self) -> tuple[tuple[Path, str], ...]:
-        """See `Watcher.unwatched`."""
+        """Return the unwatched targets with their reasons; see `Watcher.unwatched`."""
         return self._watcher.unwatched()

@@ -1,15 +1,14 @@
-"""An observer for hundreds of directories: one thread for all hints, where watchdog starts one for each watch.
+"""Receive watchdog's events in its threads, and create an observer that needs no thread for each watched directory.
 
-A project has four directories with markers; a hundred projects were 400 threads and 12 MB for events that come a
-few times an hour. A directory of which only the entries matter needs no thread: no tree to follow, no moves to pair.
-Its events go from the one thread that reads the kernel's queue straight to the dispatcher's. Linux only; elsewhere
-this is watchdog's own observer. What is used of watchdog's inside is pinned by tests.
+`EventBuffer` collects paths and the reasons for a rescan until the loop drains it. Everything that fills it runs in
+threads we do not own, so it only appends. It never reads the disk, decides or raises: one exception in a handler ends
+the dispatch of all events while every other thread looks alive.
 
-Where watchdog's threads leave what they saw: a path, or the news that something was missed.
-
-Everything here runs in threads we do not own, so it only appends: no look at the disk, no decision, no exception
-(one exception in a handler ends the dispatch of all events while every other thread looks alive). Knows nothing
-about stores, watches or what an event means; the loop drains it.
+`create_observer` returns an observer for hundreds of directories. watchdog starts one thread for each watch. A project
+has four directories with markers, so a hundred projects meant 400 threads and 12 MB for events that come a few times
+an hour. A directory whose entries alone matter needs no thread, since there is no tree to follow and there are no
+moves to pair. Its events go from the one thread that reads the kernel's queue directly to the dispatcher's. Linux
+only; elsewhere this is watchdog's own observer. Tests pin the internals of watchdog that are used here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 MAX_BUFFERED_PATHS = 65_536
-"""So many undrained paths are kept; beyond that a rescan of everything is cheaper than the list."""
+"""The most paths kept until the next drain. Beyond that, a full rescan is cheaper than the list."""
 
 OVERFLOW = "the kernel's event queue overflowed and file events were lost"
 WATCHES_NOT_REBUILT = "watches could not be rebuilt after an overflow"
@@ -38,11 +37,11 @@ _REBUILD_LOGGER = "watchdog.observers.inotify"
 
 
 class EventBuffer:
-    """Paths and reasons for a rescan, appended by any thread, drained by one.
+    """Paths and reasons for a rescan, appended by any thread and drained by one.
 
     Args:
-        wake: set whenever something was left here, so that the loop need not poll.
-        kept: how many undrained paths are kept.
+        wake: set whenever something was appended, so that the loop need not poll.
+        max_paths: the most paths kept until the next drain.
     """
 
     def __init__(self, wake: threading.Event, max_paths: int = MAX_BUFFERED_PATHS) -> None:
@@ -52,7 +51,7 @@ class EventBuffer:
         self._reasons: deque[str] = deque(maxlen=1024)
 
     def add(self, path: str | bytes) -> None:
-        """Note a path where something happened."""
+        """Record a changed path."""
         if len(self._paths) < self._max_paths:
             self._paths.append(os.fsdecode(path))
         else:
@@ -60,38 +59,38 @@ class EventBuffer:
         self._wake.set()
 
     def request_rescan(self, reason: str) -> None:
-        """Note that events were missed; `reason` is part of a sentence for `status`."""
+        """Record that events were missed. `reason` is part of a sentence for `echod status`."""
         if reason not in self._reasons:
             self._reasons.append(reason)
         self._wake.set()
 
     def drain(self) -> tuple[set[str], tuple[str, ...]]:
-        """Everything left here so far: the paths and the reasons for a rescan."""
+        """Remove and return all recorded paths and reasons for a rescan."""
         paths = {self._paths.popleft() for _ in range(len(self._paths))}
         reasons = [self._reasons.popleft() for _ in range(len(self._reasons))]
         return paths, tuple(dict.fromkeys(reasons))
 
 
 class BufferingEventHandler(FileSystemEventHandler):
-    """What watchdog calls for every event of every watch."""
+    """The handler that watchdog calls for every event of every watch."""
 
     def __init__(self, buffer: EventBuffer) -> None:
         self._buffer = buffer
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Note both ends of the event; a rename has two."""
+        """Record the paths of the event. A rename has two."""
         try:
             self._buffer.add(event.src_path)
             if event.dest_path:
                 self._buffer.add(event.dest_path)
-        except BaseException:  # noqa: BLE001  (see the module: an exception here would end all watching)
+        except BaseException:  # noqa: BLE001  (an exception here would end all watching; see the module's docstring)
             self._buffer.request_rescan(EVENT_NOT_RECORDED)
 
 
 class OverflowLogHandler(logging.Handler):
-    """Hears what watchdog only logs: that the kernel dropped events, and that watches could not be rebuilt.
+    """Detect conditions that watchdog only logs: the kernel dropped events, or watches could not be rebuilt.
 
-    A context manager: attached while it is entered.
+    A context manager, attached to watchdog's loggers while entered.
     """
 
     def __init__(self, buffer: EventBuffer) -> None:
@@ -103,7 +102,7 @@ class OverflowLogHandler(logging.Handler):
         for name in (_OVERFLOW_LOGGER, _REBUILD_LOGGER):
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
-            # A root logger set to ERROR would otherwise swallow the one sign of an overflow.
+            # A root logger set to ERROR would otherwise suppress the only sign of an overflow.
             logger.setLevel(logging.WARNING)
             logger.addHandler(self)
         return self
@@ -135,57 +134,57 @@ if sys.platform == "linux":
     from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, WatchDescriptor
 
     class SharedInotifyEmitter(InotifyEmitter):
-        """Reports that something happened to an entry of a directory, without a thread of its own.
+        """Report changed entries of one directory, without a thread of its own.
 
-        "Alive" means that the kernel still watches for it.
+        "Alive" means that the kernel still watches the directory.
         """
 
         _descriptor: WatchDescriptor | None = None
 
         def start(self) -> None:
-            """Watch.
+            """Start watching.
 
             Raises:
-                OSError: the kernel's limit is reached, or the directory is gone.
+                OSError: the kernel's limit is reached, or the directory no longer exists.
             """
-            # The very mask that a recursive watch has: the kernel keeps one for each directory, the last one given.
+            # The same mask as a recursive watch: the kernel keeps one for each directory, and the last one counts.
             mask = InotifyWatchGroup.build_event_mask(self.get_event_mask_from_filter(), follow_symlink=False)
             path = os.fsencode(self.watch.path)
             self._descriptor = self._inotify_fd.add_callback(path, mask, self, CallbackId(id(self)))
 
         def stop(self) -> None:
-            """Watch no more."""
+            """Stop watching."""
             descriptor, self._descriptor = self._descriptor, None
             if descriptor is not None:
                 self._inotify_fd.remove_callbacks([(descriptor, CallbackId(id(self)))])
 
         def join(self, timeout: float | None = None) -> None:
-            """There is no thread to wait for."""
+            """Do nothing, because there is no thread to wait for."""
 
         def is_alive(self) -> bool:
-            """Whether the kernel watches for us; it lets go of what is deleted or unmounted."""
+            """Return whether the kernel still watches. It drops the watch of a deleted or unmounted directory."""
             return self._descriptor is not None
 
         def on_event(self, event: InotifyEvent) -> None:
-            """Called by the reader's thread."""
+            """Queue the event. Called by the reader's thread."""
             directory = os.fsencode(self.watch.path)
             path = os.fsdecode(os.path.join(directory, event.name) if event.name else directory)  # noqa: PTH118
             self.queue_event(_as_filesystem_event(event, path))
 
         def on_watch_deleted(self, wd: WatchDescriptor) -> None:
-            """Called by the reader's thread when the kernel let go."""
+            """Record that the kernel dropped the watch. Called by the reader's thread."""
             if wd == self._descriptor:
                 self._descriptor = None
 
         def on_queue_overflow(self) -> None:
-            """Nothing to rebuild; that events were lost is heard elsewhere."""
+            """Do nothing. There is nothing to rebuild, and `OverflowLogHandler` reports the lost events."""
 
     class SharedInotifyObserver(InotifyObserver):
-        """Recursive watches as watchdog makes them, the others without threads."""
+        """An observer with watchdog's own recursive watches, and all other watches without threads."""
 
         def __init__(self) -> None:
             super().__init__()
-            # It is only ever called, so a function that chooses the class does as well as a class.
+            # watchdog only calls it, so a function that chooses the class works as well as a class.
             self._emitter_class = _create_emitter  # type: ignore[assignment]
 
     def _create_emitter(
@@ -207,9 +206,9 @@ if sys.platform == "linux":
 
 
 def create_observer() -> BaseObserver:
-    """The observer for this platform, not yet started.
+    """Create the observer for this platform. The caller starts it.
 
     Raises:
-        OSError: the kernel gives no inotify instance.
+        OSError: the kernel provides no inotify instance.
     """
     return SharedInotifyObserver() if sys.platform == "linux" else Observer()

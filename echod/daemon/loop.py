@@ -1,39 +1,45 @@
-"""The daemon's loop: what happened -> which stores to look at -> what is queued; and the signs of life.
+"""Run the daemon's loop: changed paths -> stores to reconcile -> queued jobs, and the heartbeat.
 
-One thread owns everything here. Events are only hints where to look; a full look at every store comes at start,
-after anything was missed, after a clock jump, and every few minutes. One turn takes the time as an argument.
+One thread owns everything here. Events are only hints. Every store is reconciled at start, after events were missed,
+after a clock jump, and every few minutes. One iteration takes the time as an argument.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
 
 from echod import __version__
 from echod.app.services import Services
-from echod.contract.status import DaemonInfo, Severity, StatusReport, StatusWarning, to_json
+from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import EventSource
 from echod.daemon.notify import Notifier
 from echod.daemon.secret_scan import SecretScanTask
 from echod.daemon.session_summaries import SessionSummaries
+from echod.daemon.status_publisher import StatusPublisher
 from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError
-from echod.files import write_runtime_file
 from echod.inspection.counts import save_file_stats
 from echod.jobs.base import JobDone
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores
-from echod.runtime.disk import filesystem_type, has_free_space, is_remote_filesystem, read_mounts
-from echod.runtime.heartbeat import HEARTBEAT_SECONDS, Heartbeat, HeartbeatWriter
-from echod.runtime.locks import HeldLock
-from echod.runtime.wake import WakeFile
+from echod.runtime import (
+    HEARTBEAT_SECONDS,
+    Heartbeat,
+    HeartbeatWriter,
+    HeldLock,
+    LockOwner,
+    WakeFile,
+    filesystem_type,
+    has_free_space,
+    is_remote_filesystem,
+    read_mounts,
+)
 from echod.scheduler.needs import NeedSettings, NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
@@ -46,49 +52,36 @@ from echod.workflows.model import GateState
 log = get_logger(__name__)
 
 GATE_POLL_SECONDS = 2.0
-"""How often the gate is asked while a job waits for it; its markers' events make it sooner."""
-
-STATUS_WRITE_SECONDS = 1.0
-"""How often a status that changed is written for `echod status`."""
-
-STATUS_DELAY_SECONDS = 0.5
-"""How long the status is not renewed after work was queued: both would want the processor at the same time."""
+"""How often the gate is checked while a job waits for it. Events of its markers cause an earlier check."""
 
 LATE_WRITE_CHECK_SECONDS = (5.0, 60.0)
-"""How long after a job late bytes are looked for, besides every look at everything: soon, for whoever had the file
-open while it was replaced; and once more, for a slower one."""
-
-_SPOOL_KEY = ""
-"""Stands for the hooks' events among the stores that are waited for."""
+"""How long after a job the displaced files are checked for late writes, besides at every full reconcile: soon, for a
+program that had the file open during the exchange, and once more for a slower one."""
 
 UNWATCHED_POLL_SECONDS = 60.0
-"""How often a store is looked at of which not every event reaches us."""
+"""How often a store without reliable events is reconciled."""
 
 PACKS_POLL_SECONDS = 5.0
-"""How often it is asked whether an installed doc pack or its manifest changed."""
+"""How often the doc packs and their manifests are checked for changes."""
 
 SLOW_INSPECTION_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
-"""A store that takes so long to look at is left alone for so many times as long: its jobs need the processor."""
+"""A store whose inspection takes at least this long is not inspected again for ten times as long, because its jobs
+need the processor."""
 
 MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
 
-
-class DaemonIdentity(NamedTuple):
-    """This daemon, as its heartbeat names it."""
-
-    pid: int
-    started: str
-    started_at: float
+_SPOOL_KEY = ""
+"""Represents the hooks' events among the stores in the debounce."""
 
 
 class DaemonLoop:
-    """Everything but the worker. `run_once` is called again and again until the process stops."""
+    """Everything in the daemon except the worker. `run_once` is called repeatedly until the process stops."""
 
     def __init__(
         self,
         services: Services,
         *,
-        identity: DaemonIdentity,
+        identity: LockOwner,
         event_source: EventSource,
         heartbeat_writer: HeartbeatWriter,
         notifier: Notifier,
@@ -112,6 +105,7 @@ class DaemonLoop:
         self._interval_scheduler = interval_scheduler
         self._clock_jumps = clock_jumps
         self._status_collector = StatusCollector(services.read_context)
+        self._status = StatusPublisher(self._status_collector, services.paths.status_snapshot, identity)
         self._secret_scan = SecretScanTask()
         settings = services.settings
         self._session_summaries = SessionSummaries(services.paths.state, enabled=settings.hooks.session_summary)
@@ -123,36 +117,32 @@ class DaemonLoop:
         self._unwatched_stores: frozenset[str] = frozenset()
         self._unwatched_polled_at = 0.0
         self._finished_jobs: SimpleQueue[FinishedJob] = SimpleQueue()
-        self._gates_checked_at = self._heartbeat_at = self._status_written_at = self._queued_at = 0.0
+        self._gates_checked_at = self._heartbeat_at = 0.0
         self._packs_inspected_at: float | None = None
-        self._stale_stores: set[str] = set()
         self._awaiting_second_pass: set[str] = set()
-        self._status_changed = True
         self._reconciled_at: float | None = None
         self._startup_warnings: tuple[StatusWarning, ...] = (
             *_rebuilt_warnings(services),
             *(() if settings_warning is None else (settings_warning,)),
         )
         self._database_warning: StatusWarning | None = None
-        self._snapshot_written = True
         self._has_disk_space = True
-        self._health = "starting"
 
     @property
     def health(self) -> str:
-        """One line about how it is."""
-        return self._health
+        """The status in one line."""
+        return self._status.summary
 
     def job_finished(self, finished: FinishedJob) -> None:
-        """From the worker's thread: a job ended, so its store looks different now."""
+        """Record that a job ended, so its store has changed. Called in the worker's thread."""
         self._finished_jobs.put(finished)
         self._wake.set()
 
     def run_once(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> float:
-        """Do what is due at this moment; returns for how many seconds there is nothing to do unless woken.
+        """Do everything that is due now. Return for how many seconds nothing will be due unless the loop is woken.
 
         Raises:
-            StateError: the lock or the database was lost; the daemon must stop.
+            StateError: the lock or the database was lost, so the daemon must stop.
         """
         self._check_ownership()
         try:
@@ -161,7 +151,7 @@ class DaemonLoop:
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
         try:
-            self._write_status(wall, monotonic)
+            self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
         self._write_heartbeat(wall, monotonic, worker_thread)
@@ -169,8 +159,8 @@ class DaemonLoop:
 
     def _process_changes(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> None:
         self._collect_finished_jobs(monotonic)
-        if (ahead := self._clock_jumps.check(wall, monotonic)) is not None:
-            log.info("clock_jumped", seconds=round(ahead, 1))
+        if (jump_seconds := self._clock_jumps.check(wall, monotonic)) is not None:
+            log.info("clock_jumped", seconds=round(jump_seconds, 1))
             self._interval_scheduler.reschedule_all()
             self._reconcile_now.set()
         changes = self._event_source.poll(monotonic)
@@ -193,23 +183,24 @@ class DaemonLoop:
                 worker_thread.wake()
         self._check_late_writes(monotonic, worker_thread)
         self._check_gates(wall, monotonic, worker_thread)
-        self._status_changed |= self._secret_scan.run_step(wall, monotonic)
+        if self._secret_scan.run_step(wall, monotonic):
+            self._status.mark_changed()
         self._inspect_packs(wall, monotonic)
 
     def _report_database_unavailable(self, error: DatabaseUnavailableError, wall: float) -> None:
-        """Work stands still until it can be used again; what was drained of events meanwhile is looked for then."""
+        # Jobs are paused until it can be used again. A full reconcile then replaces the events that were drained.
         log.warning("database_unavailable", error=str(error))
         since = self._database_warning.since if self._database_warning is not None else wall
         self._database_warning = StatusWarning(
-            "database-unavailable", Severity.ERROR, since, str(error), "It is tried again."
+            "database-unavailable", Severity.ERROR, since, str(error), "echod retries by itself."
         )
         self._reconcile_now.set()
-        self._status_changed = True
+        self._status.mark_changed()
 
     def finish(self) -> None:
-        """A clean end: no sign of life stays behind."""
+        """End cleanly: remove the heartbeat and the status snapshot."""
         self._heartbeat_writer.clear()
-        self._services.paths.status_snapshot.unlink(missing_ok=True)
+        self._status.remove()
         self._save_file_stats()
 
     def _save_file_stats(self) -> None:
@@ -217,20 +208,20 @@ class DaemonLoop:
 
     def _check_ownership(self) -> None:
         if not self._lock.is_current():
-            raise StateError("The daemon's lock file was replaced; another daemon may run now, so this one stops.")
+            raise StateError("The daemon's lock file was replaced. Another daemon may be running, so this one stops.")
         if not self._services.checked_database.database.is_current():
-            raise StateError("The state database was deleted or replaced; start echod again.")
+            raise StateError("The state database was deleted or replaced. Start echod again.")
 
     def _collect_finished_jobs(self, monotonic: float) -> None:
         while not self._finished_jobs.empty():
             finished = self._finished_jobs.get()
             if isinstance(finished.outcome, JobDone) and finished.outcome.changed:
                 self._late_write_checks += [
-                    (monotonic + later, finished.job.store) for later in LATE_WRITE_CHECK_SECONDS
+                    (monotonic + delay, finished.job.store) for delay in LATE_WRITE_CHECK_SECONDS
                 ]
             if finished.deferred_by_gate:
                 self._gated_stores.add(finished.job.store)
-            self._stale_stores.add(finished.job.store)
+            self._status.mark_stale([finished.job.store])
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
         self._discovered = self._services.read_context.discover_stores()
@@ -243,7 +234,7 @@ class DaemonLoop:
         self._services.inbox.refresh(now)
         for store in self._discovered.stores:
             self._reconcile_store(store, now)
-            self._status_collector.inspect([store], now)  # at once, while what was read of its files is remembered
+            self._status_collector.inspect([store], now)  # at once, while its files are in the caches
         self._unwatched_stores = self._stores_without_events()
         self._secret_scan.mark_changed(self._discovered.stores, monotonic)
         self._status_collector.invalidate_packs(self._discovered.projects)
@@ -252,10 +243,10 @@ class DaemonLoop:
         self._session_summaries.update(self._discovered.stores)
         self._save_file_stats()
         self._reconciled_at = now
-        self._status_changed = True
+        self._status.mark_changed()
 
     def _stores_without_events(self) -> frozenset[str]:
-        """The stores of which not every event reaches us: other machines write there, or a watch is missing."""
+        """Return the stores from which not every event arrives: other machines write there, or a watch is missing."""
         mounts = read_mounts()
         unwatched = {path for path, _ in self._event_source.unwatched()}
         return frozenset(
@@ -273,7 +264,8 @@ class DaemonLoop:
     def _inspect_packs(self, wall: float, monotonic: float) -> None:
         if self._packs_inspected_at is None or monotonic - self._packs_inspected_at >= PACKS_POLL_SECONDS:
             self._packs_inspected_at = monotonic
-            self._status_changed |= self._status_collector.inspect_packs(wall)
+            if self._status_collector.inspect_packs(wall):
+                self._status.mark_changed()
 
     def _mark_changed_paths(self, paths: Collection[Path], monotonic: float) -> None:
         for path in paths:
@@ -288,7 +280,7 @@ class DaemonLoop:
                 or self._projects_by_marker_directory.get(path)
             ) is not None:
                 self._gates_checked_at = 0.0
-                self._stale_stores.update(store.key for store in self._discovered.stores_in(project))
+                self._status.mark_stale(store.key for store in self._discovered.stores_in(project))
 
     def _reconcile_dirty(self, keys: Iterable[str], now: float, monotonic: float, worker_thread: WorkerThread) -> None:
         due = set(keys)
@@ -300,10 +292,10 @@ class DaemonLoop:
             need_settings = self._services.read_context.need_settings(store.project)
             needs_report = self._queue_findings(store, need_settings, now)
             if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs_report.needs):
-                # What agents left is folded in first: its memory is another one in a moment, and is looked at then.
+                # New findings are consolidated first. The memory changes in a moment, and is inspected after that.
                 self._awaiting_second_pass.add(store.key)
                 self._debounce.mark(store.key, monotonic)
-                self._queued_at = monotonic
+                self._status.delay(monotonic)
                 worker_thread.wake()
                 continue
             self._awaiting_second_pass.discard(store.key)
@@ -313,8 +305,8 @@ class DaemonLoop:
                 self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
         self._session_summaries.update(stores)
         self._secret_scan.mark_changed(stores, monotonic)
-        self._stale_stores.update(store.key for store in stores)
-        self._status_changed = True
+        self._status.mark_stale(store.key for store in stores)
+        self._status.mark_changed()
 
     def _reconcile_store(self, store: Store, now: float) -> None:
         self._awaiting_second_pass.discard(store.key)
@@ -331,8 +323,8 @@ class DaemonLoop:
         for problem in queue_maintenance(
             store, need_settings, services.queue, now, needs_report, services.maintenance_finder
         ):
-            log.warning("store_unreadable", watch_point=problem.path, reason=problem.text)
-            if not store.root.is_dir():  # deleted or unmounted: it stays registered and is awaited
+            log.warning("store_unreadable", path=problem.path, reason=problem.text)
+            if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
                 self._reconcile_now.set()
 
     def _check_late_writes(self, monotonic: float, worker_thread: WorkerThread) -> None:
@@ -354,43 +346,8 @@ class DaemonLoop:
                 woken_jobs = self._services.queue.wake_deferred(store.key, now)
                 self._gated_stores.discard(store.key)
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
-                self._stale_stores.add(store.key)
+                self._status.mark_stale([store.key])
                 worker_thread.wake()
-
-    def _write_status(self, now: float, monotonic: float) -> None:
-        """Keep the status ready, so that asking costs the asker nearly nothing."""
-        self._stale_stores.update(self._status_collector.stores_with_expired_gate(now))
-        if not (self._status_changed or self._stale_stores) or monotonic < self._next_status_at:
-            return
-        self._status_written_at = monotonic
-        stale_stores, self._stale_stores = self._stale_stores, set()
-        self._status_changed = False
-        self._status_collector.inspect((store for store in self._discovered.stores if store.key in stale_stores), now)
-        daemon = DaemonInfo(self._identity.pid, __version__, now - self._identity.started_at)
-        report = self._status_collector.report(
-            self._discovered, now, daemon=daemon, warnings=self._daemon_warnings(now, monotonic)
-        )
-        self._health = one_line_status(report)
-        self._write_snapshot(to_json(report))
-
-    @property
-    def _next_status_at(self) -> float:
-        """When the status may be renewed, by the monotonic clock; work that was just queued comes first for a while."""
-        earliest = self._status_written_at + STATUS_WRITE_SECONDS
-        return max(earliest, min(self._queued_at + STATUS_DELAY_SECONDS, earliest + STATUS_WRITE_SECONDS))
-
-    def _write_snapshot(self, text: str) -> None:
-        status_file = self._services.paths.status_snapshot
-        try:
-            write_runtime_file(status_file, text)
-            self._snapshot_written = True
-        except OSError as error:
-            if self._snapshot_written:
-                log.warning("status_not_written", reason=error.strerror)
-            self._snapshot_written = False
-            self._status_changed = True
-            with contextlib.suppress(OSError):
-                status_file.unlink()  # what it says is not true any more; commands look for themselves then
 
     def _daemon_warnings(self, now: float, monotonic: float) -> tuple[StatusWarning, ...]:
         unwatched = tuple(
@@ -398,15 +355,14 @@ class DaemonLoop:
                 "not-watched",
                 Severity.WARNING,
                 now,
-                f"{path} is only looked at now and then: {reason}.",
+                f"{path} is not watched, only checked now and then: {reason}.",
                 "",
             )
             for path, reason in self._event_source.unwatched()
         )
+        fix = "echod repairs this by itself."
         event_problems = tuple(
-            StatusWarning(
-                "events-missing", Severity.WARNING, now, f"{text[:1].upper()}{text[1:]}.", "echod heals this by itself."
-            )
+            StatusWarning("events-missing", Severity.WARNING, now, f"{text[:1].upper()}{text[1:]}.", fix)
             for text in self._event_source.problems(monotonic)
         )
         unavailable = () if self._database_warning is None else (self._database_warning,)
@@ -417,25 +373,25 @@ class DaemonLoop:
         if monotonic - self._heartbeat_at < self._notifier.report_interval(HEARTBEAT_SECONDS):
             return
         self._heartbeat_at = monotonic
-        if (roomy := has_free_space(self._services.paths.state)) is not self._has_disk_space:
-            self._has_disk_space = roomy
-            self._status_changed = True
+        if (enough_space := has_free_space(self._services.paths.state)) is not self._has_disk_space:
+            self._has_disk_space = enough_space
+            self._status.mark_changed()
         heartbeat = Heartbeat(
             pid=self._identity.pid,
             started=self._identity.started,
             version=__version__,
-            started_at=self._identity.started_at,
+            started_at=self._identity.since,
             beat_at=now,
             beat_monotonic=monotonic,
             worker_monotonic=worker_thread.last_progress,
             canary_ok=self._event_source.is_alive(monotonic),
             job=worker_thread.current_job,
-            health=self._health,
+            health=self.health,
             reconciled_at=self._reconciled_at,
         )
         if self._heartbeat_writer.beat(heartbeat):
             self._notifier.notify_watchdog()
-            self._notifier.status(self._health)
+            self._notifier.status(self.health)
         else:
             log.warning("no_progress", canary_ok=heartbeat.canary_ok, job=heartbeat.job)
 
@@ -446,8 +402,8 @@ class DaemonLoop:
         waits += [at - monotonic for at, _ in self._late_write_checks]
         if self._gated_stores:
             waits.append(GATE_POLL_SECONDS - (monotonic - self._gates_checked_at))
-        if self._status_changed or self._stale_stores:
-            waits.append(self._next_status_at - monotonic)
+        if (pause := self._status.seconds_until_due(monotonic)) is not None:
+            waits.append(pause)
         if self._database_warning is not None:
             waits.append(DATABASE_RETRY_SECONDS)
         if (pause := self._secret_scan.seconds_until_next_step(monotonic)) is not None:
@@ -455,19 +411,10 @@ class DaemonLoop:
         return max(0.02, min(waits))
 
 
-def one_line_status(report: StatusReport) -> str:
-    """The status as the supervisor shows it."""
-    queue = report.queue
-    return f"{report.health.value}: {queue.queued + queue.running} to do, {queue.deferred} waiting for workflows"
-
-
 def _rebuilt_warnings(services: Services) -> tuple[StatusWarning, ...]:
     rebuilt = services.checked_database.rebuild
     if rebuilt is None:
         return ()
-    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was touched."
-    return (
-        StatusWarning(
-            "database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, f"The damaged one is {rebuilt.moved_to}."
-        ),
-    )
+    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed."
+    fix = f"The damaged database is {rebuilt.moved_to}."
+    return (StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix),)

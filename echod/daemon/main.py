@@ -1,4 +1,4 @@
-"""`echod run`: one daemon from its lock to its last log line. Builds the loop and the worker, hears signals."""
+"""Run one daemon (`echod run`) from its lock to its last log line: build the loop and the worker, handle signals."""
 
 from __future__ import annotations
 
@@ -18,26 +18,23 @@ from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
-from echod.daemon.loop import DaemonIdentity, DaemonLoop
+from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
-from echod.errors import ConfigurationError, EchodError, StateError
+from echod.errors import ConfigurationError, EchodError
 from echod.log import get_logger
 from echod.packs.manifests import sync_manifests
 from echod.paths import Paths
-from echod.runtime.heartbeat import HeartbeatWriter
-from echod.runtime.locks import HeldLock, LockOwner, daemon_lock, worker_lock
-from echod.runtime.process import find_process
-from echod.runtime.wake import WakeFile
+from echod.runtime import HeartbeatWriter, HeldLock, WakeFile, daemon_lock, this_process, worker_lock
 from echod.settings.values import Settings
 from echod.store.errors import RefusedError, StoreError
 
 log = get_logger(__name__)
 
 STOP_SECONDS = 10.0
-"""How long a running job may take to end once the daemon was told to stop; a commit is never cut short."""
+"""How long a running job may take to end after the daemon was asked to stop. A commit is never cut short."""
 
 _WORKER_LOCK_SECONDS = 2.0
 _DAY_SECONDS = 86_400.0
@@ -45,7 +42,7 @@ _DAY_SECONDS = 86_400.0
 
 @dataclass(slots=True)
 class _Signals:
-    """What signals asked for; handlers only set flags and wake the loop."""
+    """The requests that arrived as signals. Handlers only set flags and wake the loop."""
 
     wake: threading.Event
     stop: bool = False
@@ -71,15 +68,15 @@ class _Signals:
 
 
 def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) -> None:
-    """Be the daemon until a signal ends it.
+    """Run the daemon until a signal ends it.
 
     Args:
         paths: where state and runtime files are.
-        load: reads the settings; called again at SIGHUP.
+        load: reads the settings. Called again at SIGHUP.
         environ: the process environment, for the supervisor's socket and Claude Code's directory.
 
     Raises:
-        AlreadyRunningError: another daemon of this user runs.
+        AlreadyRunningError: another daemon of this user is running.
         ConfigurationError: the settings cannot be used.
         StateError: the state directory, the lock or the database cannot be used or was lost.
     """
@@ -101,17 +98,18 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
 def _reload_settings(
     load: Callable[[], Settings], current: Settings, settings_warning: StatusWarning | None
 ) -> tuple[Settings, StatusWarning | None]:
-    """The settings read again; where they are wrong now, the old ones stay, and the log and the status say so.
+    """Read the settings again. If they are invalid now, keep the old ones, with an error in the log and the status.
 
-    `settings_warning` is what an earlier attempt said: since then the settings in force are not those of the file.
+    `settings_warning` is the warning of an earlier failed attempt. The settings in force have differed from the file
+    since then.
     """
     try:
         settings = load()
     except ConfigurationError as error:
-        log.error("settings_not_reloaded", error=str(error))  # noqa: TRY400  (the sentence says it all)
+        log.error("settings_not_reloaded", error=str(error))  # noqa: TRY400  (the sentence is complete without a traceback)
         since = time.time() if settings_warning is None else settings_warning.since
         text = f"The settings could not be read again, so the earlier ones stay in force: {error}"
-        fix = f"Correct that, then have them read again with: kill -HUP {os.getpid()}"
+        fix = f"Correct them, then reload them with: kill -HUP {os.getpid()}"
         return current, StatusWarning("settings-not-reloaded", Severity.WARNING, since, text, fix)
     log.info("settings_reloaded")
     return settings, None
@@ -126,7 +124,7 @@ def _run_with_settings(
     notifier: Notifier,
     signals: _Signals,
 ) -> bool:
-    """One life with one set of settings; whether another should follow (SIGHUP)."""
+    """Run with one set of settings until a signal or an error. Return whether to run again with new ones (SIGHUP)."""
     wake, reconcile_now = signals.wake, threading.Event()
     fatal_errors: list[EchodError] = []
 
@@ -152,7 +150,7 @@ def _run_with_settings(
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
         loop = DaemonLoop(
             services,
-            identity=_daemon_identity(),
+            identity=this_process(),
             event_source=EventSource(watcher, Canary(paths.canary)),
             heartbeat_writer=HeartbeatWriter(paths.heartbeat),
             notifier=notifier,
@@ -203,7 +201,7 @@ def _running_worker(worker_thread: WorkerThread) -> Iterator[None]:
 
 
 def _recover(services: Services) -> None:
-    """Finish what an earlier life left half done, in the journal and in the queue."""
+    """Complete the work that an earlier daemon left unfinished in the journal and in the queue."""
     with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
         recovery = services.engine.recover(
             (*services.read_context.discover_stores().stores, *services.read_context.pack_locations.stores)
@@ -217,21 +215,11 @@ def _recover(services: Services) -> None:
 
 
 def _sync_manifests(services: Services) -> None:
-    """What an earlier life left half done between a pack and its manifest; if it cannot be, the packs wait for it."""
+    """Complete changes that an earlier daemon left unfinished between a pack and its manifest.
+
+    If that fails now, commands that change packs do it later.
+    """
     try:
         sync_manifests(services.engine, services.read_context.pack_locations.claude_home)
     except (StoreError, RefusedError) as error:
         log.warning("manifests_not_synced", reason=str(error))
-
-
-def _daemon_identity() -> DaemonIdentity:
-    process = find_process(os.getpid())
-    if process is None:
-        raise StateError("The system does not tell when this process started; /proc may not be mounted.")
-    return DaemonIdentity(process.pid, process.started, time.time())
-
-
-def this_process() -> LockOwner:
-    """This process, as it signs the locks it holds."""
-    identity = _daemon_identity()
-    return LockOwner(identity.pid, identity.started, __version__, time.time(), time.monotonic())

@@ -1,7 +1,7 @@
-"""Telling the supervisor how we are: systemd's notification protocol, one datagram a message (sd_notify(3)).
+"""Notify the supervisor with systemd's protocol, one datagram for each message (sd_notify(3)).
 
-Where no supervisor asks (a terminal, launchd), nothing is sent. Never fails: a supervisor that does not listen is
-not a reason to stop.
+Without such a supervisor (in a terminal, under launchd) nothing is sent. Never fails, because a supervisor that does
+not listen is not a reason to stop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Notifier(NamedTuple):
 
     Attributes:
         address: the supervisor's datagram socket; None sends nothing.
-        watchdog_seconds: send `notify_watchdog` more often than this or be killed; None if it does not watch.
+        watchdog_seconds: the supervisor kills a daemon that sends `notify_watchdog` less often; None for no watchdog.
     """
 
     address: str | None
@@ -30,39 +30,39 @@ class Notifier(NamedTuple):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], pid: int) -> Notifier:
-        """What the supervisor left in the environment. `WATCHDOG_PID` may say that it means another process."""
+        """Read the supervisor's variables. `WATCHDOG_USEC` is ignored if `WATCHDOG_PID` is another process."""
         address = environ.get("NOTIFY_SOCKET", "")
         usable = address.startswith(("/", "@"))
         return cls(address if usable else None, _watchdog_seconds(environ, pid) if usable else None)
 
     def report_interval(self, default_seconds: float) -> float:
-        """How often to report: as usual, but at least three times in the supervisor's patience."""
+        """Return how often to report progress: by default, but at least three times in the watchdog's interval."""
         return default_seconds if self.watchdog_seconds is None else min(default_seconds, self.watchdog_seconds / 3)
 
     def ready(self, status: str) -> None:
-        """Start or reload is over."""
+        """Report that the start or the reload is complete."""
         self._send(f"READY=1\nSTATUS={_one_line(status)}")
 
     def status(self, status: str) -> None:
-        """One line for `systemctl status`."""
+        """Send the line that `systemctl status` shows."""
         self._send(f"STATUS={_one_line(status)}")
 
     def notify_watchdog(self) -> None:
-        """There is progress."""
+        """Report progress."""
         self._send("WATCHDOG=1")
 
     def reloading(self, monotonic_seconds: float) -> None:
-        """Settings are read again; `ready` follows."""
+        """Report that settings are read again. `ready` must follow."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * MICROSECONDS_PER_SECOND)}")
 
     def stopping(self, status: str) -> None:
-        """The end has begun."""
+        """Report that the daemon begins to stop."""
         self._send(f"STOPPING=1\nSTATUS={_one_line(status)}")
 
     def _send(self, message: str) -> None:
         if self.address is None:
             return
-        # A leading @ stands for the zero byte of Linux's abstract names.
+        # A leading @ represents the zero byte of Linux's abstract names.
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as out:

@@ -1,6 +1,7 @@
-"""Keeps a summary of each project's memory ready for the hook that starts a session; only where the person wants it.
+"""Keep a summary of each project's memory ready for the hook that starts a session, if the user enabled that.
 
-The hook has milliseconds, so it prints a file (see `echod.hooks.summary`); this writes it when the memory changed.
+The hook has only milliseconds, so it prints a file (`echod.hooks.summary`). This module writes that file when the
+memory changed.
 """
 
 from __future__ import annotations
@@ -9,32 +10,30 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from echod.files import read_regular, write_runtime_file
+from echod.files import FileVersion, read_regular, regular_file_version, write_runtime_file
 from echod.hooks.summary import SUMMARY_DIRECTORY, summary_name
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store import layout
-from echod.store.layout import Role, Store
+from echod.store.layout import Store
 
 log = get_logger(__name__)
 
-_MemoryVersions = tuple[tuple[str, int, int, int], ...]
-
 
 class SessionSummaries:
-    """The summaries below the state directory; owned by one thread.
+    """The summaries in the state directory. Owned by one thread.
 
     Args:
         state: the state directory.
-        wanted: whether there shall be any; if not, those of an earlier time are removed.
+        enabled: write summaries; if false, summaries from earlier are removed.
     """
 
     def __init__(self, state: Path, *, enabled: bool) -> None:
         self._directory = state / SUMMARY_DIRECTORY
         self._enabled = enabled
-        self._versions: dict[Path, _MemoryVersions] = {}
+        self._versions: dict[Path, dict[Path, FileVersion]] = {}
 
     def update(self, stores: Iterable[Store]) -> None:
         """Write the summaries of the projects of these stores again, where a memory file has changed."""
@@ -47,7 +46,7 @@ class SessionSummaries:
                 log.warning("summary_not_written", project=str(project), error=error.strerror)
 
     def remove_stale(self, projects: Iterable[Path]) -> None:
-        """Remove the summaries of all but these projects."""
+        """Remove the summaries of all projects except these."""
         current_names = {summary_name(str(project)) for project in projects} if self._enabled else set()
         try:
             for file in self._directory.iterdir():
@@ -61,15 +60,16 @@ class SessionSummaries:
     def _update_project(self, project: Path) -> None:
         name = summary_name(str(project))
         roles = [role for store in layout.find_stores(project) for role in layout.find_roles(store)]
-        versions = tuple(found for role in roles if (found := _memory_version(role)) is not None)
+        versions = {
+            role.memory: version
+            for role in roles
+            if (version := regular_file_version(role.memory, MAX_FILE_BYTES)) is not None
+        }
         if name is None or self._versions.get(project) == versions:
             return
-        memories = [
-            (role.name, read_regular(role.memory, MAX_FILE_BYTES))
-            for role in roles
-            if _memory_version(role) is not None
-        ]
-        text = summarize_memories(memories)
+        text = summarize_memories(
+            [(role.name, read_regular(role.memory, MAX_FILE_BYTES)) for role in roles if role.memory in versions]
+        )
         file = self._directory / name
         if text:
             self._directory.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
@@ -78,12 +78,3 @@ class SessionSummaries:
         else:
             file.unlink(missing_ok=True)
         self._versions[project] = versions
-
-
-def _memory_version(role: Role) -> tuple[str, int, int, int] | None:
-    """Which content a role's memory file has; None where there is none that is read."""
-    if role.memory.is_symlink() or not role.memory.is_file():
-        return None
-    status = role.memory.stat()
-    version = (str(role.memory), status.st_ino, status.st_size, status.st_mtime_ns)
-    return version if status.st_size <= MAX_FILE_BYTES else None

@@ -1,18 +1,6 @@
-"""The metronome: calls short actions at fixed intervals. It holds no work; what it forgets is nobody's loss.
+"""Decide when things are due: debounce changed stores, detect clock jumps, call periodic tasks.
 
-An action sets an event or puts a mark, nothing slower: there is one thread for all of them. Nothing is stored, and
-"daily" is not decided here but from what was last done, so that a machine that slept catches up.
-
-When is a dirty store calm enough to look at? Pure: time comes in, nothing else is known.
-
-A mark waits until its store has been still for the quiet time, but never longer than the cap after the first
-mark, so that a writer without pauses cannot keep a store from being looked at. A store that takes long to look at may
-be given a rest, which nothing shortens.
-
-Did the wall clock jump, or the machine sleep? Pure: both clocks' times come in.
-
-The monotonic clock neither jumps nor (on Linux) runs while the machine sleeps, so either shows as a difference
-between the two. Whatever is scheduled by the wall clock has to be scheduled again then.
+`Debounce` and `ClockJumpDetector` are pure; time is an argument. `IntervalScheduler` runs a thread.
 """
 
 from __future__ import annotations
@@ -29,6 +17,11 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from echod.log import get_logger
 
+log = get_logger(__name__)
+
+JUMP_THRESHOLD_SECONDS = 30.0
+"""A larger difference between the clocks is a jump. Time servers slew smaller ones."""
+
 Key = TypeVar("Key")
 
 
@@ -39,9 +32,12 @@ class _Mark:
 
 
 class Debounce(Generic[Key]):
-    """Marks, each due `quiet_seconds` after its last and at most `max_seconds` after its first repetition.
+    """Marked keys, each due `quiet_seconds` after its last mark and at most `max_seconds` after its first mark.
 
-    Times are seconds of any clock that does not jump. A clock that goes back only makes a mark due sooner.
+    The maximum guarantees that a writer without pauses cannot prevent the inspection of a store. A store whose
+    inspection takes long may be held off, which nothing shortens.
+
+    Times are seconds of any clock that does not jump. A clock that is set back only makes a key due sooner.
     """
 
     def __init__(self, quiet_seconds: float, max_seconds: float) -> None:
@@ -54,16 +50,16 @@ class Debounce(Generic[Key]):
         return len(self._marks)
 
     def mark(self, key: Key, now: float) -> None:
-        """Something happened to `key` at `now`."""
+        """Record that `key` changed at `now`."""
         mark = self._marks.setdefault(key, _Mark(now, now))
         mark.last_at = now
 
     def hold_off(self, key: Key, until: float) -> None:
-        """`key` is not due before `until`, whatever happens to it."""
+        """Keep `key` from being due before `until`, even if it changes."""
         self._held_off_until[key] = until
 
     def ready(self, now: float) -> tuple[Key, ...]:
-        """The keys that are due, those marked first before the others; they are no longer marked."""
+        """Return the due keys in the order of their first marks, and unmark them."""
         self._held_off_until = {key: until for key, until in self._held_off_until.items() if until > now}
         due = [key for key in self._marks if self._due_at(key) <= now]
         for key in due:
@@ -71,7 +67,7 @@ class Debounce(Generic[Key]):
         return tuple(due)
 
     def next_due(self) -> float | None:
-        """When the next key is due, if nothing else happens; None if none is marked."""
+        """Return when the next key is due if nothing else changes; None if no key is marked."""
         return min(map(self._due_at, self._marks), default=None)
 
     def _due_at(self, key: Key) -> float:
@@ -80,21 +76,21 @@ class Debounce(Generic[Key]):
         return max(quiet_at, self._held_off_until.get(key, quiet_at))
 
 
-JUMP_THRESHOLD_SECONDS = 30.0
-"""A difference beyond this is a jump; time servers slew smaller ones."""
-
-
 class ClockJumpDetector:
-    """Compares both clocks at each call. Times are seconds."""
+    """Detect that the wall clock was set or that the machine slept. Times are seconds.
+
+    The monotonic clock neither jumps nor (on Linux) runs while the machine sleeps, so both show as a change of the
+    difference between the two clocks. Everything scheduled by the wall clock must then be scheduled again.
+    """
 
     def __init__(self, wall: float, monotonic: float, threshold: float = JUMP_THRESHOLD_SECONDS) -> None:
         self._offset = wall - monotonic
         self._threshold = threshold
 
     def check(self, wall: float, monotonic: float) -> float | None:
-        """By how many seconds the wall clock ran ahead (or, negative, fell back) since the last jump, or None.
+        """Return by how many seconds the wall clock is ahead (negative: behind) since the last jump, or None.
 
-        Slow drift adds up, so that it cannot hide; once reported, the new difference is the normal one.
+        Slow drift adds up, so it is reported in the end. After a report the new difference is the normal one.
         """
         jump_seconds = wall - monotonic - self._offset
         if abs(jump_seconds) <= self._threshold:
@@ -103,11 +99,11 @@ class ClockJumpDetector:
         return jump_seconds
 
 
-log = get_logger(__name__)
-
-
 class PeriodicTask(NamedTuple):
-    """`action` is called every `seconds`, for the first time after as many."""
+    """An action that is called every `seconds`, for the first time after one interval.
+
+    All actions share one thread, so an action only sets an event or a mark.
+    """
 
     name: str
     seconds: float
@@ -115,14 +111,18 @@ class PeriodicTask(NamedTuple):
 
 
 class IntervalScheduler:
-    """Runs ticks while it is entered."""
+    """Run periodic tasks while entered.
+
+    It stores nothing. "Daily" work is not decided here but from the time it was last done, so that a machine that
+    slept catches up.
+    """
 
     def __init__(self, tasks: Iterable[PeriodicTask]) -> None:
         self._tasks = tuple(tasks)
         self._scheduler = BackgroundScheduler(
             jobstores={"default": MemoryJobStore()},
             executors={"default": ThreadPoolExecutor(1)},
-            # After a sleep one call stands for all that were missed, and being late is no reason to drop it.
+            # After a sleep one call replaces all that were missed, and is not dropped for being late.
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
             timezone=UTC,
         )
@@ -137,9 +137,9 @@ class IntervalScheduler:
         self._scheduler.shutdown()
 
     def reschedule_all(self) -> None:
-        """Count every interval from now on; to be called when the wall clock jumped.
+        """Start every interval again from now. Call this after a jump of the wall clock.
 
-        The scheduler plans by the wall clock: set back by an hour, nothing would tick for that hour.
+        The scheduler plans by the wall clock. After that was set back by an hour, no task would run for that hour.
         """
         for task in self._tasks:
             self._scheduler.reschedule_job(task.name, trigger=_interval_trigger(task))

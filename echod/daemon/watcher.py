@@ -1,22 +1,20 @@
-"""Which directories are watched, and what watchdog needs so that none silently stops being watched.
+"""Watch directories with watchdog so that none silently stops being watched, and filter the reported paths.
 
-Events are hints where to look, nothing more: `drain` says which paths to look at and whether to look everywhere.
-Knows neither stores nor workflows nor what a changed file calls for. One thread (the loop) owns a `Watcher`; only
-the `EventBuffer` is shared with watchdog's threads.
+Events are only hints. `drain` returns the changed paths and whether everything must be inspected. This module contains
+nothing about stores, workflows or the meaning of a changed file. One thread (the loop) owns a `Watcher`; only the
+`EventBuffer` is shared with watchdog's threads.
 
-What watchdog does not say by itself, and what is done about it:
+Targets have the names that the rest of the program uses, but the kernel reports real paths. A target that does not
+exist yet is awaited at its nearest existing ancestor. `PathFilter` works on strings, because an event storm brings
+tens of thousands of paths at once.
 
-- a deleted root ends its watch, and scheduling it again returns the dead one: unscheduled first, always;
-- a renamed root keeps reporting under its old path: device and inode are compared whenever `arm` is called;
-- a root that is a symlink gives no events: resolved before it is scheduled, and reported under the given path;
-- a recursive watch at the kernel's limit is silently partial: counted against the disk;
-- a dispatcher or reader thread that died: `arm` replaces the first, the canary's owner calls `restart` for both.
+watchdog does not report the following, so `Watcher` handles it:
 
-What shall be watched, where that is on the disk just now, and which event paths matter for it.
-
-Targets are given by the names that the rest of the program uses; the kernel reports real paths. A target that does
-not exist yet is awaited at its nearest existing ancestor. Looks at the disk, watches nothing. Works on strings: an
-event storm brings tens of thousands of paths at once.
+- A deleted root ends its watch, and scheduling it again returns the dead watch. It is always unscheduled first.
+- A renamed root keeps reporting under its old path. `set_targets` compares device and inode.
+- A root that is a symlink gives no events. It is resolved before scheduling and reported under the given path.
+- A recursive watch at the kernel's limit is silently partial. Its directories are counted against the disk.
+- The dispatcher or reader thread may die. `set_targets` replaces the first, the canary's owner restarts both.
 """
 
 from __future__ import annotations
@@ -56,13 +54,40 @@ from echod.daemon.events import (
 )
 from echod.log import get_logger
 
+log = get_logger(__name__)
+
+OBSERVER_STOP_SECONDS = 1.5
+"""How long a closing observer may take before its (daemon) threads are abandoned."""
+
+DISPATCHER_DIED = "the thread that delivers file events had died"
+PARTIALLY_WATCHED = "part of a store could not be watched"
+
+# Without the created events a file moved in from outside, a new directory and a tree moved in would give nothing.
+# With opened and closed-without-writing events every read of ours would cause another one.
+_EVENTS: list[type[FileSystemEvent]] = [
+    FileClosedEvent,
+    FileMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    DirCreatedEvent,
+    DirMovedEvent,
+    DirDeletedEvent,
+]
+if sys.platform != "linux":
+    _EVENTS.append(FileModifiedEvent)  # only inotify reports that a file was closed
+
+_MAX_SCHEDULE_PASSES = 8
+_LIMIT_OR_PERMISSION_HINT = (
+    "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
+)
+
 
 class WatchTargets(NamedTuple):
-    """What shall be watched. Nothing here needs to exist yet.
+    """The directories to watch. None of them needs to exist yet.
 
     Attributes:
         roots: directories watched with everything below them (stores).
-        hints: directories of which only the entries matter (workflow markers, the canary, the wake file).
+        hints: directories whose entries alone matter (workflow markers, the canary, the wake file).
     """
 
     roots: tuple[Path, ...] = ()
@@ -70,21 +95,26 @@ class WatchTargets(NamedTuple):
 
 
 class ChangedPaths(NamedTuple):
-    """Where to look. `rescan` says, in words, why everything must be looked at; empty if it need not."""
+    """The paths to inspect. `rescan` contains the reasons, in words, why everything must be inspected, if any."""
 
     paths: frozenset[Path]
     rescan: tuple[str, ...]
 
 
 class WatchPoint(NamedTuple):
-    """A real directory to schedule; several targets may share one while they do not exist."""
+    """A real directory to schedule. Several targets that do not exist yet may share one."""
 
     path: str
     recursive: bool
 
 
 class PathFilter(NamedTuple):
-    """Which event paths matter, and under which name they are reported."""
+    """Selects the relevant event paths and translates them to the given names.
+
+    Attributes:
+        decisive_paths: the targets and all directories above them.
+        links: pairs of a real path and the given one, where they differ.
+    """
 
     roots: frozenset[str]
     hints: frozenset[str]
@@ -93,7 +123,7 @@ class PathFilter(NamedTuple):
 
     @classmethod
     def for_targets(cls, targets: WatchTargets, links: Mapping[str, str]) -> PathFilter:
-        """The scope of targets; `links` maps real paths to the given ones where they differ."""
+        """Return the filter for these targets. `links` maps real paths to the given ones where they differ."""
         endpoints = {*targets.roots, *targets.hints, *map(Path, links)}
         return cls(
             roots=frozenset(map(str, targets.roots)),
@@ -103,11 +133,11 @@ class PathFilter(NamedTuple):
         )
 
     def affects_targets(self, paths: Iterable[str]) -> bool:
-        """Whether a target, or a directory on the way to one, came, went or was replaced."""
+        """Return whether a target, or a directory above one, appeared, vanished or was replaced."""
         return any(path in self.decisive_paths or self._to_given_path(path) in self.decisive_paths for path in paths)
 
     def select(self, paths: Iterable[str]) -> frozenset[Path]:
-        """The paths that matter, under the given names."""
+        """Return the relevant paths, under the given names."""
         return frozenset(Path(given) for given in map(self._to_given_path, paths) if self._is_relevant(given))
 
     def _to_given_path(self, path: str) -> str:
@@ -121,7 +151,7 @@ class PathFilter(NamedTuple):
             return True
         while (above := os.path.dirname(path)) != path:
             if os.path.basename(path).startswith("."):
-                return False  # stages, swap files, indexes: no job reads a dot-name; a rename names its other end
+                return False  # stages, swap files, indexes: no job reads a dot-file, and a rename has another end
             if above in self.roots:
                 return True
             path = above
@@ -129,7 +159,7 @@ class PathFilter(NamedTuple):
 
 
 def plan_watches(targets: WatchTargets) -> tuple[dict[str, str], dict[WatchPoint, tuple[Path, ...]]]:
-    """What to schedule for which targets, and the real paths that are reported under another name."""
+    """Return the real paths that have another given name, and the targets of each watch point to schedule."""
     path_aliases: dict[str, str] = {}
     targets_by_point: dict[WatchPoint, list[Path]] = {}
     for recursive, paths in ((True, targets.roots), (False, targets.hints)):
@@ -147,36 +177,13 @@ def plan_watches(targets: WatchTargets) -> tuple[dict[str, str], dict[WatchPoint
 
 
 def real_path(target: Path) -> str:
-    """Where a target is on the disk, symlinks resolved as far as they exist."""
+    """Return the real path of a target, with symlinks resolved as far as they exist."""
     return os.path.realpath(target)
 
 
 def _nearest_directory(target: Path) -> str:
-    """The nearest ancestor that is a directory now; the root directory always is."""
+    """Return the nearest ancestor that is a directory now. The root directory always is."""
     return next(real for above in target.parents if os.path.isdir(real := real_path(above)))
-
-
-log = get_logger(__name__)
-
-OBSERVER_STOP_SECONDS = 1.5
-"""How long a closing observer may take before it is left to its own (daemon) threads."""
-
-DISPATCHER_DIED = "the thread that delivers file events had died"
-PARTIALLY_WATCHED = "part of a store could not be watched"
-
-# Without the created events a file moved in from outside, a new directory and a tree moved in would give nothing;
-# with opened and closed-without-writing events every look of ours would call for the next one.
-_EVENTS: list[type[FileSystemEvent]] = [
-    FileClosedEvent,
-    FileMovedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    DirCreatedEvent,
-    DirMovedEvent,
-    DirDeletedEvent,
-]
-if sys.platform != "linux":
-    _EVENTS.append(FileModifiedEvent)  # only inotify tells when a file is closed
 
 
 @dataclass(slots=True)
@@ -191,7 +198,7 @@ class Watcher:
     """Watches targets through one observer. A context manager.
 
     Args:
-        sink: where events are left; shared with watchdog's threads.
+        buffer: collects the events; shared with watchdog's threads.
     """
 
     def __init__(self, buffer: EventBuffer) -> None:
@@ -219,10 +226,10 @@ class Watcher:
         self._close()
 
     def set_targets(self, targets: WatchTargets) -> None:
-        """Make the watches what they should be now. Never raises for a path.
+        """Adjust the watches to these targets and to the present disk. Never raises for a path.
 
-        To be called at every reconcile and before the look at the disk, as what is in a directory when its watch
-        begins has no event.
+        Call this at every reconcile and before reading the disk, because there is no event for the files that are in
+        a directory when its watch begins.
         """
         if self._observer is not None and not self._observer.is_alive():
             self._buffer.request_rescan(DISPATCHER_DIED)
@@ -235,16 +242,16 @@ class Watcher:
         self._newly_watched.clear()
 
     def restart(self, reason: str) -> None:
-        """Replace the observer and all its threads; `reason` becomes a reason for a rescan."""
+        """Replace the observer and all its threads. `reason` becomes a reason for a rescan."""
         log.warning("watcher_restarted", reason=reason)
         self._buffer.request_rescan(reason)
         self._close()
         self._reschedule_until_stable()
 
     def drain(self) -> ChangedPaths:
-        """What happened since the last call. Follows directories that appeared, vanished or were replaced.
+        """Return the changes since the last call. Follows directories that appeared, vanished or were replaced.
 
-        A target that is watched again, or for the first time since `arm`, is dirty itself.
+        A target that is watched again, or for the first time since `set_targets`, counts as changed itself.
         """
         paths, reasons = self._buffer.drain()
         if WATCHES_NOT_REBUILT in reasons:
@@ -257,7 +264,7 @@ class Watcher:
         return ChangedPaths(self._filter.select(paths) | newly_watched, reasons)
 
     def unwatched(self) -> tuple[tuple[Path, str], ...]:
-        """The targets whose changes are seen only by the periodic look, each with the reason in words."""
+        """Return the targets whose changes only the periodic reconcile finds, each with the reason in words."""
         return tuple(
             sorted(
                 (target, reason)
@@ -267,7 +274,7 @@ class Watcher:
         )
 
     def is_watched(self, target: Path) -> bool:
-        """Whether changes of a target are reported, as far as the kernel and the disk say. It must exist for that."""
+        """Return whether changes of a target are reported, as far as the kernel shows. The target must exist."""
         candidates = (WatchPoint(real_path(target), recursive) for recursive in (True, False))
         return any(
             watch_point in self._active
@@ -277,8 +284,9 @@ class Watcher:
         )
 
     def _reschedule_until_stable(self) -> None:
-        # What appears between the look and the new watch has no event; so look again until nothing changes.
-        for _ in range(8):
+        # There is no event for a directory that appears between planning and the new watch, so plan again until
+        # nothing changes.
+        for _ in range(_MAX_SCHEDULE_PASSES):
             path_aliases, targets_by_point = plan_watches(self._targets)
             self._targets_by_point = targets_by_point
             self._filter = PathFilter.for_targets(self._targets, path_aliases)
@@ -314,13 +322,13 @@ class Watcher:
         return True
 
     def _schedule(self, watch_point: WatchPoint) -> bool:
-        assert self._observer is not None  # noqa: S101  (for the type checker: _apply made one)
+        assert self._observer is not None  # noqa: S101  (for the type checker: _ensure_observer created one)
         identity = _directory_identity(watch_point.path)
         if identity is None:
-            return False  # gone since the look; the next one sees it
+            return False  # it vanished since planning; the next pass sees that
         try:
             if not os.access(watch_point.path, os.R_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # watchdog would say nothing
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # watchdog would not report it
             watch = self._observer.schedule(
                 self._handler, watch_point.path, recursive=watch_point.recursive, event_filter=_EVENTS
             )
@@ -367,7 +375,7 @@ class Watcher:
         self._active.clear()
         if observer is None:
             return
-        # Stopping joins watchdog's threads; one that hangs must not take the loop with it.
+        # Stopping joins watchdog's threads. One that hangs must not block the loop.
         closer = threading.Thread(target=_stop_observer, args=(observer,), name="watch-closer", daemon=True)
         closer.start()
         closer.join(OBSERVER_STOP_SECONDS)
@@ -384,9 +392,9 @@ def _is_healthy(watch_point: WatchPoint, active_watch: _ActiveWatch) -> bool:
 
 
 def _count_unwatched(watch_point: WatchPoint, active_watch: _ActiveWatch) -> int:
-    """How many directories of a tree the kernel does not watch for us, its root included.
+    """Return how many directories of a tree the kernel does not watch for us, including its root.
 
-    Beyond the limit, that happens to a tree that was unmounted and is back: its identity is the old one.
+    Besides at the limit, that happens to a tree that was unmounted and mounted again, because its identity is the same.
     """
     watched = _watched_by(active_watch.emitter)
     if watched is None or not watch_point.recursive:
@@ -394,7 +402,7 @@ def _count_unwatched(watch_point: WatchPoint, active_watch: _ActiveWatch) -> int
     unwatched = [directory for directory in _walk_directories(watch_point.path) if directory not in watched]
     if not unwatched:
         return 0
-    watched_now = _watched_by(active_watch.emitter) or frozenset()  # some came or went while we looked
+    watched_now = _watched_by(active_watch.emitter) or frozenset()  # some appeared or vanished meanwhile
     return sum(directory not in watched_now and Path(directory).is_dir() for directory in unwatched)
 
 
@@ -412,9 +420,9 @@ def _walk_directories(root: str) -> Iterable[str]:
 
 
 def _watched_by(emitter: EventEmitter | None) -> frozenset[str] | None:
-    """The directories for which an inotify emitter holds a watch; None where that cannot be asked (macOS).
+    """Return the directories for which an inotify emitter holds a watch; None where that is unknown (macOS).
 
-    There is no public way to ask; a test pins this one to the real watchdog.
+    There is no public way to find out. A test pins this one to the real watchdog.
     """
     group = getattr(emitter, "_inotify", None)
     by_path: dict[bytes, int] | None = getattr(group, "_active_callbacks_by_path", None)
@@ -428,17 +436,12 @@ def _stop_observer(observer: BaseObserver) -> None:
     observer.join()
 
 
-_LIMIT_OR_PERMISSION_HINT = (
-    "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
-)
-
-
 def _error_text(error: Exception) -> str:
     match error:
         case OSError(errno=errno.ENOSPC):
-            return "the kernel's limit of file watches is reached; raise fs.inotify.max_user_watches"
+            return "the kernel's limit of file watches is reached, raise fs.inotify.max_user_watches"
         case OSError(errno=errno.EMFILE):
-            return "the kernel's limit of inotify instances is reached; raise fs.inotify.max_user_instances"
+            return "the kernel's limit of inotify instances is reached, raise fs.inotify.max_user_instances"
         case OSError(strerror=str(text)):
             return text
         case _:

@@ -1,6 +1,6 @@
-"""The worker's thread: runs due jobs one after the other, sleeps until the next is due, stops between jobs.
+"""Run due jobs in a thread, one after the other. It sleeps until the next job is due, and stops only between jobs.
 
-Owns no state but its own progress. What a job is, and whether it may run, is decided by `echod.scheduler.worker`.
+The thread owns no state except its own progress. `echod.scheduler.worker` decides what a job is and whether it may run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 from echod.errors import EchodError
 from echod.log import get_logger
-from echod.runtime.locks import WorkerBusyError
+from echod.runtime import WorkerBusyError
 from echod.scheduler.worker import FinishedJob, Worker
 from echod.state.errors import DatabaseUnavailableError
 from echod.store.layout import Store
@@ -21,23 +21,23 @@ from echod.store.layout import Store
 log = get_logger(__name__)
 
 MAX_SLEEP_SECONDS = 5.0
-"""Also how often the thread shows that it is alive."""
+"""Also how often the idle thread records progress."""
 
 DATABASE_RETRY_SECONDS = 1.0
-"""How long it rests when the database cannot be used: another process keeps it locked, or the disk is full."""
+"""The pause after the database could not be used, because another process keeps it locked or the disk is full."""
 
 
 class WorkerThread:
-    """One thread that works. A context manager: leaving it waits for the running job to end.
+    """The thread that runs jobs.
 
     Args:
         worker: runs the next due job.
-        exclusive: the worker lock; another process may hold it for the length of a job.
-        next_due: when the next job may run (Unix seconds), which may be past; None if none waits.
-        wall: the clock of `next_due`.
-        ended: called after each job, in the worker's thread.
-        progress: when the running job last went on (monotonic seconds).
-        lost: called once with the error if the database or a lock is lost; the thread has ended then.
+        acquire_lock: takes the worker lock, which another process may hold for the length of a job.
+        next_due: returns when the next job may run (Unix seconds, possibly in the past); None if none is queued.
+        wall_clock: the clock of `next_due`.
+        on_finished: called after each job, in the worker's thread.
+        on_fatal_error: called once with the error if the database or a lock is lost. The thread ends then.
+        last_step_at: returns when the running job last made progress (monotonic seconds).
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WorkerThread:
 
     @property
     def last_progress(self) -> float:
-        """When the thread, or the job in it, last showed progress (monotonic seconds)."""
+        """When the thread, or the job in it, last made progress (monotonic seconds)."""
         return max(self._last_iteration_at, self._last_step_at())
 
     @property
@@ -76,32 +76,27 @@ class WorkerThread:
         job = self._worker.current_job
         return f"{job.kind.value} {job.role} in {job.store}" if job is not None else ""
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the thread was told to stop."""
-        return self._stop.is_set()
-
     def wake(self) -> None:
-        """There may be something to do."""
+        """Check for work now instead of at the end of the sleep."""
         self._wake.set()
 
     def request_late_merge(self, stores: Iterable[Store]) -> None:
-        """Between jobs, look after files of these stores that were replaced while others had them open."""
+        """Merge late writes in these stores between two jobs."""
         for store in stores:
             self._late_merge_stores.put(store)
         self._wake.set()
 
     def request_retention(self) -> None:
-        """Between jobs, forget what is beyond its time."""
+        """Delete expired records between two jobs."""
         self._retention_requested.set()
         self._wake.set()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Stop after the running job, which is never cut short; whether the thread ended within `seconds`."""
+        """Stop after the running job, which is never cut short. Return whether the thread ended within `seconds`."""
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -140,7 +135,7 @@ class WorkerThread:
                     self._retention_requested.clear()
                     self._worker.apply_retention()
         except WorkerBusyError:
-            log.info("late_writes_deferred", stores=len(stores))  # the next look at everything asks again
+            log.info("late_writes_deferred", stores=len(stores))  # the next full reconcile requests it again
 
     def _run_one(self) -> bool:
         if not (self._worker.has_unsaved_result or self._is_due()):

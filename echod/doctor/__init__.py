@@ -1,5 +1,10 @@
-"""Is everything as it must be for echod to keep its promises here? Checks that look and change nothing.
+"""Check the installation, the service and the projects. Read-only.
 
-Each check says what it found in a sentence and, where something is wrong, what to do about it. How that is shown is
-the command's business.
+Each check returns a sentence about its result and, where there is a problem, the fix. The command decides how to
+print it.
 """
+
+from echod.doctor.checks import run_checks
+from echod.doctor.context import DoctorContext
+
+__all__ = ["DoctorContext", "run_checks"]

@@ -1,4 +1,4 @@
-"""`echod hook EVENT`: spool what Claude Code says on standard input, print nothing, exit 0, whatever happens.
+"""Run `echod hook EVENT`: spool the event from standard input, print nothing, and exit with 0 even after an error.
 
 The one exception to "print nothing" is a summary of the project's memory at the start of a session, if the daemon
 keeps one ready (see `summary`).
@@ -11,7 +11,7 @@ import select
 import sys
 import time
 
-from echod.hooks import place, spool
+from echod.hooks import spool, state_dir
 
 TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
 if TYPE_CHECKING:
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 EVENTS = ("task-completed", "session-start", "session-end", "pre-compact", "stop")
 STDIN_TIMEOUT_SECONDS = 2.0
-"""How long an agent may take to say what happened; it has it ready, and ends its hooks after a few seconds."""
+"""How long an agent may take to send the event. It has the event ready, and ends its hooks after a few seconds."""
 
 _STDIN, _STDOUT = 0, 1
 _CHUNK_BYTES = 64 * 1024
 
 
 def main() -> NoReturn:
-    """Be the hook that the command line names, and end the process with 0."""
+    """Run the hook that the command line names, and end the process with 0."""
     try:
         run(sys.argv[2:], os.environ, sys.platform)
     finally:
-        # Not by returning: neither an error nor the interpreter's own goodbye may reach the agent.
+        # Not by returning: neither an error nor the interpreter's output at exit may reach the agent.
         os._exit(0)
 
 
 def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None:
-    """Do a hook's work; may raise whatever goes wrong.
+    """Do a hook's work. May raise any error.
 
     Args:
-        arguments: the event's name; others are ignored.
+        arguments: the event's name; further arguments are ignored.
         environ: the process environment.
         platform: `sys.platform`.
     """
     event = arguments[0] if arguments else ""
-    state = place.state_directory(environ, platform)
+    state = state_dir.state_directory(environ, platform)
     payload, size = _read_stdin(_STDIN)
     _spool_event(os.path.join(state, "spool"), event, payload, size)
     if event == "session-start":
@@ -66,9 +66,9 @@ def _spool_event(directory: str, event: str, payload: bytes, size: int) -> None:
 
 
 def _read_stdin(descriptor: int) -> tuple[bytes, int]:
-    """What was said, as far as it is kept, and how many bytes it had.
+    """Return the event, cut at the limit, and its full size in bytes.
 
-    What is too much is read all the same: an agent that writes into a closed pipe would have an error to report.
+    An event beyond the limit is read to its end, because an agent that writes into a closed pipe would get an error.
     """
     parts: list[bytes] = []
     size = 0

@@ -1,11 +1,11 @@
-"""The spool: one file for each event that a hook was told, written in one step, bounded in number and size.
+"""Write events to the spool: one file for each event, written atomically, bounded in number and size.
 
-A file holds the event exactly as it came; everything else is in its name, so that neither writing nor counting has
-to parse anything:
+A file contains the event exactly as it arrived. Everything else is in the file's name, so that neither writing nor
+counting has to parse anything:
 
     {time in ns, 20 digits}-{size in bytes, 7 hex digits}-{pid}.{event}.json
 
-Names sort by time. What could not be spooled is counted in `.dropped`, one letter for each.
+Names sort by time. Events that could not be spooled are counted in `.dropped`, one letter for each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_EVENTS = 4096
 MAX_SPOOL_BYTES = 64 * 1024 * 1024
-"""What a dead daemon may find at most when it comes back: two months of a busy project."""
+"""The most that accumulates while no daemon runs: two months of a busy project."""
 
 PRIVATE_DIR_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
@@ -29,17 +29,17 @@ FULL, TOO_LARGE, EMPTY, NOT_WRITTEN, UNKNOWN = "f", "l", "e", "w", "u"
 
 
 def write_event(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> bool:
-    """Put an event into the spool; False if it was dropped and counted.
+    """Write an event to the spool. Return False if it was dropped and counted.
 
     Args:
-        spool: the spool directory, made if need be.
-        event: the event's name, one of those in `echod.hooks.run`.
-        data: what the hook was told.
+        spool: the spool directory, created if it does not exist.
+        event: the event's name, one of `echod.hooks.run.EVENTS`.
+        data: the event as it arrived.
         now_ns: Unix time in nanoseconds.
-        pid: this process, to tell hooks apart that run in the same nanosecond.
+        pid: this process, to distinguish hooks that run in the same nanosecond.
 
     Raises:
-        OSError: the spool cannot be listed or made; nothing was written.
+        OSError: the spool cannot be listed or created; nothing was written.
     """
     if _is_full(_list_names(spool), len(data)):
         return count_dropped(spool, FULL)
@@ -49,20 +49,20 @@ def write_event(spool: str, event: str, data: bytes, now_ns: int, pid: int) -> b
         _write_new_file(partial, data)
         os.rename(partial, os.path.join(spool, name))
     except OSError as error:
-        if not isinstance(error, FileExistsError):  # then it is another hook's
+        if not isinstance(error, FileExistsError):  # an existing file belongs to another hook
             _unlink_if_possible(partial)
         return count_dropped(spool, NOT_WRITTEN)
     return True
 
 
 def count_dropped(spool: str, reason: str) -> bool:
-    """Count an event that is not spooled; always False.
+    """Count an event that is not spooled. Always return False.
 
     Raises:
-        OSError: even that cannot be written.
+        OSError: the count cannot be written either.
     """
     _ensure_directory(spool)
-    # One appended byte each: no two hooks can spoil each other's count, and the file's bound is that of the count.
+    # One appended byte each: no two hooks can damage each other's count, and the file's size bounds the count.
     counter = os.open(
         os.path.join(spool, DROPPED_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE
     )

@@ -1,6 +1,7 @@
-"""The summary of a project's memory that the daemon keeps ready for the start of a session: where it is, and its text.
+"""Find and read the summary of a project's memory that the daemon keeps ready for the start of a session.
 
-A file holds exactly what the hook prints. There is one only where the person asked for it (`session_summary`).
+A file contains exactly the hook's output. It exists only if the user enabled it (`session_summary`). Small because
+only `session-start` loads it.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ if TYPE_CHECKING:
 
 SUMMARY_DIRECTORY = "summaries"
 _MAX_BYTES = 16 * 1024
-_MAX_NAME_BYTES = 230  # the daemon prepares it under a longer one
+_MAX_NAME_BYTES = 230  # the daemon writes it under a longer temporary name first
 
 
 def summary_name(project: str) -> str | None:
-    """The name of the file for the project with this resolved path; None if it is too long for a name."""
+    """Return the name of the file for the project with this resolved path; None if it would be too long."""
     name = f"{project.replace('%', '%25').replace(os.sep, '%2F')}.json"
     return name if len(os.fsencode(name)) <= _MAX_NAME_BYTES else None
 
 
 def already_sent(payload: bytes) -> bool:
-    """Whether a session that begins this way still knows what it was told at its first start."""
+    """Return whether this session received the summary at its first start: it was resumed or forked."""
     compact = payload.replace(b" ", b"")
     return b'"source":"resume"' in compact or b'"source":"fork"' in compact
 
 
 def read_summary(directory: str, environ: Mapping[str, str]) -> bytes:
-    """What to print at the start of a session in this process's project; nothing where nothing was kept ready."""
+    """Return the output for the start of a session in this process's project; empty if no summary is ready."""
     if not os.path.isdir(directory):
         return b""
     directory_path = os.path.realpath(environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())

@@ -1,4 +1,69 @@
 """The running service as other processes see it: its locks, heartbeat, wake file and free disk space.
 
-Shared by the daemon, the commands and the status report, none of which these modules import.
+The daemon, the commands and the status report share these modules, which import none of them. All are cheap to load:
+filelock and psutil are imported only when a lock is taken, or where there is no /proc.
 """
+
+from echod.runtime.disk import (
+    MIN_FREE_BYTES,
+    filesystem_type,
+    free_bytes,
+    has_free_space,
+    is_remote_filesystem,
+    read_mounts,
+)
+from echod.runtime.heartbeat import (
+    EVENTS_NOT_ARRIVING,
+    HEARTBEAT_SECONDS,
+    DaemonState,
+    Heartbeat,
+    HeartbeatWriter,
+    Liveness,
+    read_heartbeat,
+    read_liveness,
+)
+from echod.runtime.locks import (
+    AlreadyRunningError,
+    HeldLock,
+    LockHeldError,
+    LockOwner,
+    LockState,
+    WorkerBusyError,
+    daemon_lock,
+    read_lock_state,
+    this_process,
+    worker_lock,
+)
+from echod.runtime.process import RunningProcess, find_process
+from echod.runtime.wake import WakeFile, write_wake_file
+
+__all__ = [
+    "EVENTS_NOT_ARRIVING",
+    "HEARTBEAT_SECONDS",
+    "MIN_FREE_BYTES",
+    "AlreadyRunningError",
+    "DaemonState",
+    "Heartbeat",
+    "HeartbeatWriter",
+    "HeldLock",
+    "Liveness",
+    "LockHeldError",
+    "LockOwner",
+    "LockState",
+    "RunningProcess",
+    "WakeFile",
+    "WorkerBusyError",
+    "daemon_lock",
+    "filesystem_type",
+    "find_process",
+    "free_bytes",
+    "has_free_space",
+    "is_remote_filesystem",
+    "read_heartbeat",
+    "read_liveness",
+    "read_lock_state",
+    "read_mounts",
+    "this_process",
+    "worker_lock",
+    "write_wake_file",
+]

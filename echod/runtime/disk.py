@@ -1,8 +1,7 @@
-"""On what kind of file system does a path lie, and does the kernel report there what other machines do?
+"""Return the free space, the file system type and the mounts of a path. Read-only.
 
-Pure, except for `read_mounts`. Where nothing is known (macOS), nothing is claimed.
-
-Is there room on a disk for what echod must write? Looks, never writes.
+A file system type matters because the kernel reports no event for a change made by another machine. Where nothing is
+known (macOS has no /proc), the functions return None or "" and claim nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +11,16 @@ import re
 from pathlib import Path
 
 MIN_FREE_BYTES = 32 << 20
-"""Below this, the images of one commit of the largest files may not fit any more."""
+"""Below this, the blobs of one commit of the largest files may not fit any more."""
+
+_REMOTE_TYPES = re.compile(
+    r"nfs4?|cifs|smb3?|smbfs|9p|fuse\..+|fuse|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs"
+)
+_OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def free_bytes(path: Path) -> int | None:
-    """What this user may still write on the file system that holds `path`; None where that cannot be told."""
+    """Return the bytes that this user may still write on the file system of `path`; None if unknown."""
     try:
         status = os.statvfs(path)
     except OSError:
@@ -25,19 +29,13 @@ def free_bytes(path: Path) -> int | None:
 
 
 def has_free_space(path: Path) -> bool:
-    """Whether there is enough; unknown is not "no"."""
+    """Return whether at least `MIN_FREE_BYTES` are free. True if that is unknown."""
     free = free_bytes(path)
     return free is None or free >= MIN_FREE_BYTES
 
 
-_REMOTE_TYPES = re.compile(
-    r"nfs4?|cifs|smb3?|smbfs|9p|fuse\..+|fuse|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs"
-)
-_OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
-
-
 def read_mounts() -> str:
-    """The mount table of this process; "" where the platform has none."""
+    """Return the mount table of this process; "" where the platform has none."""
     try:
         return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -45,11 +43,11 @@ def read_mounts() -> str:
 
 
 def filesystem_type(path: Path, mounts: str) -> str | None:
-    """The type of the file system that holds a path ("ext4", "nfs4", "fuse.sshfs"), or None if that is not known.
+    """Return the type of the file system of a path ("ext4", "nfs4", "fuse.sshfs"), or None if it is not known.
 
     Args:
         path: absolute and free of symlinks.
-        mounts: the text of `read_mounts`; its form is described in proc_pid_mountinfo(5).
+        mounts: the text that `read_mounts` returned; proc_pid_mountinfo(5) describes its format.
     """
     nearest_mount, type_name = "", None
     for line in mounts.splitlines():
@@ -65,7 +63,7 @@ def filesystem_type(path: Path, mounts: str) -> str | None:
 
 
 def is_remote_filesystem(type_name: str | None) -> bool:
-    """Whether changes made by other machines give no event there, so that looking more often is the only way."""
+    """Return whether other machines may change files of this type without an event here, so that echod must poll."""
     return type_name is not None and _REMOTE_TYPES.fullmatch(type_name) is not None
 
 

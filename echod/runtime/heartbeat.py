@@ -1,9 +1,9 @@
-"""The sign of life that the daemon leaves in the runtime directory, and what it means to whoever reads it.
+"""Write the daemon's heartbeat file, and judge from outside whether the daemon is running and makes progress.
 
-Health is progress: the stamp is renewed only while file events arrive and the worker moves, so a process that is
-merely there looks as hung as it is. Read by `echod status`, hence free of heavy imports.
+Health is progress. The time in the file is renewed only while file events arrive and the worker moves, so a process
+that merely exists is reported as hung. A reader combines the heartbeat with the daemon's lock and process.
 
-Is the daemon of this user well? Looks at its lock, its heartbeat and its process; for every command that asks.
+`echod status` uses this module, so it loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -21,35 +21,38 @@ from echod.runtime.locks import LockState, read_lock_state
 from echod.runtime.process import RunningProcess, find_process
 
 HEARTBEAT_SECONDS = 5.0
-"""How often the daemon beats."""
+"""The interval between two heartbeats."""
 
 WORKER_STALL_SECONDS = 20.0
-"""A worker that has not moved for so long is stalled; long jobs report their progress more often than that."""
+"""A worker without progress for this long is stalled. Long jobs report their progress more often than that."""
 
 HEARTBEAT_MAX_AGE_SECONDS = 20.0
 """A heartbeat older than this means that the daemon's loop itself hangs."""
 
 STARTUP_SECONDS = 30.0
-"""A daemon that holds its lock may take so long until its first beat."""
+"""The time that a daemon may take from its lock to its first heartbeat."""
+
+EVENTS_NOT_ARRIVING = "file events do not arrive any more"
+"""Part of a sentence for `echod status`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """One beat. Times named `*_at` are Unix seconds, for people; `*_monotonic` are for arithmetic.
+    """The content of the heartbeat file. Times `*_at` are Unix seconds, for display. `*_monotonic` are for arithmetic.
 
     Attributes:
         pid: the daemon's process number.
-        started: the start of that process (`process.Process.started`).
+        started: the start of that process (`RunningProcess.started`).
         version: the daemon's version.
-        started_at: when the daemon came up.
+        started_at: when the daemon started.
         beat_at: when it last made progress.
-        beat_monotonic: the same by the monotonic clock.
-        worker_monotonic: when the worker last moved.
+        beat_monotonic: `beat_at` by the monotonic clock.
+        worker_monotonic: when the worker last made progress.
         canary_ok: file events arrive.
         job: the running job in words, or "".
-        health: one line, the same that the supervisor shows.
-        reconciled_at: when every store was last looked at; None before the first time.
-        stalled: why the stamp is not renewed, or "".
+        health: one line, which the supervisor shows too.
+        reconciled_at: when every store was last inspected; None before the first time.
+        stalled: why the time of progress is not renewed, or "".
     """
 
     pid: int
@@ -67,10 +70,10 @@ class Heartbeat:
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:
-    """The last beat, or None if there is none that this version understands.
+    """Return the last heartbeat, or None if the file is missing or this version does not understand it.
 
     Raises:
-        OSError: it is there but cannot be read.
+        OSError: the file exists but cannot be read.
     """
     try:
         values = json.loads(path.read_bytes())
@@ -81,7 +84,7 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
 
 
 class HeartbeatWriter:
-    """The daemon's side: writes the heartbeat while there is progress, and once when it ends."""
+    """The daemon's side. Writes the heartbeat while there is progress, and once when progress ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -90,13 +93,13 @@ class HeartbeatWriter:
 
     @property
     def problem(self) -> str:
-        """Why the last beat could not be written, in words, or ""; `echod status` then takes the daemon for hung."""
+        """Why the last heartbeat could not be written, or "". `echod status` then reports the daemon as hung."""
         return self._problem
 
     def beat(self, heartbeat: Heartbeat) -> bool:
-        """Leave a sign of life; False if there was no progress, and the stamp was therefore left as it was.
+        """Write a heartbeat. Return False, and keep the old time of progress, if there was no progress.
 
-        Never raises: a daemon that works but cannot say so is still better than none.
+        Never raises, because a daemon that works but cannot report it is still better than none.
         """
         stalled = _stall_reason(heartbeat)
         if not stalled:
@@ -109,7 +112,7 @@ class HeartbeatWriter:
         return False
 
     def clear(self) -> None:
-        """Remove the file at a clean end. Nobody needs it gone: the lock says who runs."""
+        """Remove the file at a clean end. No reader depends on that, because the lock shows who is running."""
         self._path.unlink(missing_ok=True)
 
     def _write(self, heartbeat: Heartbeat) -> None:
@@ -122,7 +125,7 @@ class HeartbeatWriter:
 
 
 class DaemonState(StrEnum):
-    """What can be said of a daemon from outside."""
+    """The state of a daemon as other processes see it."""
 
     RUNNING = "running"
     STARTING = "starting"
@@ -133,10 +136,11 @@ class DaemonState(StrEnum):
 
 
 class Liveness(NamedTuple):
-    """The state, a sentence about it, the heartbeat if it is the running daemon's own, and its process, if it has one.
+    """The state of a daemon, one sentence about it, the running daemon's own heartbeat, and its process number.
 
-    `RUNNING` and `UPGRADED` answer; the latter runs as another version than the one asking (`heartbeat.version`).
-    `SUSPENDED` was stopped by a signal: everything about it looks alive, and nothing happens.
+    A daemon that is `RUNNING` or `UPGRADED` answers. `UPGRADED` means that it runs another version than the reader
+    (`heartbeat.version`). `SUSPENDED` means that a signal stopped it: everything about it looks alive, but it does
+    nothing.
     """
 
     state: DaemonState
@@ -146,8 +150,26 @@ class Liveness(NamedTuple):
 
     @property
     def is_answering(self) -> bool:
-        """Whether work handed over now will be done."""
+        """True if work that is queued now will be done."""
         return self.state in {DaemonState.RUNNING, DaemonState.UPGRADED}
+
+
+def read_liveness(paths: Paths, version: str, monotonic: float) -> Liveness:
+    """Return the present state of the daemon.
+
+    Args:
+        paths: where its lock and heartbeat are.
+        version: the caller's version.
+        monotonic: seconds of the monotonic clock.
+
+    Raises:
+        OSError: the lock or the heartbeat exists but cannot be read.
+    """
+    # The heartbeat first: a daemon that starts between the two reads is "starting", never "hung".
+    heartbeat, lock = read_heartbeat(paths.heartbeat), read_lock_state(paths.daemon_lock)
+    if heartbeat is not None and not lock.held:
+        heartbeat = read_heartbeat(paths.heartbeat)  # a daemon that stopped cleanly between the reads was not killed
+    return assess_liveness(heartbeat, lock, monotonic, find_process, version)
 
 
 def assess_liveness(
@@ -160,18 +182,18 @@ def assess_liveness(
     """Judge a daemon by its lock, its heartbeat and its process.
 
     Args:
-        heartbeat: what `read` gave; where no daemon runs, read after the lock was looked at.
+        heartbeat: the result of `read_heartbeat`; where no daemon is running, read after the lock was read.
         lock: the state of `Paths.daemon_lock`.
         monotonic: seconds of the monotonic clock, which all processes share.
-        find_process: looks a process up (`process.look_up`).
-        version: the version of whoever asks.
+        find_process: finds a process by its number (`process.find_process`).
+        version: the caller's version.
     """
     if not lock.held:
         return Liveness(DaemonState.STOPPED, _stopped_text(heartbeat), None)
     owner = lock.owner
     process = find_process(owner.pid) if owner else None
     if owner is None or process is None or process.started != owner.started:
-        # The text is written a moment after the lock is taken.
+        # The owner is written a moment after the lock is taken.
         return Liveness(DaemonState.STARTING, "A daemon is just starting.", None)
     pid = owner.pid
     own_heartbeat = _heartbeat_of(heartbeat, process)
@@ -182,29 +204,28 @@ def assess_liveness(
     if own_heartbeat is None:
         if monotonic - owner.since_monotonic <= STARTUP_SECONDS:
             return Liveness(DaemonState.STARTING, f"The daemon (process {pid}) is starting.", None, pid)
-        return Liveness(DaemonState.HUNG, f"The daemon (process {pid}) never came up.", None, pid)
+        return Liveness(DaemonState.HUNG, f"The daemon (process {pid}) did not finish starting.", None, pid)
     age = monotonic - own_heartbeat.beat_monotonic
     if own_heartbeat.stalled:
         return Liveness(
             DaemonState.HUNG, f"The daemon (process {pid}) hangs: {own_heartbeat.stalled}.", own_heartbeat, pid
         )
     if age > HEARTBEAT_MAX_AGE_SECONDS:
-        text = f"The daemon (process {pid}) has given no sign of life for {age:.0f} s."
+        text = f"The daemon (process {pid}) has not reported progress for {age:.0f} s."
         return Liveness(DaemonState.HUNG, text, own_heartbeat, pid)
     if own_heartbeat.version != version:
-        text = f"The daemon runs version {own_heartbeat.version}, this is {version}."
+        text = f"The daemon runs version {own_heartbeat.version}. This is version {version}."
         return Liveness(DaemonState.UPGRADED, text, own_heartbeat, pid)
     return Liveness(DaemonState.RUNNING, own_heartbeat.health, own_heartbeat, pid)
 
 
 def _stopped_text(last_heartbeat: Heartbeat | None) -> str:
-    """A daemon that stops in order takes its heartbeat with it; one that was killed cannot."""
+    # A daemon that stops cleanly removes its heartbeat; one that was killed cannot.
     if last_heartbeat is None:
         return "The daemon is not running."
     return (
-        f"The daemon is not running: process {last_heartbeat.pid} did not stop in order, so it "
-        f"was killed, failed, or went down "
-        "with the machine. What it left half done is finished when it starts again."
+        f"The daemon is not running: process {last_heartbeat.pid} did not stop cleanly. It was killed, failed, or "
+        "ended with the machine. Unfinished work is completed when it starts again."
     )
 
 
@@ -216,26 +237,8 @@ def _heartbeat_of(heartbeat: Heartbeat | None, process: RunningProcess) -> Heart
 
 def _stall_reason(heartbeat: Heartbeat) -> str:
     if not heartbeat.canary_ok:
-        return "file events do not arrive any more"
+        return EVENTS_NOT_ARRIVING
     idle_seconds = heartbeat.beat_monotonic - heartbeat.worker_monotonic
     if idle_seconds > WORKER_STALL_SECONDS:
-        return f"the worker has not moved ({heartbeat.job})" if heartbeat.job else "the worker has not moved"
+        return f"the worker makes no progress ({heartbeat.job})" if heartbeat.job else "the worker makes no progress"
     return ""
-
-
-def read_liveness(paths: Paths, version: str, monotonic: float) -> Liveness:
-    """What can be said of the daemon now.
-
-    Args:
-        paths: where its lock and heartbeat are.
-        version: the version of whoever asks.
-        monotonic: seconds of the monotonic clock.
-
-    Raises:
-        OSError: the lock or the heartbeat is there but cannot be read.
-    """
-    # The heartbeat first: a daemon that starts between the two looks is "starting", never "hung".
-    heartbeat, lock = read_heartbeat(paths.heartbeat), read_lock_state(paths.daemon_lock)
-    if heartbeat is not None and not lock.held:
-        heartbeat = read_heartbeat(paths.heartbeat)  # one that stops in order between the two looks was not killed
-    return assess_liveness(heartbeat, lock, monotonic, find_process, version)

@@ -1,10 +1,10 @@
-"""The two locks: one held for the daemon's life, one for the length of a job by whoever runs it.
+"""Hold and inspect the two locks: the daemon's, for its whole life, and the worker's, for the length of one job.
 
-Both are advisory locks that the kernel releases with their process, so a stale file never needs a hand. The files
-are never deleted: a second process would lock the new file while the first still holds the old one. Whoever holds
-one can ask whether the file is still the one it locked.
+Both are advisory locks that the kernel releases with their process, so a stale file never needs manual removal. The
+files are never deleted, because a second process would then lock the new file while the first still holds the old
+one. The holder of a lock can check whether the file is still the one it locked.
 
-Who holds a lock file, and does anybody? Looks without waiting and without a heavy import, for `echod status`.
+Reading who holds a lock never waits and loads nothing heavy, because `echod status` does it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,22 +20,43 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from echod import __version__
 from echod.errors import EchodError, StateError
 from echod.paths import PRIVATE_FILE_MODE
+from echod.runtime.process import find_process
 
 MAX_OWNER_BYTES = 4096
+
+DAEMON_LOCK_TIMEOUT_SECONDS = 1.0
+"""How long a starting daemon waits for its lock. `read_lock_state` may hold it for an instant."""
+
+
+class LockHeldError(EchodError):
+    """Another process holds the lock. `owner` is that process, or None if it could not be read."""
+
+    def __init__(self, sentence: str, owner: LockOwner | None) -> None:
+        super().__init__(sentence)
+        self.owner = owner
+
+
+class AlreadyRunningError(LockHeldError):
+    """Another daemon of this user is running."""
+
+
+class WorkerBusyError(LockHeldError):
+    """Another process ran jobs until the time to wait was over."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """What the holder of a lock wrote into it.
+    """The content of a lock file: the process that holds the lock.
 
     Attributes:
         pid: its process number.
-        started: its start (`process.Process.started`), which tells it from a later process with the same number.
+        started: its start (`RunningProcess.started`), which distinguishes it from a later process with the same number.
         version: its version of echod.
-        since: Unix seconds of taking the lock, for people.
-        since_monotonic: the same by the monotonic clock, for arithmetic.
+        since: Unix seconds at which it took the lock, for display.
+        since_monotonic: `since` by the monotonic clock, for arithmetic.
     """
 
     pid: int
@@ -44,24 +66,41 @@ class LockOwner:
     since_monotonic: float
 
     def encode(self) -> bytes:
-        """The text of the lock file."""
+        """Return the content of the lock file."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
 
+def this_process() -> LockOwner:
+    """Return this process as the owner of a lock that it takes now.
+
+    Raises:
+        StateError: the start of this process cannot be read.
+    """
+    process = find_process(os.getpid())
+    if process is None:
+        raise StateError("The system does not report when this process started. /proc may not be mounted.")
+    return LockOwner(process.pid, process.started, __version__, time.time(), time.monotonic())
+
+
 class LockState(NamedTuple):
-    """Whether a lock is held now; `owner` may be the last one if it is not, None if nothing readable is there."""
+    """The state of a lock: held or not, and its owner.
+
+    Attributes:
+        owner: None if the file contains nothing readable; the last owner if the lock is not held.
+    """
 
     held: bool
     owner: LockOwner | None
 
 
 def read_lock_state(path: Path) -> LockState:
-    """Look at a lock file. It is never created, waited for or deleted; that it exists means nothing.
+    """Return the state of a lock file, without creating it, waiting for it or deleting it.
 
-    For an instant this shares the lock itself, so whoever takes it must be willing to try twice.
+    That the file exists means nothing. For an instant this function shares the lock itself, so a process that takes
+    the lock must try twice.
 
     Raises:
-        OSError: the file is there but cannot be opened; unreadable is not free.
+        OSError: the file exists but cannot be opened, which does not mean that the lock is free.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -79,7 +118,7 @@ def read_lock_state(path: Path) -> LockState:
 
 
 def parse_lock_owner(data: bytes) -> LockOwner | None:
-    """The holder written in a lock file, or None if it is not one of ours, torn or empty."""
+    """Return the owner from the content of a lock file; None if it is empty, torn or not in our format."""
     try:
         fields = json.loads(data)
         return LockOwner(
@@ -93,26 +132,6 @@ def parse_lock_owner(data: bytes) -> LockOwner | None:
         return None
 
 
-DAEMON_LOCK_TIMEOUT_SECONDS = 1.0
-"""How long a starting daemon waits for its lock; `holder.lock_state` may hold it for an instant."""
-
-
-class LockHeldError(EchodError):
-    """Somebody else holds the lock. `owner` is who, if they could be read."""
-
-    def __init__(self, sentence: str, owner: LockOwner | None) -> None:
-        super().__init__(sentence)
-        self.owner = owner
-
-
-class AlreadyRunningError(LockHeldError):
-    """Another daemon of this user runs."""
-
-
-class WorkerBusyError(LockHeldError):
-    """A job is being done by somebody else, and the time to wait is over."""
-
-
 class HeldLock:
     """A lock that this process holds."""
 
@@ -121,7 +140,7 @@ class HeldLock:
         self._descriptor: int | None = None
 
     def is_current(self) -> bool:
-        """Whether the file at the path is still the one that was locked; if not, another may hold the new one."""
+        """Return whether the path still leads to the locked file; if not, another process may hold the new one."""
         if self._descriptor is None:
             return False
         try:
@@ -133,11 +152,11 @@ class HeldLock:
 
 @contextmanager
 def daemon_lock(path: Path, owner: LockOwner, seconds: float = DAEMON_LOCK_TIMEOUT_SECONDS) -> Iterator[HeldLock]:
-    """Hold the lock of the daemon's life.
+    """Hold the daemon's lock.
 
     Raises:
         AlreadyRunningError: another daemon holds it.
-        StateError: it cannot be taken at all (no directory, no permission, no locks on this file system).
+        StateError: it cannot be taken (no directory, no permission, no locks on this file system).
     """
     with _acquire(path, owner, seconds, _never_cancelled) as held_lock:
         if held_lock is None:
@@ -150,56 +169,56 @@ def daemon_lock(path: Path, owner: LockOwner, seconds: float = DAEMON_LOCK_TIMEO
 def worker_lock(
     path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool] | None = None
 ) -> Iterator[HeldLock]:
-    """Hold the lock of whoever runs a job. Taken and released in the same thread, and never twice.
+    """Hold the lock that allows running a job. Take and release it in the same thread, and never twice.
 
     Args:
         path: `Paths.worker_lock`.
-        owner: who takes it, written into the file.
-        seconds: how long to wait for it at most.
-        cancelled: asked while waiting; True ends the wait, as its deadline does.
+        owner: this process, which is written into the file.
+        seconds: the longest time to wait.
+        cancelled: called while waiting; True ends the wait before its deadline.
 
     Raises:
-        WorkerBusyError: somebody else held it all the time.
-        StateError: it cannot be taken at all.
+        WorkerBusyError: another process held it for all of that time.
+        StateError: it cannot be taken.
     """
     with _acquire(path, owner, seconds, cancelled or _never_cancelled) as held_lock:
         if held_lock is None:
             current_owner = _read_owner(path)
             raise WorkerBusyError(
-                f"A job is running{_describe_owner(current_owner)}; try again when it is done.", current_owner
+                f"A job is running{_describe_owner(current_owner)}. Try again when it is finished.", current_owner
             )
         yield held_lock
 
 
 @contextmanager
 def _acquire(path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
-    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers of a lock need none
+    from filelock import FileLock, Timeout  # noqa: PLC0415  (slow to load, and readers of a lock do without)
 
     held_lock = HeldLock(path)
 
     def write_owner(descriptor: int) -> None:
         text = owner.encode()
-        os.pwrite(descriptor, text, 0)  # over the old text, then cut: a reader never meets an empty file
+        os.pwrite(descriptor, text, 0)  # over the old text, then cut: a reader never finds an empty file
         os.ftruncate(descriptor, len(text))
         held_lock._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
 
     lock = FileLock(
         path,
         mode=PRIVATE_FILE_MODE,
-        thread_local=False,  # still_held is asked by other threads
+        thread_local=False,  # other threads call is_current
         preserve_lock_file=True,
         on_acquired=write_owner,
     )
     try:
-        path.parent.stat()  # the lock would make a missing directory itself, and not a private one
+        path.parent.stat()  # filelock would create a missing directory itself, and not a private one
         lock.acquire(timeout=seconds, cancel_check=cancelled)
     except Timeout:
         yield None
         return
     except OSError as error:
         raise StateError(
-            f"The lock file {path} cannot be used ({error.strerror}); check the directory's permissions and that it "
-            "is on a local file system, or set ECHOD_STATE_DIR to one that is."
+            f"The lock file {path} cannot be used ({error.strerror}). Check the directory's permissions and that it "
+            "is on a local file system, or set ECHOD_STATE_DIR to a directory on one."
         ) from error
     try:
         yield held_lock

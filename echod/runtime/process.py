@@ -1,6 +1,6 @@
-"""Who is process 4711? Its start tells it from another that got the same number; nothing else is asked.
+"""Find a process by its number, and identify it by its start, since numbers are used again.
 
-Kept free of heavy imports, because `echod status` asks too.
+Loads nothing heavy where /proc exists, because `echod status` uses it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+_HAS_PROC = Path("/proc/self/stat").exists()
+
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """A process that is there.
+    """A process that exists.
 
     Attributes:
-        started: names its start; equal for one process whatever happens to the wall clock, and compared as text only.
-        suspended: it was stopped by a signal (SIGSTOP, a terminal, a debugger) and does nothing.
+        started: identifies its start, even if the wall clock is changed. Only compared as text.
+        suspended: a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.
     """
 
     pid: int
@@ -24,7 +26,7 @@ class RunningProcess:
 
 
 def find_process(pid: int) -> RunningProcess | None:
-    """The process with this number, or None; a zombie is none."""
+    """Return the process with this number, or None. A zombie counts as no process."""
     return _find_in_proc(pid) if _HAS_PROC else _find_with_psutil(pid)
 
 
@@ -33,7 +35,7 @@ def _find_in_proc(pid: int) -> RunningProcess | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The name in parentheses may itself hold spaces and parentheses: proc_pid_stat(5).
+    # The name in parentheses may itself contain spaces and parentheses: proc_pid_stat(5).
     fields = text.rpartition(")")[2].split()
     state, ticks = fields[0], fields[19]
     if state in "ZXx":
@@ -42,7 +44,7 @@ def _find_in_proc(pid: int) -> RunningProcess | None:
 
 
 def _boot_id() -> str:
-    # Ticks since boot come again after a reboot, when low process numbers do too.
+    # Ticks since boot repeat after a reboot, and so do low process numbers.
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -63,6 +65,3 @@ def _find_with_psutil(pid: int) -> RunningProcess | None:
     return RunningProcess(
         pid, f"{started:.2f}", suspended=status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP}
     )
-
-
-_HAS_PROC = Path("/proc/self/stat").exists()

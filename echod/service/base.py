@@ -1,23 +1,12 @@
-"""Files that echod writes in directories of other programs: known by a mark, written whole or not at all.
+"""Define the service that a supervisor runs, and the tools that the implementations share.
 
-What can go wrong between echod and the platform's supervisor.
-
-What a service file has to record, because a supervisor starts us without the shell's environment.
-
-What every supervisor can do for the daemon. The command line knows nothing else of them.
-
-Each verb returns sentences for the person, and raises a `ServiceError` that says what to do.
-
-Waiting until a daemon that was just started really answers. A supervisor's "started" is not enough.
-
-Running the supervisor's own command-line tool.
+Commands use only the protocol `Service`. Its verbs return sentences for the user, and raise a `ServiceError` that
+contains the next step. A start counts only when the daemon itself answers; the supervisor's "started" is not enough.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,26 +14,51 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from echod.errors import EchodError
-from echod.runtime.heartbeat import Liveness
+from echod.files import write_private_durable
+from echod.runtime import Liveness
 
+START_TIMEOUT_SECONDS = 20.0
 
-class ServiceError(EchodError):
-    """The supervisor did not do what was asked; the sentence says what to do."""
+COMMAND_TIMEOUT_SECONDS = 120.0
+"""Longer than the supervisor itself allows for a start or a stop."""
 
+LOGS_HINT = "Show the log with: echod service logs"
 
-class ForeignFileError(ServiceError):
-    """A file in our place was not written by echod."""
+MANAGED_MARK = b"Managed by echod"
+"""Identifies the service files that echod wrote."""
 
+_POLL_SECONDS = 0.05
 
 _RECORDED_VARIABLES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-"""They decide where memory, settings and state are: a service without them would look elsewhere."""
+"""These decide where memory, settings and state are. A service without them would use other directories."""
 
 _RECORDED_PREFIX = "ECHOD_"
 
 
+class ServiceError(EchodError):
+    """The supervisor did not do what was requested. The message contains the next step."""
+
+
+class ForeignFileError(ServiceError):
+    """The service file exists and was not written by echod."""
+
+
+def not_installed_error() -> ServiceError:
+    """Return the error of a verb that needs an installed service."""
+    return ServiceError("The service is not installed. Install it with: echod service install")
+
+
+def other_daemon_error(pid: int) -> ServiceError:
+    """Return the error of a verb that a daemon outside of the service prevents."""
+    return ServiceError(f"A daemon outside of the service is running as process {pid}. End it first: kill {pid}")
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """The command that runs the daemon in the foreground, with absolute paths, and its environment."""
+    """The command that runs the daemon in the foreground, with absolute paths, and its environment.
+
+    A service file has to contain both, because a supervisor starts programs without the shell's environment.
+    """
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -54,12 +68,12 @@ def build_service_config(python: Path, environ: Mapping[str, str]) -> ServiceCon
     """Record how this installation is run.
 
     Args:
-        python: the interpreter that runs us (`sys.executable`); its symlinks make up a virtual environment, so they
-            are kept.
-        environ: the environment of whoever installs.
+        python: the interpreter of this process (`sys.executable`). Its symlinks are kept, because they make up a
+            virtual environment.
+        environ: the environment of the installing shell.
 
     Raises:
-        ServiceError: a value cannot be written into a service file.
+        ServiceError: a service file cannot contain one of the values.
     """
     script = python.parent / "echod"
     command = (str(script), "run") if os.access(script, os.X_OK) else (str(python), "-m", "echod", "run")
@@ -70,19 +84,19 @@ def build_service_config(python: Path, environ: Mapping[str, str]) -> ServiceCon
     }
     for name, value in [*recorded_variables.items(), *(("The path of echod", part) for part in command)]:
         if any(ord(character) < ord(" ") for character in value):
-            raise ServiceError(f"{name} holds a line break or control character; a service file cannot hold it.")
+            raise ServiceError(f"{name} contains a line break or control character, which a service file cannot.")
     return ServiceConfig(command, tuple(recorded_variables.items()))
 
 
 class ServiceState(NamedTuple):
-    """How the service stands with its supervisor.
+    """The state of the service in its supervisor.
 
     Attributes:
-        file: where the service file is or would be.
-        installed: it is there.
-        up_to_date: it is there, and what this installation would write.
-        active: the supervisor says that it runs; None if no supervisor answers.
-        detail: the supervisor's own word for it.
+        file: the path of the service file, whether it exists or not.
+        installed: the service file exists.
+        up_to_date: it exists, and is the file that this installation would write.
+        active: the supervisor reports that the service is running; None if no supervisor answers.
+        detail: the supervisor's own word for the state.
     """
 
     file: Path
@@ -96,38 +110,34 @@ class Service(Protocol):
     """A systemd user unit or a launchd agent."""
 
     def read_state(self, service_config: ServiceConfig) -> ServiceState:
-        """Look, change nothing."""
+        """Return the state of the service. Read-only."""
 
     def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
-        """Install, enable and start it, and see that it answers. Doing it again changes nothing.
+        """Install, enable and start the service, and wait until it answers. Repeating this changes nothing.
 
         Args:
             service_config: how the daemon is run.
-            force: replace a service file that somebody else wrote.
+            force: replace a service file that echod did not write.
         """
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
-        """Stop it and remove all that `install` made. Memory, state and settings stay."""
+        """Stop the service and remove everything that `install` created. Keep memory, state and settings."""
 
     def start(self) -> tuple[str, ...]:
-        """Start it and see that it answers."""
+        """Start the service and wait until it answers."""
 
     def stop(self) -> tuple[str, ...]:
-        """Stop it; it comes back with the next login."""
+        """Stop the service until the next login."""
 
     def restart(self) -> tuple[str, ...]:
-        """Stop and start it, and see that it answers."""
+        """Stop and start the service, and wait until it answers."""
 
     def logs_command(self, *, lines: int, follow: bool) -> tuple[str, ...]:
-        """The command that shows what it logged."""
-
-
-START_TIMEOUT_SECONDS = 20.0
-_POLL_SECONDS = 0.05
+        """Return the command that shows the service's log."""
 
 
 class Clock(NamedTuple):
-    """Time for whoever waits."""
+    """The time, for functions that wait."""
 
     monotonic: Callable[[], float]
     sleep: Callable[[float], object]
@@ -139,19 +149,15 @@ def wait_for_liveness(
     clock: Clock,
     seconds: float = START_TIMEOUT_SECONDS,
 ) -> Liveness:
-    """Look until it is as wanted, or the time is over; the last look is returned either way."""
+    """Probe the daemon until `is_done`, at most for `seconds`. Return the last state either way."""
     deadline = clock.monotonic() + seconds
-    while not is_done(found := probe()) and clock.monotonic() < deadline:
+    while not is_done(liveness := probe()) and clock.monotonic() < deadline:
         clock.sleep(_POLL_SECONDS)
-    return found
-
-
-COMMAND_TIMEOUT_SECONDS = 120.0
-"""More than the supervisor itself allows for a start or a stop."""
+    return liveness
 
 
 class CommandResult(NamedTuple):
-    """How a tool ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -159,27 +165,27 @@ class CommandResult(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        """It did what it was asked."""
+        """True if the exit code is 0."""
         return self.code == 0
 
     @property
     def error_line(self) -> str:
-        """The last line it printed about a failure."""
+        """The last line that a failed command printed."""
         return next(reversed((self.err.strip() or self.out.strip()).splitlines()), f"it ended with code {self.code}")
 
 
 class CommandRunner:
-    """A program with the arguments that every call of it has in common."""
+    """A program with the arguments that are common to all its calls."""
 
     def __init__(self, *command: str, timeout_seconds: float = COMMAND_TIMEOUT_SECONDS) -> None:
         self._command = command
         self._timeout_seconds = timeout_seconds
 
     def run(self, *arguments: str) -> CommandResult:
-        """Run it and wait.
+        """Run the program with these arguments and wait for its end.
 
         Raises:
-            ServiceError: it is not installed, or does not come back.
+            ServiceError: it is not installed, or does not end in time.
         """
         command: Sequence[str] = (*self._command, *arguments)
         try:
@@ -189,23 +195,18 @@ class CommandRunner:
         except FileNotFoundError as error:
             raise ServiceError(f"{self._command[0]} is not installed here.") from error
         except subprocess.TimeoutExpired as error:
-            raise ServiceError(
-                f"{' '.join(command)} did not come back within {self._timeout_seconds:.0f} s."
-            ) from error
+            raise ServiceError(f"{' '.join(command)} did not end within {self._timeout_seconds:.0f} s.") from error
         return CommandResult(completed.returncode, completed.stdout, completed.stderr)
 
 
-MANAGED_MARK = b"Managed by echod"
-
-
 class ManagedFile:
-    """One file of ours in a directory that others use too."""
+    """One file of ours in another program's directory. It is recognised by its mark and written atomically."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> bytes | None:
-        """Its bytes, or None if it is not there.
+        """Return the content, or None if the file does not exist.
 
         Raises:
             ServiceError: it cannot be read.
@@ -218,42 +219,31 @@ class ManagedFile:
             raise ServiceError(f"{self.path} cannot be read ({error.strerror}).") from error
 
     def check_managed(self) -> None:
-        """Raise unless it is missing or has our mark.
+        """Check that the file does not exist or has our mark.
 
         Raises:
-            ForeignFileError: somebody else wrote it.
+            ForeignFileError: another program or the user wrote it.
         """
         content = self.read()
         if content is not None and MANAGED_MARK not in content:
-            raise ForeignFileError(
-                f"{self.path} was not written by echod; move it away, or say --force to have it replaced."
-            )
+            raise ForeignFileError(f"{self.path} was not written by echod. Move it away, or replace it with --force.")
 
     def write(self, data: bytes) -> bool:
-        """Make its content `data`; False if it was that already.
+        """Make `data` the content of the file. Return False if it is already.
 
         Raises:
             ServiceError: it cannot be written.
         """
         if self.read() == data:
             return False
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+            write_private_durable(self.path, data)
         except OSError as error:
             raise ServiceError(f"{self.path} cannot be written ({error.strerror}).") from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
         return True
 
     def remove(self) -> bool:
-        """Remove it; False if it was not there.
+        """Remove the file. Return False if it does not exist.
 
         Raises:
             ServiceError: it cannot be removed.

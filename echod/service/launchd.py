@@ -1,22 +1,20 @@
-"""The daemon as a launchd agent. Written after launchd.plist(5) and launchctl(1); nobody has run it on macOS yet.
+"""Run the daemon as a launchd agent, rendered from the template in `launchd/`. Not yet tested on macOS.
 
-`bootstrap` fails with code 5 while the agent it replaces is still going away, and where there is no graphical
-login; so it is tried again for some seconds and then explained.
-
-Rendering the launchd agent from its template. Pure.
+It follows launchd.plist(5) and launchctl(1). `bootstrap` fails with code 5 while the agent it replaces is still
+ending, and also without a graphical login. It is retried for some seconds, and then the error explains both.
 """
 
 from __future__ import annotations
 
 import plistlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from echod.errors import ExitCode
 from echod.paths import PRIVATE_DIR_MODE
-from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.runtime import DaemonState, Liveness
 from echod.service.base import (
+    LOGS_HINT,
     MANAGED_MARK,
     Clock,
     CommandResult,
@@ -25,26 +23,34 @@ from echod.service.base import (
     ServiceConfig,
     ServiceError,
     ServiceState,
+    not_installed_error,
+    other_daemon_error,
     wait_for_liveness,
 )
 from echod.service.paths import LAUNCHD_LABEL, PLIST_NAME, read_template
 
 AGENT_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-"""launchd gives an agent a bare PATH; git may be in any of these."""
+"""launchd gives an agent a minimal PATH, but git may be in any of these."""
+
+BOOTSTRAP_BUSY = 5
+"""The exit code of `launchctl bootstrap` while the old agent is ending, or without a graphical session."""
+
+BOOTSTRAP_ATTEMPTS = 4
+RETRY_SECONDS = 1.0
 
 _DOCTYPE_END = b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n'
 
 
 def render_plist(template: str, service_config: ServiceConfig, stderr: Path) -> bytes:
-    """The agent's file: the template with the recorded command and environment, and where its last words go.
+    """Return the agent's file: the template with the recorded command, environment and standard error file. Pure.
 
     Raises:
-        ServiceError: the template is no property list.
+        ServiceError: the template is not a property list.
     """
     try:
         agent = plistlib.loads(template.encode())
     except (ValueError, ExpatError, plistlib.InvalidFileException) as error:
-        raise ServiceError("The launchd template of this installation is damaged; install echod again.") from error
+        raise ServiceError("The launchd template of this installation is damaged. Install echod again.") from error
     agent["ProgramArguments"] = list(service_config.command)
     agent["EnvironmentVariables"] = {"PATH": AGENT_PATH, **dict(service_config.environment)}
     agent["StandardErrorPath"] = str(stderr)
@@ -54,34 +60,15 @@ def render_plist(template: str, service_config: ServiceConfig, stderr: Path) -> 
     )
 
 
-LOGS_HINT = "See why with: echod service logs"
-
-BOOTSTRAP_BUSY = 5
-"""What `launchctl bootstrap` ends with while the old agent drains, or without a graphical session."""
-
-BOOTSTRAP_ATTEMPTS = 4
-RETRY_SECONDS = 1.0
-
-
-def supervisor_exit_code(code: int, environ: Mapping[str, str]) -> int:
-    """The code with which a daemon should end.
-
-    launchd starts again whatever did not end with 0, and cannot be told that a bad configuration is final; so under
-    launchd, which tells an agent its label, that ends with 0.
-    """
-    is_final = code == ExitCode.CONFIGURATION and environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
-    return int(ExitCode.OK) if is_final else code
-
-
 class LaunchdService:
-    """Implements `service.Service`.
+    """Implements `Service` with `launchctl`.
 
     Args:
-        agents: the directory of the user's own agents.
-        launchctl: asks launchd.
-        uid: whose graphical session the agent belongs to.
-        log_file: where the daemon logs.
-        probe: looks how the daemon is.
+        agent_directory: the directory of the user's own agents.
+        launchctl: runs commands of launchd.
+        uid: the user in whose graphical session the agent runs.
+        log_file: the daemon's log.
+        probe: returns the state of the daemon.
         clock: for waiting.
     """
 
@@ -104,7 +91,7 @@ class LaunchdService:
         self._clock = clock
 
     def read_state(self, service_config: ServiceConfig) -> ServiceState:
-        """See `InstalledService.standing`."""
+        """Return the state of the agent; see `Service.read_state`."""
         content = self._file.read()
         try:
             result = self._launchctl.run("list", LAUNCHD_LABEL)
@@ -118,7 +105,7 @@ class LaunchdService:
         )
 
     def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
-        """See `InstalledService.install`."""
+        """Install and start the agent; see `Service.install`."""
         agent = self._render(service_config)
         if not force:
             self._file.check_managed()
@@ -128,52 +115,52 @@ class LaunchdService:
         self._log_file.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
         changed = self._file.write(agent)
         if loaded and not changed and self._probe().state is DaemonState.RUNNING:
-            return (f"{self._file.path} is installed and the service runs; nothing to do.",)
+            return (f"{self._file.path} is installed and the service is running; nothing to do.",)
         if loaded:
             self._launchctl.run("bootout", self._target)
         self._bootstrap()
         self._wait_until_answering()
-        return (f"Installed {self._file.path}; the service runs while you are logged in.",)
+        return (f"Installed {self._file.path}. The service runs while you are logged in.",)
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
-        """See `InstalledService.uninstall`."""
+        """Stop and remove the agent; see `Service.uninstall`."""
         if not force:
             self._file.check_managed()
         self._launchctl.run("bootout", self._target)
         if not self._file.remove():
             return ("It is not installed.",)
-        return ("The service is removed; memory, settings and state stay.",)
+        return ("The service is removed. Memory, settings and state are kept.",)
 
     def start(self) -> tuple[str, ...]:
-        """See `InstalledService.start`."""
+        """Start the agent and wait until it answers."""
         self._check_installed()
         if self._probe().is_answering:
-            return ("The service runs already.",)
+            return ("The service is already running.",)
         if not self._launchctl.run("kickstart", self._target).succeeded:
             self._bootstrap()
         self._wait_until_answering()
-        return ("The service runs.",)
+        return ("The service is running.",)
 
     def stop(self) -> tuple[str, ...]:
-        """See `InstalledService.stop`."""
+        """Stop the agent until the next login."""
         self._check_installed()
-        # It ends with 0 then, and launchd starts only failures again.
+        # It then ends with 0, and launchd restarts only failures.
         self._launchctl.run("kill", "SIGTERM", self._target)
-        liveness = wait_for_liveness(lambda found: found.state is DaemonState.STOPPED, self._probe, self._clock)
+        liveness = wait_for_liveness(lambda current: current.state is DaemonState.STOPPED, self._probe, self._clock)
         if liveness.state is not DaemonState.STOPPED:
             raise ServiceError(f"The daemon did not stop: {liveness.text}")
-        return ("The service is stopped. It starts again with the next login, unless it is uninstalled.",)
+        return ("The service is stopped. It starts again at the next login, unless it is uninstalled.",)
 
     def restart(self) -> tuple[str, ...]:
-        """See `InstalledService.restart`."""
+        """Restart the agent and wait until it answers."""
         self._check_installed()
         if not self._launchctl.run("kickstart", "-k", self._target).succeeded:
             self._bootstrap()
         self._wait_until_answering()
-        return ("The service was restarted and runs.",)
+        return ("The service was restarted and is running.",)
 
     def logs_command(self, *, lines: int, follow: bool) -> tuple[str, ...]:
-        """See `InstalledService.logs_command`."""
+        """Return the command that shows the daemon's log file."""
         following = ("-F",) if follow else ()
         return ("tail", "-n", str(lines), *following, str(self._log_file))
 
@@ -192,26 +179,22 @@ class LaunchdService:
                 break
         if result.code == BOOTSTRAP_BUSY:
             raise ServiceError(
-                f"launchd did not take the agent ({result.error_line}). It needs a graphical "
-                f"login of yours on this machine; "
-                "without one, run `echod run` under another supervisor."
+                f"launchd did not accept the agent ({result.error_line}). It needs your graphical login on this "
+                "machine. Without one, run `echod run` under another supervisor."
             )
         if not result.succeeded:
-            raise ServiceError(f"launchd did not take the agent ({result.error_line}). {LOGS_HINT}")
+            raise ServiceError(f"launchd did not accept the agent ({result.error_line}). {LOGS_HINT}")
 
     def _wait_until_answering(self) -> None:
-        liveness = wait_for_liveness(lambda liveness: liveness.is_answering, self._probe, self._clock)
+        liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)
         if not liveness.is_answering:
             raise ServiceError(f"launchd started the service, but it does not answer. {liveness.text} {LOGS_HINT}")
 
     def _check_installed(self) -> None:
         if self._file.read() is None:
-            raise ServiceError("The service is not installed; do that with: echod service install")
+            raise not_installed_error()
 
     def _check_no_daemon(self) -> None:
         liveness = self._probe()
         if liveness.heartbeat is not None:
-            pid = liveness.heartbeat.pid
-            raise ServiceError(
-                f"A daemon that does not belong to the service runs as process {pid}; end it: kill {pid}"
-            )
+            raise other_daemon_error(liveness.heartbeat.pid)

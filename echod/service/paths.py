@@ -1,8 +1,6 @@
-"""How a daemon is started or helped, as sentences; asks no supervisor, so that every command can afford to say it.
+"""Locate the service files and their templates, and describe how to start or restart the daemon.
 
-Where supervisors look for what starts the daemon, and what it is called there.
-
-Where the templates of the service files are: inside the installed package, or beside it in a checkout.
+The descriptions are sentences for the user. They call no supervisor, so that every command can afford them.
 """
 
 from __future__ import annotations
@@ -11,24 +9,24 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
 
 LAUNCHD_LABEL = "local.echod"
-"""The agent's name for launchd."""
+"""The agent's name in launchd."""
 
 SYSTEMD_UNIT = "echod.service"
-"""The unit's name for systemd."""
+"""The unit's name in systemd."""
 
 PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
 
 
 def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
-    """What `echod service install` writes; None where there is no supervisor that we know.
+    """Return the file that `echod service install` writes; None where there is no supported supervisor.
 
     Args:
         platform: as in `sys.platform`.
-        environ: `XDG_CONFIG_HOME` says where systemd looks for the user's units.
+        environ: `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
     """
     if platform == "linux":
         return systemd_unit_directory(environ) / SYSTEMD_UNIT
@@ -36,12 +34,12 @@ def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def systemd_unit_directory(environ: Mapping[str, str]) -> Path:
-    """Where systemd looks for the user's units."""
+    """Return the directory in which systemd searches for the user's units."""
     return _config_home(environ) / "systemd" / "user"
 
 
 def launchd_agent_directory() -> Path:
-    """Where launchd looks for the user's agents."""
+    """Return the directory in which launchd searches for the user's agents."""
     return Path.home() / "Library" / "LaunchAgents"
 
 
@@ -50,8 +48,15 @@ def _config_home(environ: Mapping[str, str]) -> Path:
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
 
 
+def is_launchd_agent(environ: Mapping[str, str]) -> bool:
+    """Return whether launchd started this process. It sets XPC_SERVICE_NAME to the agent's label."""
+    return environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
+
+
 def read_template(kind: str, name: str) -> str:
-    """The text of a template, as ("systemd", "echod.service").
+    """Return the text of a template, such as ("systemd", "echod.service").
+
+    The templates are in the installed package, or beside it in a checkout.
 
     Raises:
         ServiceError: the installation lacks it.
@@ -59,19 +64,19 @@ def read_template(kind: str, name: str) -> str:
     package = files("echod")
     candidates = [package / "_share" / kind / name]
     if isinstance(package, Path):
-        candidates.append(package.parent / kind / name)  # an editable installation has no copy of its own
+        candidates.append(package.parent / kind / name)  # an editable installation contains no copy
     for candidate in candidates:
         if candidate.is_file():
             return candidate.read_text(encoding="utf-8")
-    raise ServiceError(f"This installation of echod lacks its template {kind}/{name}; install it again.")
+    raise ServiceError(f"This installation of echod lacks its template {kind}/{name}. Install echod again.")
 
 
 def start_hint(platform: str, environ: Mapping[str, str]) -> str:
-    """The commands that start a daemon that does not run.
+    """Return the commands that start a stopped daemon.
 
     Args:
         platform: as in `sys.platform`.
-        environ: `XDG_CONFIG_HOME` says where systemd looks for the user's units.
+        environ: `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
     """
     file = service_file(platform, environ)
     if file is None:
@@ -80,23 +85,23 @@ def start_hint(platform: str, environ: Mapping[str, str]) -> str:
 
 
 def recovery_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
-    """What to do about a daemon that is not as it should be, as a sentence; arguments as above."""
+    """Return a sentence about how to get an answering daemon; "" if it is running. Arguments as in `start_hint`."""
     match liveness.state:
         case DaemonState.STOPPED | DaemonState.HUNG | DaemonState.UPGRADED:
             return restart_hint(liveness, platform, environ)
         case DaemonState.STARTING:
-            return "Ask again in a moment."
+            return "Try again in a moment."
         case DaemonState.SUSPENDED:
-            return f"Wake it with: kill -CONT {liveness.pid}"
+            return f"Resume it with: kill -CONT {liveness.pid}"
         case DaemonState.RUNNING:
             return ""
 
 
 def restart_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
-    """How a daemon begins anew, as a sentence, whether it runs or not; arguments as above."""
+    """Return a sentence about how to restart or start the daemon. Arguments as in `start_hint`."""
     if liveness.state is DaemonState.STOPPED:
         return f"Start it with: {start_hint(platform, environ)}"
     file = service_file(platform, environ)
     if file is not None and file.exists():
         return "Restart it with: echod service restart"
-    return f"No service is installed, so restart it as it was started: kill {liveness.pid}, then echod run"
+    return f"No service is installed. Restart the daemon the way it was started: kill {liveness.pid}, then echod run"

@@ -1,9 +1,7 @@
-"""The daemon as a systemd user unit.
+"""Run the daemon as a systemd user unit, rendered from the template in `systemd/`.
 
-`systemctl` decides; after each of its answers the daemon itself is asked, because a unit that "started" is not yet
-one that works. Everything it runs and writes is a constructor argument.
-
-Rendering the systemd unit from its template. Pure.
+After a successful `systemctl` the daemon itself is probed, because a unit that "started" does not necessarily work.
+All commands and paths are constructor arguments.
 """
 
 from __future__ import annotations
@@ -12,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from echod.errors import ConfigurationError, ExitCode
-from echod.runtime.heartbeat import DaemonState, Liveness
+from echod.runtime import DaemonState, Liveness
 from echod.service.base import (
+    LOGS_HINT,
     Clock,
     CommandRunner,
     ManagedFile,
     ServiceConfig,
     ServiceError,
     ServiceState,
+    not_installed_error,
+    other_daemon_error,
     wait_for_liveness,
 )
 from echod.service.paths import SYSTEMD_UNIT, read_template
@@ -28,41 +29,38 @@ _EXEC_START = "ExecStart="
 
 
 def render_unit(template: str, service_config: ServiceConfig) -> bytes:
-    """The unit file: the template with the recorded command and environment in place of its ExecStart line.
+    """Return the unit file: the template with the recorded command and environment instead of its ExecStart line. Pure.
 
     Raises:
-        ServiceError: the template has not exactly one such line.
+        ServiceError: the template does not have exactly one such line.
     """
     lines = template.splitlines()
     start_lines = [number for number, line in enumerate(lines) if line.startswith(_EXEC_START)]
     if len(start_lines) != 1:
-        raise ServiceError("The systemd template of this installation is damaged; install echod again.")
+        raise ServiceError("The systemd template of this installation is damaged. Install echod again.")
     environment = [f"Environment={_quote(f'{name}={value}')}" for name, value in service_config.environment]
-    # In a command a dollar sign would begin a variable; in Environment= it is just a character.
+    # In a command a dollar sign would begin a variable. In Environment= it is an ordinary character.
     command = " ".join(_quote(part).replace("$", "$$") for part in service_config.command)
     lines[start_lines[0] : start_lines[0] + 1] = [*environment, f"{_EXEC_START}{command}"]
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
 
 
 def _quote(text: str) -> str:
-    """As systemd.syntax(7) reads it back; a percent sign would begin a specifier."""
+    # As systemd.syntax(7) describes; a percent sign would begin a specifier.
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
 
-LOGS_HINT = "See why with: echod service logs"
-
-
 class SystemdService:
-    """Implements `service.Service`.
+    """Implements `Service` with `systemctl --user`.
 
     Args:
-        units: the directory of the user's own units.
-        systemctl: asks the user's manager.
-        loginctl: asks about lingering.
-        probe: looks how the daemon is.
+        unit_directory: the directory of the user's own units.
+        systemctl: runs commands of the user's manager.
+        loginctl: runs queries about lingering.
+        probe: returns the state of the daemon.
         clock: for waiting.
-        user: the name for which lingering would be enabled.
+        user: the user for whom lingering may be enabled.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class SystemdService:
         self._user = user
 
     def read_state(self, service_config: ServiceConfig) -> ServiceState:
-        """See `InstalledService.standing`."""
+        """Return the state of the unit; see `Service.read_state`."""
         content = self._file.read()
         up_to_date = content == render_unit(read_template("systemd", SYSTEMD_UNIT), service_config)
         try:
@@ -94,7 +92,7 @@ class SystemdService:
         return ServiceState(self._file.path, content is not None, up_to_date, active=active, detail=detail)
 
     def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
-        """See `InstalledService.install`."""
+        """Install, enable and start the unit; see `Service.install`."""
         unit = render_unit(read_template("systemd", SYSTEMD_UNIT), service_config)
         self._check_manager()
         if not force:
@@ -108,13 +106,13 @@ class SystemdService:
         liveness = self._probe()
         if changed or liveness.state is not DaemonState.RUNNING:
             self._run_and_wait("restart")
-            message = f"Installed {self._file.path}; the service runs ({self._probe().text})."
+            message = f"Installed {self._file.path}. The service is running ({self._probe().text})."
         else:
-            message = f"{self._file.path} is installed and the service runs; nothing to do."
+            message = f"{self._file.path} is installed and the service is running; nothing to do."
         return (message, *self._linger_hint())
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
-        """See `InstalledService.uninstall`."""
+        """Stop and remove the unit; see `Service.uninstall`."""
         if not force:
             self._file.check_managed()
         messages: list[str] = []
@@ -123,7 +121,7 @@ class SystemdService:
             result = self._systemctl.run("disable", "--now", SYSTEMD_UNIT)
             if not result.succeeded:
                 messages.append(
-                    f"systemd could not be asked to stop it ({result.error_line}); the files are removed anyway."
+                    f"systemd could not stop the service ({result.error_line}). Its files are removed anyway."
                 )
         link = self._file.path.parent / "default.target.wants" / SYSTEMD_UNIT
         if link.is_symlink():
@@ -133,53 +131,53 @@ class SystemdService:
             self._systemctl.run("daemon-reload")
             self._systemctl.run("reset-failed", SYSTEMD_UNIT)
         messages.insert(
-            0, "The service is removed; memory, settings and state stay." if installed else "It is not installed."
+            0, "The service is removed. Memory, settings and state are kept." if installed else "It is not installed."
         )
         drop_in_directory = self._file.path.with_name(f"{SYSTEMD_UNIT}.d")
         if drop_in_directory.is_dir():
-            messages.append(f"Your own changes in {drop_in_directory} stay as well.")
+            messages.append(f"Your own changes in {drop_in_directory} are kept too.")
         return tuple(messages)
 
     def start(self) -> tuple[str, ...]:
-        """See `InstalledService.start`."""
+        """Start the unit and wait until it answers."""
         self._check_installed()
         if self._probe().is_answering:
             self._check_no_other_daemon()
-            return ("The service runs already.",)
+            return ("The service is already running.",)
         self._run_and_wait("start")
-        return ("The service runs.",)
+        return ("The service is running.",)
 
     def stop(self) -> tuple[str, ...]:
-        """See `InstalledService.stop`."""
+        """Stop the unit until the next login."""
         self._check_installed()
         self._run_checked("stop", SYSTEMD_UNIT)
-        liveness = wait_for_liveness(lambda found: found.state is DaemonState.STOPPED, self._probe, self._clock)
+        liveness = wait_for_liveness(lambda current: current.state is DaemonState.STOPPED, self._probe, self._clock)
         if liveness.state is not DaemonState.STOPPED:
-            return (f"The service is stopped, but a daemon that does not belong to it goes on: {liveness.text}",)
-        return ("The service is stopped. It starts again with the next login, unless it is uninstalled.",)
+            return (f"The service is stopped, but a daemon outside of it is still running: {liveness.text}",)
+        return ("The service is stopped. It starts again at the next login, unless it is uninstalled.",)
 
     def restart(self) -> tuple[str, ...]:
-        """See `InstalledService.restart`."""
+        """Restart the unit and wait until it answers."""
         self._check_installed()
         self._check_no_other_daemon()
         self._run_and_wait("restart")
-        return ("The service was restarted and runs.",)
+        return ("The service was restarted and is running.",)
 
     def logs_command(self, *, lines: int, follow: bool) -> tuple[str, ...]:
-        """See `InstalledService.logs_command`."""
+        """Return the command that shows the unit's journal."""
         following = ("--follow",) if follow else ("--no-pager",)
         return ("journalctl", f"--user-unit={SYSTEMD_UNIT}", f"--lines={lines}", *following)
 
     def _run_and_wait(self, verb: str) -> None:
-        self._systemctl.run("reset-failed", SYSTEMD_UNIT)  # a person asks: earlier failures do not count
+        self._systemctl.run("reset-failed", SYSTEMD_UNIT)  # the user's request clears earlier failures
         result = self._systemctl.run(verb, SYSTEMD_UNIT)
         if not result.succeeded:
             if self._read_property("ExecMainStatus") == str(int(ExitCode.CONFIGURATION)):
                 raise ConfigurationError(
-                    f"The service refuses its configuration; check it with: echod config. {LOGS_HINT}"
+                    f"The service cannot use its configuration. Check it with: echod config. {LOGS_HINT}"
                 )
             raise ServiceError(f"The service did not start ({result.error_line}). {LOGS_HINT}")
-        liveness = wait_for_liveness(lambda liveness: liveness.is_answering, self._probe, self._clock)
+        liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)
         if not liveness.is_answering:
             raise ServiceError(f"systemd started the service, but it does not answer. {liveness.text} {LOGS_HINT}")
 
@@ -187,38 +185,34 @@ class SystemdService:
         result = self._systemctl.run("show", "--property=Version")
         if not result.succeeded:
             raise ServiceError(
-                f"No systemd user manager answers here ({result.error_line}). Log in to a "
-                f"session of your own (not through "
-                "su or sudo) and try again, or let another supervisor run: echod run"
+                f"No systemd user manager answers here ({result.error_line}). Log in to a session of your own (not "
+                "through su or sudo) and try again, or configure another supervisor to run: echod run"
             )
 
     def _check_loaded(self) -> None:
         if (state := self._read_property("LoadState")) != "loaded":
             raise ServiceError(
-                f"systemd does not find the unit that was written to {self._file.path} (it says: {state}). Its "
-                "XDG_CONFIG_HOME may differ from yours; unset that for the installation."
+                f"systemd does not find the unit {self._file.path} (its state is {state}). systemd's XDG_CONFIG_HOME "
+                "may differ from yours. Unset that for the installation."
             )
 
     def _check_installed(self) -> None:
         if self._file.read() is None:
-            raise ServiceError("The service is not installed; do that with: echod service install")
+            raise not_installed_error()
         self._check_manager()
 
     def _check_no_other_daemon(self) -> None:
         liveness = self._probe()
         if liveness.heartbeat is None or str(liveness.heartbeat.pid) == self._read_property("MainPID"):
             return
-        raise ServiceError(
-            f"A daemon that does not belong to the service runs as process {liveness.heartbeat.pid}; end it first: "
-            f"kill {liveness.heartbeat.pid}"
-        )
+        raise other_daemon_error(liveness.heartbeat.pid)
 
     def _linger_hint(self) -> tuple[str, ...]:
         result = self._loginctl.run("show-user", self._user, "--property=Linger", "--value")
         if result.succeeded and result.out.strip() == "yes":
             return ()
         command = f"loginctl enable-linger {self._user}"
-        return (f"It runs while you are logged in. If it should also run without a login: {command}",)
+        return (f"It runs while you are logged in. To run it without a login too: {command}",)
 
     def _read_property(self, name: str) -> str:
         result = self._systemctl.run("show", SYSTEMD_UNIT, f"--property={name}", "--value")

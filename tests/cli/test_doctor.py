@@ -14,9 +14,7 @@ import pytest
 
 from echod import __version__, paths
 from echod.contract.commands import Check, CheckResult
-from echod.doctor import machine
-from echod.doctor.case import DoctorContext
-from echod.doctor.examine import run_checks
+from echod.doctor import DoctorContext, machine, run_checks
 from echod.doctor.projects import gitignore_line
 from echod.memory.model import MAX_FILE_BYTES
 from echod.projects.registry import ProjectRegistry
@@ -83,11 +81,11 @@ def test_with_a_running_service_and_a_sound_project_all_is_well(home: Home, tmp_
     assert report["healthy"] is True
     assert report["schema"] == 1
     checks_by_code = {check["code"]: check for check in report["checks"]}
-    assert checks_by_code["daemon"]["text"].startswith("The daemon runs as process")
+    assert checks_by_code["daemon"]["text"].startswith("The daemon is running as process")
     assert checks_by_code["store"] == {
         "code": "store",
         "result": "ok",
-        "text": "Its roles can be read and written: reviewer.",
+        "text": "All roles can be read and written: reviewer.",
         "fix": "",
         "path": str(root / ".rune/echoes"),
     }
@@ -186,7 +184,7 @@ def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: DoctorC
     check = only_check(remote, "file-system")
 
     assert check.result is CheckResult.NOTE
-    assert "every 10 minutes" in check.text
+    assert "once a minute" in check.text
 
 
 def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: DoctorContext, tmp_path: Path) -> None:
@@ -194,7 +192,7 @@ def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: Docto
 
     check = only_check(case, "file-system")
 
-    assert "exchange, leases and links work" in check.text or "lacks" in check.text
+    assert "Exchange, leases and links work" in check.text or "lacks" in check.text
 
 
 def test_another_echod_on_the_path_is_a_problem(case: DoctorContext, tmp_path: Path) -> None:
@@ -300,7 +298,7 @@ def test_a_file_that_is_not_understood_is_told(case: DoctorContext, tmp_path: Pa
     check = only_check(case, "memory-unreadable")
 
     assert (check.result, check.path) == (CheckResult.PROBLEM, str(file))
-    assert "leaves it alone" in check.text
+    assert "does not use this file" in check.text
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")

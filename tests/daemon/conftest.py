@@ -8,7 +8,7 @@ import pytest
 
 from echod.daemon.events import EventBuffer
 from echod.daemon.watcher import Watcher
-from tests.daemon.watching import WatcherHarness
+from tests.daemon.watcher_harness import WatcherHarness
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def paths(tmp_path: Path) -> Paths:
 
 @pytest.fixture
 def daemon(paths: Paths) -> Iterator[HeartbeatWriter]:
-    """This process holds the lock, as a daemon would."""
+    """Hold the lock in this process, as a daemon would."""
     me = find_process(os.getpid())
     assert me is not None
     with daemon_lock(paths.daemon_lock, LockOwner(me.pid, me.started, "0.1.0", time.time(), time.monotonic())):

@@ -10,13 +10,14 @@ from watchdog.events import FileSystemEvent
 from echod.daemon.event_health import (
     CANARY_INTERVAL_SECONDS,
     CANARY_TIMEOUT_SECONDS,
-    EVENTS_NOT_ARRIVING,
     Canary,
     EventSource,
 )
 from echod.daemon.events import BufferingEventHandler, EventBuffer
 from echod.daemon.watcher import WatchTargets
-from tests.daemon.watching import WatcherHarness, wait_until
+from echod.runtime import EVENTS_NOT_ARRIVING
+from tests.daemon.watcher_harness import WatcherHarness
+from tests.support import until
 
 
 @pytest.fixture
@@ -28,30 +29,30 @@ def _pulse_files(canary: Canary) -> list[Path]:
     return sorted(canary.directory.iterdir())
 
 
-def test_nothing_speaks_against_a_pipe_that_was_not_tried(canary: Canary) -> None:
+def test_events_count_as_arriving_before_the_first_pulse(canary: Canary) -> None:
     assert canary.is_ok(0)
     assert canary.is_ok(10_000)
 
 
-def test_a_pulse_that_comes_back_in_time_is_well(canary: Canary) -> None:
+def test_a_pulse_that_arrives_in_time_is_ok(canary: Canary) -> None:
     canary.send_if_due(0)
     canary.check_paths(_pulse_files(canary))
 
     assert canary.is_ok(CANARY_TIMEOUT_SECONDS + 1)
 
 
-def test_a_pulse_that_does_not_come_back_is_not(canary: Canary) -> None:
+def test_a_pulse_that_does_not_arrive_is_not_ok(canary: Canary) -> None:
     canary.send_if_due(0)
 
     assert canary.is_ok(CANARY_TIMEOUT_SECONDS)
     assert not canary.is_ok(CANARY_TIMEOUT_SECONDS + 0.1)
 
 
-def test_silence_is_seen_within_30_seconds() -> None:
+def test_silence_is_detected_within_30_seconds() -> None:
     assert CANARY_INTERVAL_SECONDS + CANARY_TIMEOUT_SECONDS < 30
 
 
-def test_a_late_echo_of_an_earlier_pulse_proves_nothing(canary: Canary) -> None:
+def test_the_late_event_of_an_earlier_pulse_proves_nothing(canary: Canary) -> None:
     canary.send_if_due(0)
     early = _pulse_files(canary)
     canary.check_paths(early)
@@ -61,7 +62,7 @@ def test_a_late_echo_of_an_earlier_pulse_proves_nothing(canary: Canary) -> None:
     assert not canary.is_ok(CANARY_INTERVAL_SECONDS + CANARY_TIMEOUT_SECONDS + 1)
 
 
-def test_after_silence_only_a_heard_pulse_is_well_again(canary: Canary) -> None:
+def test_after_silence_only_a_new_pulse_is_ok_again(canary: Canary) -> None:
     canary.send_if_due(0)
     canary.mark_lost()
     assert not canary.is_ok(1)
@@ -83,7 +84,7 @@ def test_old_pulses_are_swept_and_other_files_are_not(canary: Canary) -> None:
     assert [path.name for path in _pulse_files(canary)] == ["pulse-1", "wake"]
 
 
-def test_a_pulse_that_cannot_be_written_says_so_and_proves_nothing(canary: Canary) -> None:
+def test_a_pulse_that_cannot_be_written_is_reported_and_proves_nothing(canary: Canary) -> None:
     canary.directory.parent.write_text("in the way")
 
     canary.send_if_due(0)
@@ -92,7 +93,7 @@ def test_a_pulse_that_cannot_be_written_says_so_and_proves_nothing(canary: Canar
     assert canary.is_ok(CANARY_TIMEOUT_SECONDS + 1)
 
 
-def test_a_live_pipe_hears_its_canary(harness: WatcherHarness, canary: Canary) -> None:
+def test_a_live_watcher_reports_the_canary(harness: WatcherHarness, canary: Canary) -> None:
     event_source = EventSource(harness.watcher, canary)
     event_source.watch(WatchTargets())
     event_source.poll(0)  # the canary's directory appears
@@ -102,12 +103,12 @@ def test_a_live_pipe_hears_its_canary(harness: WatcherHarness, canary: Canary) -
         event_source.poll(now)
         return event_source.is_alive(CANARY_TIMEOUT_SECONDS + 1)
 
-    wait_until(heard, "the canary")
+    until(heard, "the canary")
     assert event_source.problems(CANARY_TIMEOUT_SECONDS + 1) == ()
 
 
-def test_a_dead_dispatcher_is_told_and_the_pipe_heals(harness: WatcherHarness, canary: Canary, store: Path) -> None:
-    """Emitters look alive then; only the round trip shows it."""
+def test_a_dead_dispatcher_is_reported_and_replaced(harness: WatcherHarness, canary: Canary, store: Path) -> None:
+    """Emitters look alive in this state. Only the round trip shows the problem."""
     canary.directory.mkdir(parents=True)
     event_source = EventSource(harness.watcher, canary)
     event_source.watch(WatchTargets((store,)))
@@ -124,7 +125,7 @@ def test_a_dead_dispatcher_is_told_and_the_pipe_heals(harness: WatcherHarness, c
         for emitter in list(observer.emitters):
             observer.add_handler_for_watch(Raising(EventBuffer(threading.Event())), emitter.watch)
         (store / "poison.md").write_text("x")
-        wait_until(lambda: not observer.is_alive(), "the dispatcher's end")
+        until(lambda: not observer.is_alive(), "the dispatcher's end")
     finally:
         threading.excepthook = hook
     assert all(emitter.is_alive() for emitter in observer.emitters)
@@ -140,29 +141,29 @@ def test_a_dead_dispatcher_is_told_and_the_pipe_heals(harness: WatcherHarness, c
         reasons.extend(event_source.poll(late).rescan)
         return event_source.is_alive(late)
 
-    wait_until(healed, "the canary after the restart")
+    until(healed, "the canary after the restart")
     assert EVENTS_NOT_ARRIVING in reasons
 
 
-def test_a_swept_runtime_directory_needs_no_hand(harness: WatcherHarness, canary: Canary) -> None:
-    """Some systems sweep there; without the directory the canary would be silent for ever without a word."""
+def test_a_swept_runtime_directory_is_created_again(harness: WatcherHarness, canary: Canary) -> None:
+    """Some systems clean that directory. Without it the canary would be silent for ever, unnoticed."""
     canary.directory.mkdir(parents=True)
     event_source = EventSource(harness.watcher, canary)
     event_source.watch(WatchTargets())
     event_source.poll(0)
     shutil.rmtree(canary.directory.parent)
-    wait_until(lambda: event_source.poll(0) and not harness.watcher.is_watched(canary.directory), "the loss")
+    until(lambda: event_source.poll(0) and not harness.watcher.is_watched(canary.directory), "the loss")
     now = 100.0
 
     def proven() -> bool:
         event_source.poll(now)
         return any(canary.directory.glob("pulse-*")) and event_source.is_alive(now + CANARY_TIMEOUT_SECONDS + 1)
 
-    wait_until(proven, "the canary in its new directory")
+    until(proven, "the canary in its new directory")
 
 
-def test_a_pipe_that_cannot_exist_here_is_not_hung(harness: WatcherHarness, canary: Canary) -> None:
-    """At the kernel's limit a new process would do no better; `unwatched` tells."""
+def test_watching_that_is_impossible_here_does_not_count_as_hung(harness: WatcherHarness, canary: Canary) -> None:
+    """At the kernel's limit a new process would do no better. `unwatched` reports it."""
     event_source = EventSource(harness.watcher, canary)
     event_source.poll(0)
     event_source.poll(CANARY_INTERVAL_SECONDS + CANARY_TIMEOUT_SECONDS + 1)

@@ -18,16 +18,16 @@ def test_a_jump_is_a_difference_between_the_clocks(wall: float, monotonic: float
     assert ClockJumpDetector(1000, 0).check(wall, monotonic) == jump
 
 
-def test_a_jump_is_told_once() -> None:
+def test_a_jump_is_reported_once() -> None:
     jumps = ClockJumpDetector(1000, 0)
 
     assert jumps.check(5000, 1) is not None
     assert jumps.check(5001, 2) is None
 
 
-def test_drift_that_adds_up_is_told_in_the_end() -> None:
+def test_drift_that_adds_up_is_reported_in_the_end() -> None:
     jumps = ClockJumpDetector(1000, 0)
 
-    told = [jumps.check(1000 + turn * 11, turn * 10) for turn in range(40)]
+    found_jumps = [jumps.check(1000 + turn * 11, turn * 10) for turn in range(40)]
 
-    assert sum(jump is not None for jump in told) == 1
+    assert sum(jump is not None for jump in found_jumps) == 1

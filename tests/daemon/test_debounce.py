@@ -20,7 +20,7 @@ def test_nothing_marked_is_never_due() -> None:
     assert debounce.next_due() is None
 
 
-def test_a_mark_is_due_after_the_quiet_time_and_then_gone() -> None:
+def test_a_mark_is_due_after_the_quiet_time_and_then_removed() -> None:
     debounce = _debounce()
     debounce.mark("a", 10)
 
@@ -30,7 +30,7 @@ def test_a_mark_is_due_after_the_quiet_time_and_then_gone() -> None:
     assert debounce.ready(100) == ()
 
 
-def test_a_further_mark_puts_it_off() -> None:
+def test_a_further_mark_delays_it() -> None:
     debounce = _debounce()
     debounce.mark("a", 0)
     debounce.mark("a", 1.5)
@@ -39,14 +39,14 @@ def test_a_further_mark_puts_it_off() -> None:
     assert debounce.ready(3.5) == ("a",)
 
 
-def test_a_writer_without_pauses_cannot_put_it_off_beyond_the_cap() -> None:
+def test_a_writer_without_pauses_cannot_delay_it_beyond_the_maximum() -> None:
     debounce = _debounce()
     for tenths in range(201):
         assert debounce.ready(tenths / 10) == (() if tenths < 200 else ("a",))
         debounce.mark("a", tenths / 10)
 
 
-def test_a_mark_after_it_was_ready_starts_anew() -> None:
+def test_a_mark_after_it_was_ready_starts_a_new_quiet_time() -> None:
     debounce = _debounce()
     debounce.mark("a", 0)
     debounce.ready(2)
@@ -55,7 +55,7 @@ def test_a_mark_after_it_was_ready_starts_anew() -> None:
     assert debounce.next_due() == 32
 
 
-def test_a_rest_is_kept_whatever_happens_and_ends() -> None:
+def test_holding_off_is_not_shortened_by_marks_and_ends() -> None:
     debounce = _debounce()
     debounce.hold_off("a", 60)
     for second in range(60):
@@ -77,7 +77,7 @@ def test_without_a_quiet_time_a_mark_is_due_at_once() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 5)), max_size=60))
-def test_every_mark_is_looked_at_once_it_was_calm_or_capped_and_never_before(steps: list[tuple[str, float]]) -> None:
+def test_every_mark_is_due_once_quiet_or_at_the_maximum_and_never_before(steps: list[tuple[str, float]]) -> None:
     debounce = _debounce()
     pending: dict[str, tuple[float, float]] = {}
     now = 0.0

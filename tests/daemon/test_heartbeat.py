@@ -55,7 +55,7 @@ def test_a_beat_is_read_as_it_was_written(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_without_progress_the_stamp_is_not_renewed_and_the_reason_is_told(path: Path) -> None:
+def test_without_progress_the_time_is_not_renewed_and_the_reason_is_written(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
     heartbeat_writer.beat(HEARTBEAT)
     later = replace(HEARTBEAT, beat_at=HEARTBEAT.beat_at + 30, beat_monotonic=NOW + 30, job="prune reviewer")
@@ -65,10 +65,10 @@ def test_without_progress_the_stamp_is_not_renewed_and_the_reason_is_told(path: 
     found = read_heartbeat(path)
     assert found is not None
     assert found.beat_monotonic == NOW
-    assert found.stalled == "the worker has not moved (prune reviewer)"
+    assert found.stalled == "the worker makes no progress (prune reviewer)"
 
 
-def test_a_silent_canary_stops_the_stamp(path: Path) -> None:
+def test_a_silent_canary_stops_the_time_of_progress(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
 
     assert not heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
@@ -89,7 +89,7 @@ def test_a_lasting_stall_is_written_once(path: Path) -> None:
     assert path.stat().st_ino == before
 
 
-def test_progress_after_a_stall_is_a_sign_of_life_again(path: Path) -> None:
+def test_progress_after_a_stall_renews_the_heartbeat(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
     heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
 
@@ -98,7 +98,7 @@ def test_progress_after_a_stall_is_a_sign_of_life_again(path: Path) -> None:
     assert read_heartbeat(path) == HEARTBEAT
 
 
-def test_a_swept_runtime_directory_needs_no_hand(path: Path) -> None:
+def test_a_swept_runtime_directory_is_created_again(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path.parent / "run" / path.name)
 
     assert heartbeat_writer.beat(HEARTBEAT)
@@ -106,7 +106,7 @@ def test_a_swept_runtime_directory_needs_no_hand(path: Path) -> None:
     assert read_heartbeat(path.parent / "run" / path.name) == HEARTBEAT
 
 
-def test_a_heartbeat_that_cannot_be_written_is_told_and_ends_nothing(path: Path) -> None:
+def test_a_heartbeat_that_cannot_be_written_is_a_problem_and_no_exception(path: Path) -> None:
     (path.parent / "run").write_text("in the way")
     heartbeat_writer = HeartbeatWriter(path.parent / "run" / path.name)
 
@@ -131,13 +131,13 @@ def test_a_clean_end_leaves_nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", "{}", json.dumps({**asdict(HEARTBEAT), "pid": 1, "extra": 1})[:-9]], ids=repr
 )
-def test_a_heartbeat_that_is_torn_or_foreign_is_none(path: Path, text: str) -> None:
+def test_a_torn_or_foreign_heartbeat_is_ignored(path: Path, text: str) -> None:
     path.write_text(text)
 
     assert read_heartbeat(path) is None
 
 
-def test_a_newer_daemon_may_say_more(path: Path) -> None:
+def test_a_newer_daemon_may_write_more_fields(path: Path) -> None:
     path.write_text(json.dumps({**asdict(HEARTBEAT), "later": "news"}))
 
     assert read_heartbeat(path) == HEARTBEAT
@@ -160,34 +160,34 @@ def test_a_fresh_heartbeat_of_the_lock_holder_is_a_running_daemon() -> None:
     assert _assess(HEARTBEAT) == (DaemonState.RUNNING, "healthy: 3 stores")
 
 
-def test_without_the_lock_there_is_no_daemon_whatever_the_heartbeat_says() -> None:
+def test_without_the_lock_no_daemon_is_running_despite_a_heartbeat() -> None:
     assert _assess(HEARTBEAT, LockState(held=False, owner=OWNER))[0] is DaemonState.STOPPED
 
 
-def test_a_daemon_that_left_its_heartbeat_did_not_stop_in_order() -> None:
+def test_a_stopped_daemon_with_a_heartbeat_did_not_stop_cleanly() -> None:
     gone = LockState(held=False, owner=OWNER)
 
     assert _assess(None, gone) == (DaemonState.STOPPED, "The daemon is not running.")
     state, text = _assess(HEARTBEAT, gone)
     assert state is DaemonState.STOPPED
-    assert "process 42 did not stop in order" in text
+    assert "process 42 did not stop cleanly" in text
 
 
-def test_a_daemon_whose_loop_hangs_is_told_by_the_age_of_its_last_sign() -> None:
+def test_a_daemon_whose_loop_hangs_is_recognised_by_the_age_of_its_heartbeat() -> None:
     state, text = _assess(HEARTBEAT, now=NOW + HEARTBEAT_MAX_AGE_SECONDS + 1)
 
     assert state is DaemonState.HUNG
-    assert "no sign of life for 21 s" in text
+    assert "not reported progress for 21 s" in text
 
 
 def test_a_daemon_that_reports_a_stall_hangs_at_once() -> None:
-    state, text = _assess(replace(HEARTBEAT, stalled="the worker has not moved"))
+    state, text = _assess(replace(HEARTBEAT, stalled="the worker makes no progress"))
 
     assert state is DaemonState.HUNG
-    assert "the worker has not moved" in text
+    assert "the worker makes no progress" in text
 
 
-def test_a_daemon_stopped_by_a_signal_is_told_apart_from_a_hung_one() -> None:
+def test_a_daemon_stopped_by_a_signal_is_suspended_and_not_hung() -> None:
     suspended = replace(PROCESS, suspended=True)
 
     found = assess_liveness(HEARTBEAT, HELD_LOCK, NOW + 9999, lambda _: suspended, "0.1.0")
@@ -196,7 +196,7 @@ def test_a_daemon_stopped_by_a_signal_is_told_apart_from_a_hung_one() -> None:
     assert found.pid == 42
 
 
-def test_a_daemon_of_another_version_answers_but_is_told() -> None:
+def test_a_daemon_of_another_version_answers_and_is_reported_as_upgraded() -> None:
     found = assess_liveness(replace(HEARTBEAT, version="0.0.9"), HELD_LOCK, NOW, lambda _: PROCESS, "0.1.0")
 
     assert found.state is DaemonState.UPGRADED
@@ -204,14 +204,14 @@ def test_a_daemon_of_another_version_answers_but_is_told() -> None:
     assert "0.0.9" in found.text
 
 
-def test_a_heartbeat_left_by_an_earlier_daemon_does_not_speak_for_this_one() -> None:
+def test_the_heartbeat_of_an_earlier_daemon_is_ignored() -> None:
     young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
 
     assert _assess(replace(HEARTBEAT, started="boot:1"), young)[0] is DaemonState.STARTING
     assert _assess(replace(HEARTBEAT, pid=41), young)[0] is DaemonState.STARTING
 
 
-def test_a_daemon_that_never_comes_up_hangs_in_the_end() -> None:
+def test_a_daemon_that_does_not_finish_starting_counts_as_hung() -> None:
     young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
 
     assert _assess(None, young, now=NOW + STARTUP_SECONDS)[0] is DaemonState.STARTING
@@ -221,7 +221,7 @@ def test_a_daemon_that_never_comes_up_hangs_in_the_end() -> None:
 @pytest.mark.parametrize(
     "process", [None, RunningProcess(42, "boot:8", suspended=False)], ids=["gone", "recycled number"]
 )
-def test_a_lock_whose_text_names_somebody_else_belongs_to_one_that_is_just_starting(
+def test_a_lock_with_another_owner_belongs_to_a_daemon_that_is_just_starting(
     process: RunningProcess | None,
 ) -> None:
     assert _assess(HEARTBEAT, process=process)[0] is DaemonState.STARTING

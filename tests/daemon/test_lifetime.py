@@ -23,7 +23,7 @@ from echod.runtime.locks import (
     read_lock_state,
     worker_lock,
 )
-from tests.daemon.watching import wait_until
+from tests.support import until
 
 OWNER = LockOwner(pid=os.getpid(), started="boot:1", version="0.1.0", since=1_700_000_000.0, since_monotonic=5.0)
 
@@ -64,7 +64,7 @@ def test_one_daemon_at_a_time_and_the_second_learns_who_the_first_is(path: Path)
         assert caught.value.owner.started == "boot:2"
 
 
-def test_the_lock_of_a_killed_daemon_needs_no_hand(path: Path) -> None:
+def test_the_lock_of_a_killed_daemon_needs_no_manual_removal(path: Path) -> None:
     with _lock_held_elsewhere(path) as other:
         other.send_signal(signal.SIGKILL)
         other.wait()
@@ -84,7 +84,7 @@ def test_the_state_of_a_lock_is_seen_without_taking_it(path: Path) -> None:
     assert read_lock_state(path) == LockState(held=False, owner=OWNER)
 
 
-def test_looking_at_the_lock_does_not_keep_a_daemon_from_starting(path: Path) -> None:
+def test_reading_the_lock_does_not_keep_a_daemon_from_starting(path: Path) -> None:
     with daemon_lock(path, OWNER):
         pass
     stop = threading.Event()
@@ -116,7 +116,7 @@ def test_a_shorter_text_leaves_no_rest_of_the_longer_one(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"4711\n", b"[]", b'{"pid": 1}', b"\xff\x00", b"null"], ids=repr)
-def test_a_lock_file_of_another_kind_names_nobody(path: Path, data: bytes) -> None:
+def test_a_lock_file_in_another_format_has_no_owner(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
     assert read_lock_state(path) == LockState(held=False, owner=None)
@@ -125,8 +125,8 @@ def test_a_lock_file_of_another_kind_names_nobody(path: Path, data: bytes) -> No
 
 
 @pytest.mark.parametrize("loss", ["deleted", "replaced", "moved away"])
-def test_a_lock_whose_file_is_no_longer_there_is_lost(path: Path, loss: str) -> None:
-    """Another process would lock the new file, so the first has to notice."""
+def test_a_lock_whose_file_was_removed_is_lost(path: Path, loss: str) -> None:
+    """Another process would lock the new file, so the first must notice."""
     with daemon_lock(path, OWNER) as held:
         assert held.is_current()
         match loss:
@@ -159,7 +159,7 @@ def test_the_lock_file_is_private_and_stays(path: Path) -> None:
     assert path.exists()
 
 
-def test_a_directory_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error_with_a_fix(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="ECHOD_STATE_DIR"), daemon_lock(tmp_path / "no" / "daemon.lock", OWNER):
         pass
 
@@ -175,19 +175,19 @@ def test_a_symlink_in_the_lock_files_place_is_refused(path: Path, tmp_path: Path
     assert victim.read_text() == "precious"
 
 
-def test_whoever_waits_for_the_worker_gives_up_at_the_deadline(path: Path) -> None:
+def test_waiting_for_the_worker_lock_ends_at_the_deadline(path: Path) -> None:
     with _lock_held_elsewhere(path) as other, pytest.raises(WorkerBusyError, match=str(other.pid)):  # noqa: SIM117
         with worker_lock(path, OWNER, seconds=0.1):
             pass
 
 
-def test_whoever_waits_for_the_worker_can_be_called_off(path: Path) -> None:
+def test_waiting_for_the_worker_lock_can_be_cancelled(path: Path) -> None:
     with _lock_held_elsewhere(path), pytest.raises(WorkerBusyError):  # noqa: SIM117
         with worker_lock(path, OWNER, seconds=3600, cancelled=lambda: True):
             pass
 
 
-def test_whoever_waits_for_the_worker_gets_it_when_it_is_free(path: Path) -> None:
+def test_waiting_for_the_worker_lock_ends_when_it_is_free(path: Path) -> None:
     taken = threading.Event()
 
     def wait() -> None:
@@ -198,7 +198,7 @@ def test_whoever_waits_for_the_worker_gets_it_when_it_is_free(path: Path) -> Non
         waiting = threading.Thread(target=wait)
         waiting.start()
         assert not taken.wait(0.1)
-    wait_until(taken.is_set, "the worker lock")
+    until(taken.is_set, "the worker lock")
     waiting.join()
 
 

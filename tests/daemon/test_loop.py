@@ -1,4 +1,4 @@
-"""The loop and the worker through what no outside process can bring about: clocks that jump, a database that says no."""
+"""The loop and the worker under conditions that no outside process can cause: clock jumps, a database that refuses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from echod import paths
 from echod.app.services import Services, open_services
 from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
+from echod.daemon import status_publisher
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
-from echod.daemon.loop import DaemonIdentity, DaemonLoop
-from echod.daemon.main import this_process
+from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
@@ -30,7 +30,7 @@ from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.heartbeat import HeartbeatWriter, read_heartbeat
-from echod.runtime.locks import daemon_lock
+from echod.runtime.locks import daemon_lock, this_process
 from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
@@ -45,7 +45,7 @@ HOUR = 3_600.0
 
 
 class LoopHarness:
-    """A loop and a worker that is not started, as the service builds them; the test is the clock."""
+    """A loop and a worker that is not started, built as in the service. The test is the clock."""
 
     def __init__(
         self, services: Services, loop: DaemonLoop, worker_thread: WorkerThread, lost: list[EchodError]
@@ -58,7 +58,7 @@ class LoopHarness:
         self.monotonic = time.monotonic()
 
     def run_once(self, seconds: float = 1.0, jump: float = 0.0) -> float:
-        """One turn, so many seconds later by both clocks, and `jump` more by the wall clock."""
+        """Run one iteration, `seconds` later by both clocks and `jump` more by the wall clock."""
         self.wall += seconds + jump
         self.monotonic += seconds
         return self.loop.run_once(self.wall, self.monotonic, self.worker_thread)
@@ -93,7 +93,7 @@ def running_loop(home: Home, *roots: Path) -> Iterator[LoopHarness]:
         owner = this_process()
         loop = DaemonLoop(
             services,
-            identity=DaemonIdentity(owner.pid, owner.started, time.time()),
+            identity=owner,
             event_source=EventSource(stack.enter_context(Watcher(EventBuffer(wake))), Canary(own_paths.canary)),
             heartbeat_writer=HeartbeatWriter(own_paths.heartbeat),
             notifier=Notifier.from_environment({}, os.getpid()),
@@ -127,7 +127,7 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.mark.parametrize("jump", [2 * HOUR, -2 * HOUR], ids=["ahead", "back"])
-def test_after_a_clock_jump_everything_is_looked_at_and_the_metronome_counts_anew(
+def test_after_a_clock_jump_everything_is_reconciled_and_the_intervals_restart(
     home: Home, tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[float] = []
@@ -168,29 +168,29 @@ def test_a_small_step_of_a_time_server_is_no_jump(home: Home) -> None:
         assert harness.reconciled_at == before
 
 
-def test_a_store_that_takes_long_to_look_at_gets_a_rest_ten_times_as_long(
+def test_a_store_whose_inspection_is_slow_is_held_off_ten_times_as_long(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
-    halves = itertools.count()
+    half_seconds = itertools.count()
     with running_loop(home, root) as harness:
-        looked: list[float] = []
+        inspected_at: list[float] = []
 
-        def noted(*arguments: Any) -> tuple[ReadProblem, ...]:
-            looked.append(harness.monotonic)
+        def recorded(*arguments: Any) -> tuple[ReadProblem, ...]:
+            inspected_at.append(harness.monotonic)
             return queue_maintenance(*arguments)
 
-        monkeypatch.setattr(daemon_loop, "queue_maintenance", noted)
-        monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(halves) / 2))
-        for looks in (1, 2):
-            memory.write_text(finding_text(f"Version {looks}"))
-            until(lambda wanted=looks: harness.run_once(0.1) >= 0 and len(looked) >= wanted, "a look")  # type: ignore[misc]
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", recorded)
+        monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(half_seconds) / 2))
+        for number in (1, 2):
+            memory.write_text(finding_text(f"Version {number}"))
+            until(lambda wanted=number: harness.run_once(0.1) >= 0 and len(inspected_at) >= wanted, "an inspection")  # type: ignore[misc]
 
-    assert looked[1] - looked[0] >= 5.0
+    assert inspected_at[1] - inspected_at[0] >= 5.0
 
 
-def test_what_agents_left_is_queued_before_memories_are_read_and_those_are_read_without_another_event(
+def test_findings_are_queued_before_memories_are_read_and_those_are_read_without_another_event(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = make_project(tmp_path / "p")
@@ -198,11 +198,11 @@ def test_what_agents_left_is_queued_before_memories_are_read_and_those_are_read_
     with running_loop(home, root) as harness:
         queued: list[int] = []
 
-        def noted(*arguments: Any) -> tuple[ReadProblem, ...]:
+        def recorded(*arguments: Any) -> tuple[ReadProblem, ...]:
             queued.append(len(harness.services.queue_view.list_jobs({JobState.QUEUED}, 9)))
             return queue_maintenance(*arguments)
 
-        monkeypatch.setattr(daemon_loop, "queue_maintenance", noted)
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", recorded)
         (role / "MEMORY.md").write_text(finding_text("Known"))
         (role / "agent-findings.md").write_text(finding_text("Fresh"))
         os.utime(role / "agent-findings.md", (harness.wall - HOUR, harness.wall - HOUR))
@@ -211,13 +211,13 @@ def test_what_agents_left_is_queued_before_memories_are_read_and_those_are_read_
             "a job",
         )
         before = list(queued)
-        until(lambda: harness.run_once(0.05) >= 0 and len(queued) > len(before), "the rest of the look")
+        until(lambda: harness.run_once(0.05) >= 0 and len(queued) > len(before), "the rest of the inspection")
 
     assert before == []
     assert queued == [1]
 
 
-def test_agents_who_never_rest_do_not_keep_the_status_from_being_renewed(home: Home, tmp_path: Path) -> None:
+def test_agents_without_pauses_do_not_keep_the_status_from_being_renewed(home: Home, tmp_path: Path) -> None:
     roots = [make_project(tmp_path / name) for name in ("a", "b", "c")]
     shown: list[float] = []
     with running_loop(home, *roots) as harness:
@@ -248,7 +248,7 @@ def _full_error(harness: LoopHarness) -> EchodError:
 
 
 @pytest.mark.parametrize("refusal", [_busy_error, _full_error])
-def test_a_database_that_cannot_be_used_is_told_and_tried_again(
+def test_a_database_that_cannot_be_used_is_reported_and_retried(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[[LoopHarness], EchodError]
 ) -> None:
     root = make_project(tmp_path / "p")
@@ -262,7 +262,7 @@ def test_a_database_that_cannot_be_used_is_told_and_tried_again(
 
         with monkeypatch.context() as closed:
             closed.setattr(JobQueue, "put", refused)
-            until(lambda: _has_warning(harness, "database-unavailable"), "it to be told")
+            until(lambda: _has_warning(harness, "database-unavailable"), "the warning")
         assert JobQueue.put is put
 
         harness.run_once(2)
@@ -290,14 +290,14 @@ def test_the_outcome_of_a_job_is_written_as_soon_as_the_database_can_be_used(
         harness.worker_thread.start()
 
         until(lambda: harness.services.queue_view.count_by_state()[JobState.DONE] == 1, "the outcome in the queue")
-        until(lambda: not harness.services.worker.has_unsaved_result, "nothing to be owed")
+        until(lambda: not harness.services.worker.has_unsaved_result, "no unsaved result")
 
         assert (root / ".rune/echoes/reviewer/MEMORY.md").read_text().count("Timeouts are missing") >= 1
         assert harness.services.queue_view.count_by_state()[JobState.RUNNING] == 0
         assert harness.fatal_errors == []
 
 
-def test_a_job_that_goes_on_is_no_worker_that_hangs(home: Home, tmp_path: Path) -> None:
+def test_a_job_that_makes_progress_is_not_a_hung_worker(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     with running_loop(home, root) as harness:
@@ -318,31 +318,31 @@ def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest
         monkeypatch.setattr(WorkerThread, "_run_one", lost)
         harness.worker_thread.start()
 
-        until(lambda: bool(harness.fatal_errors), "the loss to be told")
+        until(lambda: bool(harness.fatal_errors), "the fatal error")
 
 
-def test_a_status_that_cannot_be_left_takes_the_old_one_away(
+def test_a_status_that_cannot_be_written_removes_the_old_one(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with running_loop(home, make_project(tmp_path / "p")) as harness:
         harness.run_once(6)
         assert harness.services.paths.status_snapshot.exists()
-        monkeypatch.setattr("echod.daemon.loop.write_runtime_file", full)
         ProjectRegistry(harness.services.paths.projects).add(make_project(tmp_path / "other"))
-        harness.services.paths.wake_file.write_text("look")
+        harness.services.paths.wake_file.write_text("reconcile")
 
-        harness.run_once(6)
+        with monkeypatch.context() as full_disk:
+            full_disk.setattr(status_publisher, "write_runtime_file", fail)
+            harness.run_once(6)
         assert not harness.services.paths.status_snapshot.exists()
 
-        monkeypatch.undo()
         harness.run_once(6)
         assert harness.services.paths.status_snapshot.exists()
 
 
-def test_a_damaged_database_that_was_moved_aside_stays_in_sight(home: Home) -> None:
+def test_a_damaged_database_that_was_moved_aside_stays_in_the_status(home: Home) -> None:
     with running_loop(home) as harness:
         copy = harness.services.paths.database.with_name("echod.db.damaged-20261101T000000Z")
         copy.write_bytes(b"damaged")

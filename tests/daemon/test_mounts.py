@@ -41,15 +41,15 @@ def test_without_a_mount_table_nothing_is_claimed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "vboxsf", "virtiofs"])
-def test_kinds_that_miss_what_others_do(kind: str) -> None:
+def test_types_that_miss_changes_by_other_machines(kind: str) -> None:
     assert is_remote_filesystem(kind)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs", "tmpfs", "overlay", "fuseblk", "apfs", "nfsd"])
-def test_kinds_that_report_everything(kind: str) -> None:
+def test_types_that_report_everything(kind: str) -> None:
     assert not is_remote_filesystem(kind)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a mount table to read")
-def test_the_real_table_names_the_kind_of_a_real_directory() -> None:
+def test_the_real_table_contains_the_type_of_a_real_directory() -> None:
     assert filesystem_type(Path("/proc/self"), read_mounts()) == "proc"

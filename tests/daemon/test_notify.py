@@ -17,7 +17,7 @@ PID = 4711
     params=["path", pytest.param("abstract", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux only"))]
 )
 def supervisor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[socket.socket, str]]:
-    """A real datagram socket as systemd would open it, and its address as it would be told."""
+    """Yield a real datagram socket as systemd would open it, and its address."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.settimeout(10)
         if request.param == "path":
@@ -93,5 +93,5 @@ def test_the_watchdog_is_ours_only_if_the_supervisor_means_this_process(
     ("watchdog", "pace"),
     [pytest.param(None, 5.0, id="none"), pytest.param(90.0, 5.0, id="patient"), pytest.param(3.0, 1.0, id="strict")],
 )
-def test_a_strict_supervisor_is_told_more_often(watchdog: float | None, pace: float) -> None:
+def test_a_strict_supervisor_is_notified_more_often(watchdog: float | None, pace: float) -> None:
     assert Notifier("/run/notify", watchdog).report_interval(5.0) == pace

@@ -10,7 +10,7 @@ import pytest
 
 from echod.runtime import process
 from echod.runtime.process import find_process
-from tests.daemon.watching import wait_until
+from tests.support import until
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         child.kill()
 
 
-def test_a_process_is_itself_and_not_another() -> None:
+def test_a_process_equals_itself_and_no_other() -> None:
     me, parent = find_process(os.getpid()), find_process(os.getppid())
 
     assert me is not None
@@ -29,21 +29,21 @@ def test_a_process_is_itself_and_not_another() -> None:
     assert parent.started != me.started
 
 
-def test_a_suspended_process_is_told(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_suspended_process_is_recognised(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.send_signal(signal.SIGSTOP)
 
-    wait_until(lambda: (found := find_process(sleeper.pid)) and found.suspended, "the suspension")
+    until(lambda: (found := find_process(sleeper.pid)) and found.suspended, "the suspension")
 
 
-def test_a_zombie_and_a_gone_process_are_none(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_zombie_and_an_ended_process_are_not_found(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.kill()
-    wait_until(lambda: find_process(sleeper.pid) is None, "the zombie")
+    until(lambda: find_process(sleeper.pid) is None, "the zombie")
     sleeper.wait()
 
     assert find_process(sleeper.pid) is None
 
 
-def test_a_name_with_spaces_and_parentheses_confuses_nobody() -> None:
+def test_a_name_with_spaces_and_parentheses_is_parsed() -> None:
     script = (
         "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') Z 1 (x', 0, 0, 0); print(flush=True); sys.stdin.read()"
     )
@@ -54,7 +54,7 @@ def test_a_name_with_spaces_and_parentheses_confuses_nobody() -> None:
         assert find_process(child.pid) is not None
 
 
-def test_without_proc_psutil_tells_the_same(sleeper: subprocess.Popen[bytes]) -> None:
+def test_without_proc_psutil_returns_the_same(sleeper: subprocess.Popen[bytes]) -> None:
     found = process._find_with_psutil(sleeper.pid)
 
     assert found is not None

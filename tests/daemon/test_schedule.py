@@ -8,27 +8,27 @@ import pytest
 import time_machine
 
 from echod.daemon.timers import IntervalScheduler, PeriodicTask
-from tests.daemon.watching import wait_until
+from tests.support import until
 
 
 def _nothing() -> None:
     pass
 
 
-def test_every_tick_comes_again_and_again() -> None:
+def test_every_task_is_called_repeatedly() -> None:
     calls: list[str] = []
 
     with IntervalScheduler(
         [PeriodicTask("a", 0.02, lambda: calls.append("a")), PeriodicTask("b", 0.02, lambda: calls.append("b"))]
     ):
-        wait_until(lambda: calls.count("a") > 2 and calls.count("b") > 2, "three ticks of each")
+        until(lambda: calls.count("a") > 2 and calls.count("b") > 2, "three ticks of each")
 
 
-def test_nothing_ticks_after_the_end_and_no_thread_stays() -> None:
+def test_no_task_is_called_after_the_end_and_no_thread_remains() -> None:
     threads = set(threading.enumerate())
     calls: list[int] = []
     with IntervalScheduler([PeriodicTask("a", 0.01, lambda: calls.append(1))]):
-        wait_until(lambda: calls, "a tick")
+        until(lambda: calls, "a tick")
 
     assert set(threading.enumerate()) <= threads
 
@@ -41,10 +41,10 @@ def test_an_action_that_fails_stops_neither_itself_nor_the_others(caplog: pytest
         raise ValueError
 
     with caplog.at_level(logging.CRITICAL, logger="apscheduler"), IntervalScheduler([PeriodicTask("a", 0.01, failing)]):
-        wait_until(lambda: len(calls) > 2, "further ticks")
+        until(lambda: len(calls) > 2, "further ticks")
 
 
-def test_a_tick_that_waited_behind_another_is_late_and_not_dropped() -> None:
+def test_a_task_that_waited_for_another_is_late_and_not_dropped() -> None:
     calls: list[int] = []
     hold = threading.Event()
 
@@ -52,15 +52,13 @@ def test_a_tick_that_waited_behind_another_is_late_and_not_dropped() -> None:
         [PeriodicTask("slow", 0.01, hold.wait), PeriodicTask("late", 0.01, lambda: calls.append(1))]
     ) as interval_scheduler:
         first = interval_scheduler._scheduler.get_job("late").next_run_time.timestamp()
-        wait_until(
-            lambda: interval_scheduler._scheduler.get_job("late").next_run_time.timestamp() > first + 1.2, "the wait"
-        )
+        until(lambda: interval_scheduler._scheduler.get_job("late").next_run_time.timestamp() > first + 1.2, "the wait")
         before = len(calls)
         hold.set()
-        wait_until(lambda: len(calls) > before, "the late tick")
+        until(lambda: len(calls) > before, "the late tick")
 
 
-def test_all_ticks_missed_in_a_sleep_become_one() -> None:
+def test_all_calls_missed_in_a_sleep_become_one() -> None:
     calls: list[int] = []
     with IntervalScheduler([PeriodicTask("a", 30, lambda: calls.append(1))]) as interval_scheduler:
         scheduler = interval_scheduler._scheduler
@@ -68,12 +66,12 @@ def test_all_ticks_missed_in_a_sleep_become_one() -> None:
 
         with time_machine.travel(later, tick=False):
             scheduler.wakeup()
-            wait_until(lambda: calls and scheduler.get_job("a").next_run_time.timestamp() > later, "the tick")
+            until(lambda: calls and scheduler.get_job("a").next_run_time.timestamp() > later, "the tick")
 
     assert len(calls) == 1
 
 
-def test_after_the_clock_was_set_back_rescheduling_makes_it_tick_again() -> None:
+def test_after_the_clock_was_set_back_rescheduling_resumes_the_calls() -> None:
     calls: list[int] = []
     with IntervalScheduler([PeriodicTask("a", 30, lambda: calls.append(1))]) as interval_scheduler:
         scheduler = interval_scheduler._scheduler

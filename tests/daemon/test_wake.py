@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from echod.runtime.wake import WakeFile, write_wake_file
-from tests.daemon.watching import WatcherHarness
+from tests.daemon.watcher_harness import WatcherHarness
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def test_two_writes_at_the_same_instant_of_the_file_system_wake_twice(path: Path
     assert file.was_written()
 
 
-def test_what_was_written_before_the_start_wakes_nobody(path: Path) -> None:
+def test_a_write_before_the_start_does_not_wake_the_daemon(path: Path) -> None:
     write_wake_file(path, "1")
 
     assert not WakeFile(path).was_written()
 
 
-def test_a_wake_file_that_vanishes_needs_no_hand(path: Path) -> None:
+def test_a_wake_file_that_vanishes_is_written_again(path: Path) -> None:
     write_wake_file(path, "1")
     file = WakeFile(path)
     path.unlink()
@@ -57,7 +57,7 @@ def test_the_wake_file_is_private(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_command_makes_the_directory_where_no_daemon_ever_ran(tmp_path: Path) -> None:
+def test_a_command_creates_the_directory_if_no_daemon_ever_ran(tmp_path: Path) -> None:
     write_wake_file(tmp_path / "run" / "canary" / "wake", "1")
 
     assert (tmp_path / "run" / "canary").stat().st_mode & 0o777 == 0o700

@@ -23,7 +23,8 @@ from echod.daemon.events import (
     OverflowLogHandler,
 )
 from echod.daemon.watcher import DISPATCHER_DIED, Watcher, WatchTargets
-from tests.daemon.watching import WatcherHarness, wait_until
+from tests.daemon.watcher_harness import WatcherHarness
+from tests.support import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify only exists on Linux")
 
@@ -33,7 +34,7 @@ def _observer(watcher: Watcher) -> BaseObserver:
     return watcher._observer
 
 
-# What each way of saving a file gives
+# The events of each way of saving a file
 
 
 def test_a_written_file_is_dirty(harness: WatcherHarness, store: Path) -> None:
@@ -95,7 +96,7 @@ def test_a_tree_moved_in_is_dirty_down_to_its_files(harness: WatcherHarness, sto
     harness.until(store / "workers" / "archive" / "a.md")
 
 
-def test_a_loop_that_waits_is_woken(store: Path) -> None:
+def test_a_waiting_loop_is_woken(store: Path) -> None:
     wake = threading.Event()
     with Watcher(EventBuffer(wake)) as watcher:
         watcher.set_targets(WatchTargets((store,)))
@@ -112,7 +113,7 @@ def test_a_loop_that_waits_is_woken(store: Path) -> None:
 
 @linux
 def test_reading_and_listing_are_not_events(harness: WatcherHarness, store: Path) -> None:
-    """Else every look of ours at a store would call for the next one."""
+    """Otherwise every read of a store would cause the next one."""
     memory = store / "reviewer" / "MEMORY.md"
     memory.write_text("x")
     harness.set_targets(store)
@@ -125,7 +126,9 @@ def test_reading_and_listing_are_not_events(harness: WatcherHarness, store: Path
     assert harness.paths == {store / "beacon.md"}
 
 
-def test_stages_and_other_dot_names_are_noise_but_what_they_become_is_not(harness: WatcherHarness, store: Path) -> None:
+def test_stages_and_other_dot_files_are_ignored_but_the_files_they_become_are_not(
+    harness: WatcherHarness, store: Path
+) -> None:
     harness.set_targets(store)
     stage = store / "reviewer" / ".MEMORY.md.echod-7"
 
@@ -155,7 +158,7 @@ def test_entries_of_a_hint_directory_are_reported_and_deeper_ones_are_not(
 # Exceptions and losses
 
 
-def test_an_exception_while_an_event_is_recorded_ends_nothing_and_calls_for_a_rescan(
+def test_an_exception_while_an_event_is_recorded_ends_nothing_and_causes_a_rescan(
     harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.set_targets(store)
@@ -166,7 +169,7 @@ def test_an_exception_while_an_event_is_recorded_ends_nothing_and_calls_for_a_re
 
     monkeypatch.setattr(EventBuffer, "add", failing)
     (store / "reviewer" / "MEMORY.md").write_text("x")
-    wait_until(lambda: harness.drain() and harness.rescan, "the rescan")
+    until(lambda: harness.drain() and harness.rescan, "the rescan")
     monkeypatch.setattr(EventBuffer, "add", real_add)
 
     assert harness.rescan == [EVENT_NOT_RECORDED] * len(harness.rescan)
@@ -174,7 +177,7 @@ def test_an_exception_while_an_event_is_recorded_ends_nothing_and_calls_for_a_re
 
 
 def test_a_raising_handler_would_have_ended_watchdog(harness: WatcherHarness, store: Path) -> None:
-    """Why `Handler` never raises, and why a dead dispatcher is replaced; if this fails, watchdog has changed."""
+    """The reason why our handler never raises and a dead dispatcher is replaced. If this fails, watchdog has changed."""
     harness.set_targets(store)
     hook = threading.excepthook
     threading.excepthook = lambda _: None
@@ -186,7 +189,7 @@ def test_a_raising_handler_would_have_ended_watchdog(harness: WatcherHarness, st
     assert all(emitter.is_alive() for emitter in _observer(harness.watcher).emitters)
 
 
-def test_a_dead_dispatcher_is_replaced_when_armed_again(harness: WatcherHarness, store: Path) -> None:
+def test_a_dead_dispatcher_is_replaced_when_targets_are_set_again(harness: WatcherHarness, store: Path) -> None:
     harness.set_targets(store)
     hook = threading.excepthook
     threading.excepthook = lambda _: None
@@ -210,7 +213,7 @@ def _kill_dispatcher(watcher: Watcher, store: Path) -> None:
     watch = next(emitter.watch for emitter in observer.emitters)
     observer.add_handler_for_watch(Raising(EventBuffer(threading.Event())), watch)
     (store / "poison.md").write_text("x")
-    wait_until(lambda: not observer.is_alive(), "the dispatcher's end")
+    until(lambda: not observer.is_alive(), "the dispatcher's end")
 
 
 def test_a_restart_gives_a_reason_and_watches_again(harness: WatcherHarness, store: Path) -> None:
@@ -226,10 +229,10 @@ def test_a_restart_gives_a_reason_and_watches_again(harness: WatcherHarness, sto
 
 
 @linux
-def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on(
+def test_an_overflow_of_the_kernel_queue_causes_a_rescan_and_watching_continues(
     harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real queue overflows: watchdog's reader is held up while more happens than the kernel keeps."""
+    """The real queue overflows: watchdog's reader is blocked while more events occur than the kernel keeps."""
     import watchdog.observers.inotify_c as native
 
     kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
@@ -251,7 +254,7 @@ def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on
         there.rename(here)
     may_read.set()
 
-    wait_until(lambda: harness.drain() and OVERFLOW in harness.rescan, "the rescan")
+    until(lambda: harness.drain() and OVERFLOW in harness.rescan, "the rescan")
     harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
@@ -259,7 +262,7 @@ def test_an_overflow_of_the_kernel_queue_calls_for_a_rescan_and_watching_goes_on
 def test_watches_that_watchdog_could_not_rebuild_after_an_overflow_are_rebuilt_by_us(
     harness: WatcherHarness, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It only logs that; the watch looks whole and is not."""
+    """watchdog only logs that. The watch looks complete but is not."""
     from watchdog.observers.inotify import InotifyWatchGroup
 
     harness.set_targets(store)
@@ -276,7 +279,7 @@ def test_watches_that_watchdog_could_not_rebuild_after_an_overflow_are_rebuilt_b
     harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_the_sign_of_an_overflow_is_heard_even_where_warnings_are_not_logged(store: Path) -> None:
+def test_an_overflow_is_detected_even_if_warnings_are_not_logged(store: Path) -> None:
     buffer = EventBuffer(threading.Event())
     logger = logging.getLogger("watchdog.observers.inotify_c")
     root_level = logging.getLogger().level
@@ -312,7 +315,7 @@ def test_a_storm_over_one_file_loses_no_file(harness: WatcherHarness, store: Pat
     assert len(harness.paths) == 51 or harness.rescan
 
 
-def test_a_fast_mkdir_p_warns_nobody_and_loses_nothing(harness: WatcherHarness, store: Path) -> None:
+def test_a_fast_mkdir_p_causes_no_warning_and_loses_nothing(harness: WatcherHarness, store: Path) -> None:
     harness.set_targets(store)
     wanted = {store / f"r{n}" / "a" / "b" / "f.md" for n in range(100)}
 
@@ -341,13 +344,13 @@ def test_a_recreated_root_is_watched_again_without_waiting_for_a_reconcile(
     harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_a_root_recreated_while_nobody_looked_is_watched_again_at_the_next_reconcile(
+def test_a_root_recreated_unnoticed_is_watched_again_at_the_next_reconcile(
     harness: WatcherHarness, store: Path
 ) -> None:
     harness.set_targets(store)
     observer = _observer(harness.watcher)
     shutil.rmtree(store)
-    wait_until(lambda: not any(e.is_alive() for e in observer.emitters), "the end of the dead watch")
+    until(lambda: not any(e.is_alive() for e in observer.emitters), "the end of the dead watch")
     (store / "reviewer").mkdir(parents=True)
 
     harness.watcher.set_targets(WatchTargets((store,)))
@@ -372,7 +375,7 @@ def test_a_renamed_root_is_noticed_by_its_identity(harness: WatcherHarness, stor
 def test_a_watch_that_the_kernel_dropped_is_set_again_though_the_directory_is_the_same(
     harness: WatcherHarness, store: Path, kind: str
 ) -> None:
-    """So it is with a file system that was unmounted and is back: same device and inode, live threads, no watch."""
+    """A file system that was unmounted and mounted again is such a case: same device and inode, live threads, no watch."""
     import watchdog.observers.inotify_c as native
 
     targets = WatchTargets((store,)) if kind == "root" else WatchTargets(hints=(store,))
@@ -382,7 +385,7 @@ def test_a_watch_that_the_kernel_dropped_is_set_again_though_the_directory_is_th
     reader = emitter._inotify_fd  # type: ignore[attr-defined]
     for descriptor in list(reader._watch_for_wd):
         native.inotify_rm_watch(reader._inotify_fd, descriptor)
-    wait_until(lambda: not reader._watch_for_wd, "the end of the watch")
+    until(lambda: not reader._watch_for_wd, "the end of the watch")
 
     harness.watcher.set_targets(targets)
 
@@ -418,14 +421,16 @@ def test_a_symlink_that_points_elsewhere_now_is_followed_at_the_next_reconcile(
     harness.until(link / "MEMORY.md")
 
 
-def test_arming_reports_nothing_as_whoever_arms_looks_at_everything_next(harness: WatcherHarness, store: Path) -> None:
+def test_setting_targets_reports_nothing_because_the_caller_reconciles_next(
+    harness: WatcherHarness, store: Path
+) -> None:
     harness.watcher.set_targets(WatchTargets((store,), (store.parent,)))
 
     assert harness.drain().paths == set()
 
 
-def test_a_root_created_late_is_seen_and_is_dirty_itself(harness: WatcherHarness, tmp_path: Path) -> None:
-    """What was in it before the watch stood has no event, so the root itself calls for a look."""
+def test_a_root_created_late_is_watched_and_counts_as_changed(harness: WatcherHarness, tmp_path: Path) -> None:
+    """There is no event for files from before the watch, so the root itself counts as changed."""
     root = tmp_path / "project" / ".rune" / "echoes"
     harness.set_targets(root)
 
@@ -474,7 +479,7 @@ def test_a_project_that_vanishes_and_returns_is_picked_up_again(harness: Watcher
     harness.until_seen(store / "reviewer" / "MEMORY.md")
 
 
-def test_arming_the_same_targets_again_changes_nothing(harness: WatcherHarness, store: Path) -> None:
+def test_setting_the_same_targets_again_changes_nothing(harness: WatcherHarness, store: Path) -> None:
     harness.set_targets(store, hints=(store.parent,))
     before = set(_observer(harness.watcher).emitters)
 
@@ -484,7 +489,7 @@ def test_arming_the_same_targets_again_changes_nothing(harness: WatcherHarness, 
     assert not harness.drain().paths
 
 
-def test_a_target_that_is_no_longer_wanted_is_let_go(harness: WatcherHarness, store: Path) -> None:
+def test_a_target_that_is_no_longer_set_is_unwatched(harness: WatcherHarness, store: Path) -> None:
     harness.set_targets(store, hints=(store.parent,))
 
     harness.watcher.set_targets(WatchTargets((store,)))
@@ -501,7 +506,7 @@ def test_missing_targets_share_one_watch_of_their_ancestor(harness: WatcherHarne
 
 @linux
 def test_hints_cost_no_thread_each(harness: WatcherHarness, tmp_path: Path) -> None:
-    """Four for each of a hundred projects were 400 threads and 12 MB."""
+    """Four for each of a hundred projects would be 400 threads and 12 MB."""
     hints = tuple(tmp_path / f"h{number}" for number in range(50))
     for hint in hints:
         hint.mkdir()
@@ -515,7 +520,7 @@ def test_hints_cost_no_thread_each(harness: WatcherHarness, tmp_path: Path) -> N
 
 
 def test_a_hint_inside_a_root_and_the_root_both_see_everything(harness: WatcherHarness, store: Path) -> None:
-    """The kernel keeps one mask for a directory, the last one given."""
+    """The kernel keeps one mask for each directory, and the last one counts."""
     harness.set_targets(store, hints=(store / "reviewer",))
     memory = store / "reviewer" / "MEMORY.md"
     memory.write_text("x")
@@ -569,7 +574,7 @@ def test_closing_ends_every_thread_and_descriptor(store: Path) -> None:
 
 @linux
 def test_a_recursive_watch_at_the_limit_is_reported_as_partial_and_recovers(tmp_path: Path) -> None:
-    """watchdog reports success there. The limit is that of a user namespace, so the host is not touched."""
+    """watchdog reports success there. The limit is that of a user namespace, so the host is not affected."""
     _run_limited("max_inotify_watches", 5, _PARTIAL_SCRIPT, tmp_path)
 
 
@@ -615,7 +620,7 @@ with Watcher(buffer) as watcher:
     [(path, reason)] = watcher.unwatched()
     assert path == root and reason.startswith("5 directories below it are not watched"), reason
     watcher.set_targets(WatchTargets((root,)))
-    assert watcher.drain().rescan == (), "said once"
+    assert watcher.drain().rescan == (), "reported once"
     watcher.set_targets(WatchTargets((root,), tuple(root / f"r{n}" for n in range(9))))
     assert any("max_user_watches" in why for _, why in watcher.unwatched())
     for n in range(6):
@@ -640,7 +645,7 @@ with Watcher(buffer) as watcher:
     assert path == base and "max_user_instances" in reason, reason
     assert watcher.drain().rescan == (PARTIALLY_WATCHED,)
     watcher.set_targets(WatchTargets((base,)))
-    assert watcher.drain().rescan == (), "said once"
+    assert watcher.drain().rescan == (), "reported once"
 """
 )
 

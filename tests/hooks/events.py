@@ -1,4 +1,4 @@
-"""Events as Claude Code tells them to hooks: those of today, and those of the time when teams had names."""
+"""Events as Claude Code sends them to hooks: the present ones, and those from when teams had names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SESSION = "9d8d16c1-5b1f-4a53-9c0e-0c6a4d1f7e22"
 def teammate_event(
     cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
 ) -> dict[str, Any]:
-    """A member of a team has completed a task; today every team is called after its session."""
+    """Return the event of a team member that completed a task. Today every team is named after its session."""
     return {
         "session_id": SESSION,
         "transcript_path": f"/nowhere/projects/-app/{SESSION}.jsonl",
@@ -36,7 +36,7 @@ def teammate_event(
 def subagent_event(
     cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
 ) -> dict[str, Any]:
-    """A subagent of a session without a team."""
+    """Return the event of a subagent in a session without a team."""
     event = teammate_event(cwd, task, subject, agent_type="rune:review:ward-sentinel")
     del event["team_name"], event["teammate_name"]
     return event | changed
@@ -45,7 +45,7 @@ def subagent_event(
 def main_agent_event(
     cwd: Path, task: str = "1", subject: str = "Review the session store", **changed: Any
 ) -> dict[str, Any]:
-    """The main agent of a session without a team."""
+    """Return the event of the main agent in a session without a team."""
     event = subagent_event(cwd, task, subject)
     del event["agent_id"], event["agent_type"]
     return event | changed
@@ -58,7 +58,7 @@ def rune_team_event(
     team: str = "rune-review-7be1",
     **changed: Any,
 ) -> dict[str, Any]:
-    """A member of a workflow plugin's team, as it was told when teams had names of their own."""
+    """Return the event of a member of a workflow plugin's team, from when teams had their own names."""
     event = teammate_event(cwd, task, subject, team_name=team, teammate_name="ward-sentinel")
     for name in ("prompt_id", "agent_id", "agent_type"):
         del event[name]
@@ -66,7 +66,7 @@ def rune_team_event(
 
 
 def session_start_event(cwd: Path, source: str = "startup") -> dict[str, Any]:
-    """A session begins."""
+    """Return the event of a starting session."""
     return {
         "session_id": SESSION,
         "transcript_path": f"/nowhere/projects/-app/{SESSION}.jsonl",
@@ -78,7 +78,7 @@ def session_start_event(cwd: Path, source: str = "startup") -> dict[str, Any]:
 
 
 def start_hook_process(event: str, environ: Mapping[str, str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
-    """A hook's process, waiting for its event."""
+    """Start the process of a hook, which waits for its event."""
     return subprocess.Popen(
         [sys.executable, "-m", "echod", "hook", event],
         stdin=subprocess.PIPE,
@@ -92,7 +92,7 @@ def start_hook_process(event: str, environ: Mapping[str, str], cwd: Path | None 
 def run_hook(
     event: str, payload: Mapping[str, Any] | bytes, environ: Mapping[str, str], cwd: Path | None = None
 ) -> tuple[int, bytes, bytes]:
-    """Run a hook to its end: its exit code and all that it said."""
+    """Run a hook to its end. Return its exit code and its output."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     process = start_hook_process(event, environ, cwd)
     out, err = process.communicate(data, timeout=60)
@@ -100,6 +100,6 @@ def run_hook(
 
 
 def minimal_environ(state: Path, **more: str) -> dict[str, str]:
-    """What a hook needs of the environment."""
+    """Return the variables that a hook needs."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ECHOD_", "CLAUDE", "XDG_"))}
     return {**inherited, "ECHOD_STATE_DIR": str(state), **more}

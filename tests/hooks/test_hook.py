@@ -1,4 +1,4 @@
-"""A hook spools what it is told, says nothing, and ends with 0, whatever is the matter."""
+"""A hook spools its event, prints nothing, and exits with 0 even after an error."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def dropped_letters(state: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def test_an_event_is_spooled_as_it_came(tmp_path: Path) -> None:
-    told = json.dumps(teammate_event(tmp_path, subject="Prüfe die \u201eSitzung\u201c \U0001f984")).encode()
+def test_an_event_is_spooled_as_it_arrived(tmp_path: Path) -> None:
+    event = json.dumps(teammate_event(tmp_path, subject="Prüfe die \u201eSitzung\u201c \U0001f984")).encode()
 
-    assert run_hook("task-completed", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert run_hook("task-completed", event, minimal_environ(tmp_path / "state")) == SILENT
 
     (file,) = spooled_files(tmp_path / "state")
-    assert file.read_bytes() == told
+    assert file.read_bytes() == event
     assert file.name.endswith(".task-completed.json")
 
 
-def test_what_a_hook_makes_is_private(tmp_path: Path) -> None:
+def test_files_of_a_hook_are_private(tmp_path: Path) -> None:
     run_hook("stop", {"a": 1}, minimal_environ(tmp_path / "state"))
 
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "state", tmp_path / "state/spool")] == [0o700, 0o700]
@@ -55,23 +55,23 @@ def test_garbage_is_spooled_like_anything_else(tmp_path: Path) -> None:
 
 
 def test_two_megabytes_are_read_dropped_and_counted(tmp_path: Path) -> None:
-    told = json.dumps(teammate_event(tmp_path, task_description="x" * 2_000_000)).encode()
+    event = json.dumps(teammate_event(tmp_path, task_description="x" * 2_000_000)).encode()
 
-    assert run_hook("task-completed", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert run_hook("task-completed", event, minimal_environ(tmp_path / "state")) == SILENT
     assert spooled_files(tmp_path / "state") == []
     assert dropped_letters(tmp_path / "state") == "l"
 
 
 def test_an_event_of_just_one_mebibyte_is_spooled(tmp_path: Path) -> None:
-    told = b"{}".ljust(1024 * 1024)
+    event = b"{}".ljust(1024 * 1024)
 
-    assert run_hook("stop", told, minimal_environ(tmp_path / "state")) == SILENT
+    assert run_hook("stop", event, minimal_environ(tmp_path / "state")) == SILENT
     assert spooled_files(tmp_path / "state")[0].stat().st_size == 1024 * 1024
 
 
-@pytest.mark.parametrize("told", [b"", b" \n"])
-def test_nothing_is_counted_as_nothing(tmp_path: Path, told: bytes) -> None:
-    assert run_hook("stop", told, minimal_environ(tmp_path / "state")) == SILENT
+@pytest.mark.parametrize("event", [b"", b" \n"])
+def test_an_empty_event_is_counted_as_empty(tmp_path: Path, event: bytes) -> None:
+    assert run_hook("stop", event, minimal_environ(tmp_path / "state")) == SILENT
     assert dropped_letters(tmp_path / "state") == "e"
 
 
@@ -104,7 +104,7 @@ def everything_closed() -> None:
 
 
 @pytest.mark.parametrize("trouble", [closed_stdin, full_disk, everything_closed], ids=lambda f: f.__name__)
-def test_trouble_stays_with_the_hook(tmp_path: Path, trouble: Callable[[], None]) -> None:
+def test_an_error_does_not_reach_the_agent(tmp_path: Path, trouble: Callable[[], None]) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "echod", "hook", "task-completed"],
         stdin=subprocess.PIPE,
@@ -120,7 +120,7 @@ def test_trouble_stays_with_the_hook(tmp_path: Path, trouble: Callable[[], None]
 
 
 @pytest.mark.parametrize("state", ["relative", "~nobody-of-this-name/state", "/dev/null/state", "/proc/1/nothing"])
-def test_a_state_directory_that_cannot_be_is_no_reason_to_fail(tmp_path: Path, state: str) -> None:
+def test_an_impossible_state_directory_is_no_reason_to_fail(tmp_path: Path, state: str) -> None:
     assert run_hook("stop", {}, minimal_environ(Path(state)), tmp_path) == SILENT
     assert list(tmp_path.iterdir()) == []
 
@@ -142,7 +142,7 @@ def test_wrong_settings_are_not_even_read(tmp_path: Path) -> None:
     assert len(spooled_files(tmp_path / "state")) == 1
 
 
-def test_an_agent_that_never_closes_the_pipe_does_not_hold_its_own_hook(tmp_path: Path) -> None:
+def test_an_agent_that_never_closes_the_pipe_does_not_block_its_hook(tmp_path: Path) -> None:
     process = start_hook_process("stop", minimal_environ(tmp_path / "state"))
     assert process.stdin is not None
     process.stdin.write(b"{}")

@@ -1,4 +1,4 @@
-"""A hook loads next to nothing: its time is an agent's time."""
+"""A hook loads almost nothing, because the agent waits for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = {
     "echod.cli.entry",
     "echod.hooks",
     "echod.hooks.run",
-    "echod.hooks.place",
+    "echod.hooks.state_dir",
     "echod.hooks.spool",
 }
 HEAVY = {"json", "re", "typing", "enum", "pathlib", "dataclasses", "contextlib", "functools", "logging", "subprocess"}

@@ -30,7 +30,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "0",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",  # nobody answers there
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",  # no server listens there
         "ANTHROPIC_API_KEY": "no-key",
         "ECHOD_STATE_DIR": str(tmp_path / "state"),
     }
@@ -42,7 +42,7 @@ def claude(environ: dict[str, str], cwd: Path, *arguments: object) -> subprocess
 
 
 @pytest.mark.parametrize("directory", [PLUGIN_DIR, MARKETPLACE_DIR])
-def test_claude_code_finds_nothing_wrong(environ: dict[str, str], tmp_path: Path, directory: Path) -> None:
+def test_claude_code_finds_no_problem(environ: dict[str, str], tmp_path: Path, directory: Path) -> None:
     done = claude(environ, tmp_path, "plugin", "validate", "--strict", directory)
 
     assert done.returncode == 0, done.stdout

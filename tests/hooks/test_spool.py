@@ -15,7 +15,7 @@ def put_event(directory: Path, event: str = "stop", data: bytes = b"{}", now_ns:
     return written.write_event(str(directory), event, data, now_ns, pid)
 
 
-def test_events_are_read_in_the_order_in_which_they_were_told(tmp_path: Path) -> None:
+def test_events_are_read_in_the_order_in_which_they_arrived(tmp_path: Path) -> None:
     for now_ns in (5, 3_000_000_000, 4):
         put_event(tmp_path, now_ns=now_ns)
 
@@ -39,7 +39,7 @@ def test_a_spool_with_enough_bytes_takes_no_more(tmp_path: Path) -> None:
     assert Spool(tmp_path).count_dropped() == {DROP_REASONS[written.FULL]: 2}
 
 
-def test_many_small_events_are_no_many_bytes(tmp_path: Path) -> None:
+def test_many_small_events_are_not_many_bytes(tmp_path: Path) -> None:
     for number in range(500):
         assert put_event(tmp_path, now_ns=number)
 
@@ -68,7 +68,7 @@ def test_a_taken_name_is_never_written_over(tmp_path: Path) -> None:
     assert Spool(tmp_path).count_dropped() == {DROP_REASONS[written.NOT_WRITTEN]: 1}
 
 
-def test_what_a_killed_hook_left_is_swept_after_an_hour_and_never_read(tmp_path: Path) -> None:
+def test_the_file_of_a_killed_hook_is_removed_after_an_hour_and_never_read(tmp_path: Path) -> None:
     old, young = (tmp_path / f".{name}.part" for name in ("old", "young"))
     old.touch()
     young.touch()
@@ -82,7 +82,7 @@ def test_what_a_killed_hook_left_is_swept_after_an_hour_and_never_read(tmp_path:
     assert young.exists()
 
 
-def test_a_spool_that_never_was_is_empty(tmp_path: Path) -> None:
+def test_a_missing_spool_is_empty(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "none")
 
     assert spool.list_events() == ()
@@ -92,14 +92,14 @@ def test_a_spool_that_never_was_is_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"x"', "[" * 100_000], ids=["empty", "list", "torn", "text", "deep"])
-def test_what_is_no_object_is_not_understood(tmp_path: Path, text: str) -> None:
+def test_an_event_that_is_not_an_object_is_refused(tmp_path: Path, text: str) -> None:
     put_event(tmp_path, data=text.encode())
     spool = Spool(tmp_path)
 
     assert spool.read(spool.list_events()[0]) is None
 
 
-def test_of_two_who_take_an_event_one_gets_it(tmp_path: Path) -> None:
+def test_only_one_of_two_takers_gets_an_event(tmp_path: Path) -> None:
     put_event(tmp_path)
     one, other = Spool(tmp_path), Spool(tmp_path)
     name = one.list_events()[0].name

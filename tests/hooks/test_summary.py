@@ -1,4 +1,4 @@
-"""The hook of a starting session prints what the daemon keeps ready, and nothing where nothing was asked for."""
+"""The hook of a starting session prints the summary that the daemon keeps ready, and nothing if that is not enabled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def summary_files(home: Home) -> list[Path]:
     return sorted(directory.iterdir()) if directory.exists() else []
 
 
-def test_a_session_is_told_the_memory_until_the_person_changes_the_setting(tmp_path: Path, project: Path) -> None:
+def test_a_session_receives_the_summary_until_the_user_changes_the_setting(tmp_path: Path, project: Path) -> None:
     home = make_home(tmp_path, "true")
     home.run("add", project)
     with running_daemon(home):
@@ -43,9 +43,9 @@ def test_a_session_is_told_the_memory_until_the_person_changes_the_setting(tmp_p
         until(lambda: "spaces" in summary_files(home)[0].read_text(), "the summary of the changed memory")
 
     assert (code, err) == (0, b"")
-    said = json.loads(out)["hookSpecificOutput"]
-    assert said["hookEventName"] == "SessionStart"
-    assert "- team, 2026-11-01: Use tabs. Tabs are the convention here.\n" in said["additionalContext"]
+    output = json.loads(out)["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert "- team, 2026-11-01: Use tabs. Tabs are the convention here.\n" in output["additionalContext"]
     for source in ("resume", "fork"):
         assert run_hook("session-start", session_start_event(project, source), home.environ, project)[1] == b""
     assert run_hook("session-start", session_start_event(project, "compact"), home.environ, project)[1] != b""
@@ -67,7 +67,7 @@ def test_only_the_start_of_a_session_is_answered(tmp_path: Path, project: Path) 
     assert run_hook("session-start", session_start_event(project), home.environ, tmp_path)[1] == b""
 
 
-def test_the_project_is_where_claude_code_says_it_is(tmp_path: Path, project: Path) -> None:
+def test_the_project_is_the_one_that_claude_code_names(tmp_path: Path, project: Path) -> None:
     home = make_home(tmp_path, "true")
     (home.state / "summaries").mkdir(parents=True)
     (home.state / "summaries" / str(summary_name(str(project)))).write_text("{}")

@@ -1,4 +1,4 @@
-"""The whole product, run as a person runs it: real commands, a real service, real files."""
+"""The whole product as a user runs it: real commands, a real service, real files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory files that call for upkeep, as they grow in projects."""
+"""Create oversized memory files, as they grow in projects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MEMORY_HEADER = "<!-- echo-schema: v1 -->\n\n# Reviewer Memory\n\n"
 
 
 def learning_text(title: str, layer: str = "inscribed", *, age: int = 1, lines: int = 7) -> str:
-    """An entry of so many lines, seven at least."""
+    """Return an entry with this number of lines, at least seven."""
     day = TODAY - timedelta(days=age)
     more = "".join(f"  It also says thing {number} about {title}.\n" for number in range(lines - 7))
     return (
@@ -24,7 +24,7 @@ def learning_text(title: str, layer: str = "inscribed", *, age: int = 1, lines: 
 
 
 def observation_text(task: str, *, age: int = 1) -> str:
-    """An observation of seven lines with its blank one."""
+    """Return an observation of seven lines, including its blank line."""
     day = TODAY - timedelta(days=age)
     return (
         f"## Observations \u2014 Task: {task} ({day})\n"
@@ -37,7 +37,7 @@ def observation_text(task: str, *, age: int = 1) -> str:
 
 
 def protected_entries(number: int) -> str:
-    """Etched entries, which only a person removes."""
+    """Return etched entries, which only the user removes."""
     return "".join(learning_text(f"principle {n}", "etched", age=300) for n in range(number))
 
 
@@ -50,7 +50,7 @@ def grown_memory() -> str:
 
 
 def crowded_memory() -> str:
-    """Some 80 entries on 570 lines: too long, too."""
+    """Return about 80 entries on 570 lines, which is also too long."""
     blocks = [learning_text(f"learning {n}", age=n) for n in range(12)]
     blocks += [learning_text(f"trace {n}", "traced", age=n) for n in range(6)]
     blocks += [observation_text(f"task number {n}", age=n % 50) for n in range(60)]

@@ -1,4 +1,4 @@
-"""Agents report while nobody listens; once the service runs, every task is an observation, and only one."""
+"""Agents report tasks while no service runs. Once it runs, every task becomes exactly one observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does wrong, or the machine, is one clear sentence, and nothing is touched."""
+"""Each error of the user or the machine is one clear sentence, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from echod.state.schema import SCHEMA_VERSION
 from tests.support import Home, finding_text, make_project
 
 
-def test_a_directory_without_a_memory_is_refused_with_what_to_do(home: Home, tmp_path: Path) -> None:
+def test_a_directory_without_a_memory_is_refused_with_the_fix(home: Home, tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
 
     result = home.echod("add", tmp_path / "bare")
@@ -79,7 +79,7 @@ def test_an_unknown_variable_is_a_warning_only(home: Home, tmp_path: Path) -> No
     assert "ECHOD_QUIET_SECNDS is not a setting" in result.stderr
 
 
-def test_status_without_a_daemon_says_so_and_what_to_do(home: Home, tmp_path: Path) -> None:
+def test_status_without_a_daemon_reports_it_with_the_fix(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     home.run("add", root)
@@ -101,7 +101,7 @@ def test_status_creates_nothing(home: Home) -> None:
     assert not home.state.exists()
 
 
-def test_a_directory_without_permission_is_a_sentence_and_the_rest_goes_on(home: Home, tmp_path: Path) -> None:
+def test_a_directory_without_permission_is_a_sentence_and_the_rest_continues(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p", "reviewer", "workers")
     for role in ("reviewer", "workers"):
         (root / f".rune/echoes/{role}/ward-findings.md").write_text(finding_text("Timeouts are missing"))
@@ -170,7 +170,7 @@ def test_findings_that_cannot_be_read_go_to_quarantine_with_the_reason(home: Hom
 
 @pytest.mark.parametrize("command", [("add",), ("run",), ("run", "--once"), ("pause",)], ids=" ".join)
 @pytest.mark.parametrize("place", ["a file", "proc"])
-def test_a_state_directory_that_cannot_be_made_is_a_sentence(
+def test_a_state_directory_that_cannot_be_created_is_a_sentence(
     home: Home, tmp_path: Path, command: tuple[str, ...], place: str
 ) -> None:
     root = make_project(tmp_path / "p")
@@ -195,7 +195,7 @@ def test_a_workflow_needs_a_name_that_can_be_shown(home: Home, tmp_path: Path, n
     assert "name" in result.stderr
 
 
-def test_once_tries_again_what_failed_before_and_was_mended(home: Home, tmp_path: Path) -> None:
+def test_once_retries_a_failed_job_whose_cause_was_fixed(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     archive = root / ".rune/echoes/reviewer/archive"
     archive.write_text("in the way")
@@ -209,7 +209,7 @@ def test_once_tries_again_what_failed_before_and_was_mended(home: Home, tmp_path
 
 @dataclass(frozen=True)
 class ErrorCase:
-    """Something that goes wrong: how it comes about, what is typed, and what a person is told."""
+    """An error: how it is caused, the typed command, and the expected message."""
 
     name: str
     arrange: Callable[[Home, Path], Mapping[str, str] | None]
@@ -227,7 +227,7 @@ def _register_project(home: Home, root: Path) -> None:
 
 
 def _write_many_entries(home: Home, root: Path) -> None:
-    """More entries than there are digits that an id can begin with."""
+    """Return more entries than there are first digits of an id."""
     text = "\n".join(finding_text(f"Learning {number}") for number in range(17))
     (root / ".rune/echoes/reviewer/MEMORY.md").write_text(f"# Reviewer Memory\n\n{text}")
 
@@ -248,7 +248,7 @@ def _older_database(home: Home, root: Path) -> None:
     home.run("run", "--once", root)
     home.run("add", root)
     with contextlib.closing(sqlite3.connect(home.state / "echod.db", isolation_level=None)) as link:
-        # What the newest migration adds is not there yet; that of the one before holds all that is asked here.
+        # The newest migration is missing. The one before it contains everything needed here.
         for table in ("pin", "reference", "entry", "alive", "pruned", "answered", "asked", "observed", "heard"):
             link.execute(f"DROP TABLE {table}")
         link.execute("PRAGMA user_version = 1")
@@ -315,7 +315,7 @@ ERROR_CASES = (
 
 
 @pytest.mark.parametrize("case", ERROR_CASES, ids=lambda case: case.name)
-def test_what_goes_wrong_is_said_with_what_to_do(home: Home, tmp_path: Path, case: ErrorCase) -> None:
+def test_an_error_is_reported_with_the_fix(home: Home, tmp_path: Path, case: ErrorCase) -> None:
     root = make_project(tmp_path / "p")
     (tmp_path / "bare").mkdir()
     names = {"root": root, "bare": tmp_path / "bare"}
@@ -335,7 +335,7 @@ def test_what_goes_wrong_is_said_with_what_to_do(home: Home, tmp_path: Path, cas
     assert "bug" not in told
 
 
-def test_an_id_that_may_mean_several_entries_is_refused_with_all_of_them(home: Home, tmp_path: Path) -> None:
+def test_an_ambiguous_id_is_refused_with_all_candidates(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     _write_many_entries(home, root)
     begin: dict[str, list[str]] = {}
@@ -349,7 +349,7 @@ def test_an_id_that_may_mean_several_entries_is_refused_with_all_of_them(home: H
     assert [one for one in ids if one not in result.stderr] == []
 
 
-def test_an_older_database_is_brought_up_to_date_by_whoever_works(home: Home, tmp_path: Path) -> None:
+def test_an_older_database_is_migrated_by_any_writing_command(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     _older_database(home, root)
 
@@ -361,7 +361,7 @@ def test_an_older_database_is_brought_up_to_date_by_whoever_works(home: Home, tm
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Mounts a file system for the test; skipped where that is not allowed."""
+    """Mount a file system for the test, which is skipped where that is not allowed."""
     places: list[Path] = []
 
     def mount(*words: str) -> Path:
@@ -397,9 +397,7 @@ def test_a_full_disk_is_a_sentence_and_not_a_traceback(
         assert "disk is full" in result.stderr or "no space left" in result.stderr.lower()
 
 
-def test_a_full_disk_below_a_memory_leaves_everything_as_it_is(
-    home: Home, tmp_path: Path, mounted: Callable[..., Path]
-) -> None:
+def test_a_full_disk_under_a_memory_changes_nothing(home: Home, tmp_path: Path, mounted: Callable[..., Path]) -> None:
     root = make_project(mounted("-t", "tmpfs", "-o", "size=128k", "tmpfs") / "p")
     role = root / ".rune/echoes/reviewer"
     memory = f"# Reviewer Memory\n\n{finding_text('Retries are endless')}"
@@ -424,7 +422,7 @@ def test_a_full_disk_below_a_memory_leaves_everything_as_it_is(
     ("words", "code"),
     [(("status",), 3), (("gate", "{root}"), 0), (("show", "{root}"), 0), (("add", "{root}"), 1), (("run",), 1)],
 )
-def test_a_read_only_home_lets_one_look_and_says_why_no_more(
+def test_with_a_read_only_home_reading_works_and_writing_is_refused(
     home: Home, mounted: Callable[..., Path], words: tuple[str, ...], code: int
 ) -> None:
     place = mounted("-t", "tmpfs", "tmpfs")

@@ -1,4 +1,4 @@
-"""What can go wrong with a running service, each told within half a minute by `echod status`, and none of it final.
+"""Faults of a running service: `echod status` reports each within half a minute, and none of them is final.
 
 Every service here is a real process. Where nothing outside a process can bring the fault about, the process has it in
 it: the service is started by a few lines that spoil one thing and then run `echod run` as everybody does.
@@ -23,7 +23,7 @@ import pytest
 
 from echod.daemon.event_health import CANARY_INTERVAL_SECONDS
 from echod.daemon.event_health import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
-from echod.daemon.loop import STATUS_WRITE_SECONDS
+from echod.daemon.status_publisher import STATUS_WRITE_SECONDS
 from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS
 from echod.runtime.wake import write_wake_file
 from tests.support import Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until
@@ -31,7 +31,7 @@ from tests.support import Daemon, Home, finding_text, make_project, running_daem
 pytestmark = pytest.mark.timeout(300)
 
 WITHIN_SECONDS = 30.0
-"""Half a minute is what the service's own intervals add up to, which one test holds; on a busy machine ours are longer."""
+"""The service's own intervals add up to half a minute, which one test checks. On a busy machine the tests wait longer."""
 
 PATIENCE_SECONDS = 3 * WITHIN_SECONDS
 
@@ -85,7 +85,7 @@ echod.__version__ = "0.0.9"
 
 @contextlib.contextmanager
 def faulty_daemon(home: Home, patch: str) -> Iterator[Daemon]:
-    """A service with one thing spoilt; gone afterwards."""
+    """Run a service with one fault, and end it in every case."""
     code = f"{patch}\nimport sys\nfrom echod.cli.entry import main\nsys.argv = ['echod', 'run']\nmain()\n"
     log = home.root / "service.log"
     with log.open("a") as out:
@@ -103,7 +103,7 @@ def faulty_daemon(home: Home, patch: str) -> Iterator[Daemon]:
 
 @dataclass(frozen=True)
 class StatusResult:
-    """What `echod status` said."""
+    """The result of `echod status`."""
 
     code: int
     report: dict[str, Any]
@@ -142,7 +142,7 @@ def is_remembered(root: Path, title: str = "Timeouts are missing") -> bool:
 
 @dataclass(frozen=True)
 class FaultyService:
-    """A service in which something was spoilt before it started."""
+    """Run a service with a fault from before its start."""
 
     home: Home
     root: Path
@@ -150,7 +150,7 @@ class FaultyService:
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, FaultyService]]:
-    """The faults that take twenty seconds to be sure of, all at once."""
+    """Run the faults whose detection takes twenty seconds, all at once."""
     with contextlib.ExitStack() as stack:
         sick: dict[str, FaultyService] = {}
         for how in (WORKER_HANGS, EVENTS_STOP, EVENTS_STOP_ONCE, LOOP_HANGS):
@@ -170,26 +170,26 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, FaultyS
 @pytest.mark.parametrize(
     "seconds",
     [
-        WORKER_STALL_SECONDS + HEARTBEAT_SECONDS,  # the worker hangs, and the next beat says so
-        CANARY_INTERVAL_SECONDS + CANARY_SECONDS + HEARTBEAT_SECONDS,  # events stop just after a pulse came back
+        WORKER_STALL_SECONDS + HEARTBEAT_SECONDS,  # the worker hangs, and the next heartbeat reports it
+        CANARY_INTERVAL_SECONDS + CANARY_SECONDS + HEARTBEAT_SECONDS,  # events stop just after a pulse arrived
         HEARTBEAT_MAX_AGE_SECONDS + HEARTBEAT_SECONDS,  # the loop hangs
         HEARTBEAT_SECONDS + STATUS_WRITE_SECONDS,  # the disk fills
     ],
 )
-def test_no_fault_takes_longer_than_half_a_minute_to_be_seen(seconds: float) -> None:
+def test_no_fault_takes_longer_than_half_a_minute_to_be_detected(seconds: float) -> None:
     assert seconds <= WITHIN_SECONDS
 
 
-def test_a_worker_that_hangs_is_told_with_the_job(slow: dict[str, FaultyService]) -> None:
+def test_a_hung_worker_is_reported_with_its_job(slow: dict[str, FaultyService]) -> None:
     said = wait_for_warning(slow[WORKER_HANGS].home, "daemon-hung")
 
     assert said.code == 4
     assert said.report["health"] == "down"
-    assert "the worker has not moved (consolidate reviewer in" in said.warnings["daemon-hung"]
+    assert "the worker makes no progress (consolidate reviewer in" in said.warnings["daemon-hung"]
     assert "kill " in said.warnings["daemon-hung"], "there is no service to restart"
 
 
-def test_events_that_do_not_arrive_any_more_are_told(slow: dict[str, FaultyService]) -> None:
+def test_events_that_do_not_arrive_any_more_are_reported(slow: dict[str, FaultyService]) -> None:
     said = wait_for_warning(slow[EVENTS_STOP].home, "daemon-hung")
 
     assert said.code == 4
@@ -202,11 +202,11 @@ def test_without_events_findings_are_found_all_the_same(slow: dict[str, FaultySe
     until(lambda: is_remembered(slow[EVENTS_STOP].root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
 
 
-def test_a_loop_that_hangs_is_told(slow: dict[str, FaultyService]) -> None:
+def test_a_hung_loop_is_reported(slow: dict[str, FaultyService]) -> None:
     said = wait_for_warning(slow[LOOP_HANGS].home, "daemon-hung")
 
     assert said.code == 4
-    assert "no sign of life" in said.warnings["daemon-hung"]
+    assert "has not reported progress" in said.warnings["daemon-hung"]
 
 
 def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[str, FaultyService]) -> None:
@@ -219,7 +219,7 @@ def test_a_watcher_whose_thread_died_is_replaced_and_misses_nothing(slow: dict[s
     until(lambda: read_status(home).code == 0, "the service to be well again", seconds=PATIENCE_SECONDS)
 
 
-def test_a_job_that_dies_is_told_and_the_service_goes_on(home: Home, tmp_path: Path) -> None:
+def test_a_dead_job_is_reported_and_the_service_continues(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     with faulty_daemon(home, JOB_DIES) as running:
@@ -232,7 +232,7 @@ def test_a_job_that_dies_is_told_and_the_service_goes_on(home: Home, tmp_path: P
         assert running.process.poll() is None
 
 
-def test_a_job_that_was_given_up_is_told_until_its_cause_is_mended(home: Home, tmp_path: Path) -> None:
+def test_a_dead_job_is_reported_until_its_cause_is_fixed(home: Home, tmp_path: Path) -> None:
     home = Home(home.root, {"ECHOD_MAX_ATTEMPTS": "1"})
     root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
@@ -251,7 +251,7 @@ def test_a_job_that_was_given_up_is_told_until_its_cause_is_mended(home: Home, t
         until(lambda: "job-failed" not in read_status(home).warnings, "the warning to go")
 
 
-def test_stopped_by_a_signal_is_told_apart_from_stopped_and_from_running(home: Home) -> None:
+def test_suspended_differs_from_stopped_and_from_running(home: Home) -> None:
     running = start_daemon(home)
     try:
         running.process.send_signal(signal.SIGSTOP)
@@ -268,7 +268,7 @@ def test_stopped_by_a_signal_is_told_apart_from_stopped_and_from_running(home: H
     assert "daemon-stopped" in stopped.warnings
 
 
-def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
+def test_a_service_of_another_version_answers_and_is_reported(home: Home) -> None:
     with faulty_daemon(home, OLDER):
         said = wait_for_warning(home, "daemon-upgraded")
 
@@ -277,7 +277,7 @@ def test_a_service_of_another_version_answers_and_is_told(home: Home) -> None:
     assert "kill " in said.warnings["daemon-upgraded"], "there is no service to restart"
 
 
-def test_a_locked_database_stops_nothing_and_is_told(home: Home, tmp_path: Path) -> None:
+def test_a_locked_database_stops_nothing_and_is_reported(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     with running_daemon(home) as running:
@@ -315,7 +315,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill_disk(disk: Path) -> Path:
-    """A file that takes all the room there is."""
+    """Create a file that takes all free space."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"x" * 65_536):
@@ -326,7 +326,7 @@ def fill_disk(disk: Path) -> Path:
     return filler
 
 
-def test_a_full_disk_under_its_own_files_is_told_and_work_goes_on_when_there_is_room(
+def test_a_full_disk_under_its_own_files_is_reported_and_work_continues_when_there_is_space(
     home: Home, tmp_path: Path, small_disk: Path
 ) -> None:
     full = Home(home.root, {"ECHOD_STATE_DIR": str(small_disk / "state")})

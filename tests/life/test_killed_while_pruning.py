@@ -1,4 +1,4 @@
-"""A service that folds in findings and prunes, killed again and again: all that it was told is somewhere."""
+"""A service that consolidates and prunes is killed repeatedly, and every finding is still somewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import Home, finding_text, make_project, start_daemon, until
 
 LIMIT = 100
 EAGER_PRUNING = {"ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_POLICY__DAILY_INSCRIBED_SHARE": "1"}
-"""So that everything may go on one day; else there would be nothing left to do after the first prune."""
+"""Settings under which every entry may be removed on the same day. Otherwise one prune would do all the work."""
 
 
 class RoleFiles:
@@ -29,7 +29,7 @@ class RoleFiles:
         return self.memory.count("\n")
 
     def archived(self) -> list[str]:
-        """What was pruned, as it can be brought back."""
+        """The pruned entries that can be restored."""
         found = []
         for file in sorted(self.path.glob("archive/pruned-*.md")):
             archive = read_archive(file.read_bytes())
@@ -50,7 +50,7 @@ def test_it_loses_nothing_and_keeps_every_file_within_its_limit(home: Home, tmp_
     moments = random.Random(7)
     running = start_daemon(home)
     try:
-        # A first prune of a few lines is not held, and from then on none is.
+        # A first prune of a few lines is not held, and neither are later ones.
         until(lambda: all(role.lines() <= LIMIT for role in roles), "the first prune")
         with FindingsStorm([root], 7) as storm:
             for _ in range(4):

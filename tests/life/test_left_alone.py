@@ -1,4 +1,4 @@
-"""What a project does not want, and what the settings forbid, is not done: not by the service, `--once` or a command."""
+"""Work that a project or the settings disabled is not done by the service, `--once` or a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROJECT_SETTINGS = {
 
 @dataclass(frozen=True)
 class OversizedProject:
-    """A project whose files are all too long, and in which findings wait."""
+    """A project whose files are all too long, with waiting findings."""
 
     root: Path
 
@@ -54,7 +54,7 @@ class OversizedProject:
 
 def make_oversized_project(root: Path, settings: str = "", *, tracked: bool = False) -> OversizedProject:
     oversized = OversizedProject(make_project(root))
-    # Less than half of the memory goes, so that the service does not hold it for a day.
+    # Less than half of the memory is removed, so that the service does not hold the first prune for a day.
     memory = MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(12))
     (oversized.role / "MEMORY.md").write_text(memory + "".join(observation_text(f"task {n}") for n in range(12)))
     knowledge = "".join(learning_text(f"point {n}", lines=9) for n in range(60))
@@ -81,10 +81,10 @@ DONE_AUTOMATICALLY = {
     "no compress, no consolidate": (True, False, False),
     "tracked by git": (False, False, True),
 }
-"""What is done where nobody asks: pruned, compressed, consolidated."""
+"""The automatic work in each project: pruned, compressed, consolidated."""
 
 DONE_ON_REQUEST = {**DONE_AUTOMATICALLY, "tracked by git": (True, True, True)}
-"""And where a person asks for each of them."""
+"""The work in each project after a typed command for each of them."""
 
 
 def run_service(home: Home, places: dict[str, OversizedProject]) -> None:
@@ -109,7 +109,7 @@ def run_commands(home: Home, places: dict[str, OversizedProject]) -> None:
     for here in places.values():
         home.run("add", here.root)
     for command in COMMANDS:
-        home.run(*command)  # from outside all projects: it means each of them
+        home.run(*command)  # outside of all projects, so it applies to each of them
 
 
 COMMANDS = (("consolidate",), ("prune", "--yes"), ("compress", "--yes"))
@@ -122,7 +122,7 @@ RUNNERS: dict[str, Callable[[Home, dict[str, OversizedProject]], None]] = {
 
 
 @pytest.mark.parametrize("way", RUNNERS)
-def test_a_project_gets_what_it_wants_and_nothing_else(
+def test_a_project_gets_the_maintenance_it_enabled_and_no_other(
     home: Home, places: dict[str, OversizedProject], way: str
 ) -> None:
     before = places["no compress, no consolidate"].role.joinpath("knowledge.md").read_bytes()
@@ -136,9 +136,7 @@ def test_a_project_gets_what_it_wants_and_nothing_else(
 
 
 @pytest.mark.parametrize("way", ["the service", "run --once", "commands"])
-def test_where_the_mode_is_report_nothing_is_written_and_all_of_it_is_told(
-    home: Home, tmp_path: Path, way: str
-) -> None:
+def test_in_report_mode_nothing_is_written_and_everything_is_reported(home: Home, tmp_path: Path, way: str) -> None:
     home = Home(home.root, {"ECHOD_MODE": "report"})
     here = make_oversized_project(tmp_path / "p")
     before = here.tree()

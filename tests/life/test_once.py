@@ -1,4 +1,4 @@
-"""`echod run --once`: exactly the new entries, not one other byte, and nothing the second time."""
+"""`echod run --once` adds exactly the new entries, changes no other byte, and does nothing the second time."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_same_finding_again_adds_nothing(home: Home, tmp_path: Path) -> None
     assert (role / "MEMORY.md").read_text().count("Timeouts are missing") == 2  # once in the title, once in the text
 
 
-def test_what_the_agents_wrote_is_kept(home: Home, tmp_path: Path) -> None:
+def test_the_findings_of_agents_are_archived(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     text = finding_text("Timeouts are missing")
@@ -109,7 +109,7 @@ def test_a_secret_does_not_reach_memory_or_archive(home: Home, tmp_path: Path) -
     assert any("[REDACTED:" in text for text in texts)
 
 
-def test_a_running_workflow_holds_everything_back(home: Home, tmp_path: Path) -> None:
+def test_a_running_workflow_stops_everything(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / "tmp").mkdir()
     (root / "tmp/.rune-review-abc.json").write_text(f'{{"status": "active", "owner_pid": "{os.getpid()}"}}')
@@ -149,7 +149,7 @@ def test_report_mode_says_what_it_would_do_and_writes_nothing(home: Home, tmp_pa
     assert (root / ".rune/echoes/reviewer/MEMORY.md").exists()
 
 
-def test_a_paused_project_is_left_alone_until_it_is_resumed(home: Home, tmp_path: Path) -> None:
+def test_a_paused_project_is_not_changed_until_it_is_resumed(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     home.run("pause", root)
@@ -173,9 +173,7 @@ def test_a_paused_project_is_left_alone_until_it_is_resumed(home: Home, tmp_path
     ],
     ids=["not-utf8", "future-schema", "conflict-markers"],
 )
-def test_a_memory_file_that_cannot_be_read_is_never_written_over(
-    home: Home, tmp_path: Path, data: bytes, word: str
-) -> None:
+def test_an_unreadable_memory_file_is_never_overwritten(home: Home, tmp_path: Path, data: bytes, word: str) -> None:
     root = make_project(tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     memory.write_bytes(data)
@@ -187,4 +185,4 @@ def test_a_memory_file_that_cannot_be_read_is_never_written_over(
     assert result.returncode == 1
     assert word in result.stdout
     assert tree(root) == before
-    assert word in home.run("run", "--once", root)  # not tried again, but not forgotten either
+    assert word in home.run("run", "--once", root)  # not retried, but not forgotten either

@@ -1,4 +1,4 @@
-"""Doc packs and the global memory, used as a person uses them: real commands, a real service, a home of its own."""
+"""Doc packs and the global memory, used as a user does: real commands, a real service, a separate home."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN_NOTE = f"\n## Notes \u2014 mine ({TODAY})\n**Source**: user:remember\n- my o
 
 
 class GlobalStore:
-    """The global store of a home."""
+    """Return the global store of a home."""
 
     def __init__(self, home: Home) -> None:
         self.root = home.root / "claude/echoes/global"
@@ -75,7 +75,7 @@ def warning_codes(home: Home) -> set[str]:
     return {warning["code"] for warning in home.json("status")["warnings"]}
 
 
-def test_a_pack_is_listed_installed_shown_and_taken_away_again(home: Home, global_store: GlobalStore) -> None:
+def test_a_pack_is_listed_installed_shown_and_removed_again(home: Home, global_store: GlobalStore) -> None:
     listed = home.json("packs", "list")["packs"]
     assert [(p["name"], p["installed"], p["stale"]) for p in listed if p["name"] == "fastapi"] == [
         ("fastapi", False, None)
@@ -110,7 +110,7 @@ def test_a_pack_is_listed_installed_shown_and_taken_away_again(home: Home, globa
     assert global_store.manifest_values("fastapi") == told
 
 
-def test_what_is_no_name_or_not_installed_is_refused_before_anything_is_touched(
+def test_an_invalid_or_unknown_name_is_refused_before_anything_is_changed(
     home: Home, global_store: GlobalStore
 ) -> None:
     for command, name, code in (("install", "../../x", 2), ("remove", "1st", 2), ("install", "nowhere", 2)):
@@ -122,7 +122,7 @@ def test_what_is_no_name_or_not_installed_is_refused_before_anything_is_touched(
     assert not global_store.root.exists()
 
 
-def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(
+def test_an_update_from_a_teams_registry_keeps_edits_and_reports_it(
     teamed: Home, team: TeamRegistry, global_store: GlobalStore
 ) -> None:
     team.publish("kit", "1.9.0", "one", "two")
@@ -146,7 +146,7 @@ def test_an_update_from_a_teams_registry_keeps_edits_and_says_so(
     assert global_store.manifest_values("kit")["version"] == "1.9.0"
 
 
-def test_an_update_of_the_version_alone_says_so_and_can_be_taken_back(
+def test_an_update_of_the_version_alone_is_reported_and_can_be_undone(
     teamed: Home, team: TeamRegistry, global_store: GlobalStore
 ) -> None:
     text = team.publish("kit", "1.0.0")
@@ -166,7 +166,7 @@ def test_an_update_of_the_version_alone_says_so_and_can_be_taken_back(
     assert not global_store.manifest("kit").exists()
 
 
-def test_a_workflow_somewhere_and_a_lock_for_a_moment_hold_nobody(
+def test_a_workflow_in_a_project_and_a_short_lock_stop_no_pack_command(
     home: Home, global_store: GlobalStore, tmp_path: Path
 ) -> None:
     home.run("workflow", "begin", "a-test", "--project", make_project(tmp_path / "p"), "--ttl", "5")
@@ -180,7 +180,7 @@ def test_a_workflow_somewhere_and_a_lock_for_a_moment_hold_nobody(
     assert global_store.pack("fastapi").exists()
 
 
-def test_what_the_settings_forbid_is_not_done(home: Home, global_store: GlobalStore) -> None:
+def test_work_that_the_settings_forbid_is_not_done(home: Home, global_store: GlobalStore) -> None:
     result = home.echod("packs", "install", "fastapi", ECHOD_MODE="report")
 
     assert result.returncode == 1
@@ -188,7 +188,7 @@ def test_what_the_settings_forbid_is_not_done(home: Home, global_store: GlobalSt
     assert not global_store.pack("fastapi").exists()
 
 
-def test_broken_manifests_are_told_and_the_rest_works(home: Home, global_store: GlobalStore) -> None:
+def test_broken_manifests_are_reported_and_the_rest_works(home: Home, global_store: GlobalStore) -> None:
     home.run("packs", "install", "fastapi")
     global_store.manifest("nextjs").write_text("{")
     global_store.manifest("sqlalchemy").write_text('{"name": "sqlalchemy", "version": "1.0.0", "schema": 99}')
@@ -231,7 +231,7 @@ def test_the_status_of_the_service_turns_to_stale_when_a_manifest_ages_and_back_
         until(lambda: "packs-unreadable" in warning_codes(teamed), "the broken manifest in the status")
 
 
-def test_without_a_service_the_status_looks_itself_and_exactly_the_limit_is_fresh(
+def test_without_a_service_the_status_inspects_packs_itself_and_exactly_the_limit_is_fresh(
     home: Home, global_store: GlobalStore
 ) -> None:
     home.run("packs", "install", "fastapi")
@@ -245,7 +245,7 @@ def test_without_a_service_the_status_looks_itself_and_exactly_the_limit_is_fres
 
 
 @pytest.mark.parametrize("in_its_place", ["a link to nowhere", "a file"])
-def test_a_global_store_that_cannot_be_looked_into_is_told_and_none_is_not(home: Home, in_its_place: str) -> None:
+def test_an_unreadable_global_store_is_reported_and_a_missing_one_is_not(home: Home, in_its_place: str) -> None:
     assert "packs-unreadable" not in warning_codes(home)
 
     above = home.root / "claude/echoes"
@@ -270,7 +270,7 @@ def test_a_project_may_say_when_packs_are_stale(home: Home, global_store: Global
     assert "packs-stale" in warning_codes(home)
 
 
-def test_a_crash_before_the_manifest_is_put_right_by_the_service(home: Home, global_store: GlobalStore) -> None:
+def test_a_crash_before_the_manifest_is_repaired_by_the_service(home: Home, global_store: GlobalStore) -> None:
     home.run("packs", "install", "fastapi")
     manifest = global_store.manifest("fastapi").read_bytes()
     global_store.manifest("fastapi").unlink()
@@ -319,7 +319,7 @@ class TestElevate:
         home.run("undo", "--last", "--yes")
         assert not global_store.memory.exists()
 
-    def test_an_entry_of_the_global_memory_is_shown_forgotten_and_brought_back(
+    def test_an_entry_of_the_global_memory_is_shown_forgotten_and_restored(
         self, home: Home, root: Path, global_store: GlobalStore
     ) -> None:
         for title in ("limits", "keys"):
@@ -342,7 +342,7 @@ class TestElevate:
         assert home.echod("show", entry, root, "--global").returncode == 2
         assert home.echod("show", entry).returncode == 2
 
-    def test_what_a_person_forgets_of_a_pack_stays_out_when_it_is_updated(
+    def test_an_entry_of_a_pack_that_the_user_forgot_stays_out_after_an_update(
         self, teamed: Home, team: TeamRegistry, global_store: GlobalStore
     ) -> None:
         team.publish("web", "1.0.0", "one", "two")
@@ -358,18 +358,18 @@ class TestElevate:
         text = global_store.pack("web").read_text()
         assert (gone["title"] in text, "TWO" in text) == (True, True)
 
-    def test_secrets_stay_behind(self, home: Home, root: Path, global_store: GlobalStore) -> None:
+    def test_secrets_are_not_copied(self, home: Home, root: Path, global_store: GlobalStore) -> None:
         said = home.run("elevate", self.entry(root, "keys"), root, "--domain", "backend")
 
         assert "secret" in said
         assert "sk-proj" not in global_store.memory.read_text()
         assert "sk-proj" not in "".join(path.read_text() for path in home.state.rglob("*.log"))
 
-    def test_an_observation_and_a_domain_that_is_none_are_refused(self, home: Home, root: Path) -> None:
+    def test_an_observation_and_an_invalid_domain_are_refused(self, home: Home, root: Path) -> None:
         assert home.echod("elevate", self.entry(root, "a review"), root, "--domain", "backend").returncode == 1
         assert home.echod("elevate", self.entry(root, "limits"), root, "--domain", "cooking").returncode == 2
 
-    def test_the_domain_is_asked_for_at_a_terminal_and_a_script_has_to_say_it(
+    def test_the_domain_is_asked_for_at_a_terminal_and_required_from_a_script(
         self, home: Home, root: Path, global_store: GlobalStore
     ) -> None:
         entry = self.entry(root, "limits")
@@ -379,7 +379,7 @@ class TestElevate:
 
         assert "**Domain**: testing" in global_store.memory.read_text()
 
-    def test_the_audit_names_what_came_from_nowhere_known(self, home: Home, global_store: GlobalStore) -> None:
+    def test_the_audit_lists_entries_of_unknown_origin(self, home: Home, global_store: GlobalStore) -> None:
         home.run("packs", "install", "fastapi")
         with global_store.pack("fastapi").open("a") as file:
             file.write(OWN_NOTE)
@@ -392,7 +392,7 @@ class TestElevate:
 
 
 def run_at_terminal(home: Home, arguments: list[str], typed: str) -> int:
-    """Run a command at a terminal at which a person types this; its exit code."""
+    """Run a command at a terminal with typed input. Return its exit code."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "echod", *arguments]
     process = subprocess.Popen(command, env=home.environ, cwd=home.root, stdin=theirs, stdout=theirs, stderr=theirs)

@@ -1,4 +1,4 @@
-"""A lost database: work goes on, and no number is given to two jobs, for undo goes by it."""
+"""After the loss of the database work continues, and no number is given to two jobs, because undo uses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support import Home, finding_text, make_project
 
 
 @pytest.mark.parametrize("loss", ["deleted", "damaged"])
-def test_undo_takes_back_the_job_that_had_the_number_before_the_database_was_lost(
+def test_undo_reverses_the_job_that_had_the_number_before_the_database_was_lost(
     home: Home, tmp_path: Path, loss: str
 ) -> None:
     root = make_project(tmp_path / "p")

@@ -1,4 +1,4 @@
-"""A project that is removed is left alone; one that is purged is forgotten; its memory stays in both cases."""
+"""A removed project is not maintained, and a purged one is forgotten. Its memory stays in both cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COPY = ".MEMORY.md.echod-*"
 
 
 def make_maintained_project(home: Home, root: Path) -> Path:
-    """A project in which findings were folded in, registered; its role."""
+    """Create a registered project with consolidated findings. Return its role."""
     make_project(root)
     role = root / ".rune/echoes/reviewer"
     (role / MEMORY).write_text("# Reviewer Memory\n")
@@ -31,13 +31,13 @@ def file_contents(root: Path) -> dict[str, bytes]:
 
 
 def spool_event(home: Home, directory: Path, name: str) -> None:
-    """Leave an event in the spool as a hook does."""
+    """Write an event to the spool as a hook does."""
     spool = home.state / "spool"
     text = json.dumps({"cwd": str(directory), "hook_event_name": "TaskCompleted"})
     (spool / f"{time.time_ns():020d}-{len(text):07x}-{os.getpid()}.{name}.json").write_text(text)
 
 
-def test_what_was_queued_is_not_done_any_more(home: Home, tmp_path: Path) -> None:
+def test_queued_jobs_are_not_run_any_more(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
     home.run("add", root)
@@ -54,7 +54,7 @@ def test_what_was_queued_is_not_done_any_more(home: Home, tmp_path: Path) -> Non
     assert "not maintained" in job["result"]
 
 
-def test_a_project_of_the_settings_is_said_to_stay(home: Home, tmp_path: Path) -> None:
+def test_a_project_of_the_settings_is_reported_to_stay(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "src" / "p")
     home.run("add", root)
 
@@ -63,7 +63,7 @@ def test_a_project_of_the_settings_is_said_to_stay(home: Home, tmp_path: Path) -
     assert "matches it" in " ".join(result.stdout.split())
 
 
-def test_a_purge_says_what_goes_and_asks(home: Home, tmp_path: Path) -> None:
+def test_a_purge_lists_the_data_to_delete_and_asks(home: Home, tmp_path: Path) -> None:
     root = tmp_path / "p"
     make_maintained_project(home, root)
     spool_event(home, root / "sub", "stop")
@@ -81,7 +81,7 @@ def test_a_purge_says_what_goes_and_asks(home: Home, tmp_path: Path) -> None:
     assert len(home.json("projects")["projects"]) == 1
 
 
-def test_a_purge_leaves_the_memory_and_nothing_of_the_project_with_echod(home: Home, tmp_path: Path) -> None:
+def test_a_purge_keeps_the_memory_and_deletes_all_of_echods_data(home: Home, tmp_path: Path) -> None:
     root, other = tmp_path / "p", tmp_path / "other"
     role = make_maintained_project(home, root)
     make_maintained_project(home, other)
@@ -119,7 +119,7 @@ def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(hom
     assert "forgotten" in home.run("remove", root, "--purge", "--yes")
 
 
-def test_a_running_service_begins_anew_with_a_project_that_was_purged(home: Home, tmp_path: Path) -> None:
+def test_a_running_service_starts_from_scratch_with_a_purged_project(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     home.run("add", root)

@@ -1,4 +1,4 @@
-"""`echod scrub`: says where secrets stand without showing one, and takes them out without touching anything else."""
+"""`echod scrub` lists the locations of secrets without showing one, and removes them without other changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def project_root_of(role: Path) -> Path:
     return role.parents[2]
 
 
-def test_a_dry_run_names_every_place_and_changes_nothing(home: Home, role: Path) -> None:
+def test_a_dry_run_lists_every_location_and_changes_nothing(home: Home, role: Path) -> None:
     before = file_texts(role)
 
     result = home.echod("scrub", project_root_of(role), "--dry-run")
@@ -67,7 +67,7 @@ def test_a_dry_run_names_every_place_and_changes_nothing(home: Home, role: Path)
     assert "8 secrets found; nothing was changed" in result.stdout
 
 
-def test_secrets_go_and_every_other_byte_stays(home: Home, role: Path) -> None:
+def test_secrets_are_removed_and_every_other_byte_stays(home: Home, role: Path) -> None:
     before = file_texts(role)
 
     result = home.echod("scrub", project_root_of(role), "--yes")
@@ -79,7 +79,7 @@ def test_secrets_go_and_every_other_byte_stays(home: Home, role: Path) -> None:
     assert "No secret was found" in home.run("scrub", project_root_of(role))
 
 
-def test_etched_entries_wait_for_a_word(home: Home, role: Path) -> None:
+def test_etched_entries_are_only_changed_on_request(home: Home, role: Path) -> None:
     result = home.echod("scrub", project_root_of(role))
 
     assert result.returncode == 1
@@ -89,7 +89,7 @@ def test_etched_entries_wait_for_a_word(home: Home, role: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"y\n", 0), (b"n\n", 1)], ids=["yes", "no"])
-def test_on_a_terminal_the_person_is_asked(home: Home, role: Path, answer: bytes, left: int) -> None:
+def test_on_a_terminal_the_user_is_asked(home: Home, role: Path, answer: bytes, left: int) -> None:
     master, slave = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "echod", "scrub", str(project_root_of(role))],
@@ -104,7 +104,7 @@ def test_on_a_terminal_the_person_is_asked(home: Home, role: Path, answer: bytes
         while True:
             try:
                 part = os.read(master, 4096)
-            except OSError:  # the other side has closed it
+            except OSError:  # the other side is closed
                 break
             said += part
         code = process.wait(30)
@@ -115,7 +115,7 @@ def test_on_a_terminal_the_person_is_asked(home: Home, role: Path, answer: bytes
     assert f"{left} left".encode() in said
 
 
-def test_json_says_the_same(home: Home, role: Path) -> None:
+def test_json_contains_the_same(home: Home, role: Path) -> None:
     report = home.json("scrub", project_root_of(role), "--yes")
 
     assert (report["schema"], report["stripped"], report["remaining"]) == (1, 8, 0)
@@ -146,7 +146,7 @@ def test_a_running_workflow_is_not_disturbed_unless_forced(home: Home, role: Pat
     assert PASSWORD not in str(file_texts(role))
 
 
-def test_report_mode_takes_nothing_out(home: Home, role: Path) -> None:
+def test_report_mode_removes_nothing(home: Home, role: Path) -> None:
     before = file_texts(role)
 
     result = home.echod("scrub", project_root_of(role), "--yes", ECHOD_MODE="report")
@@ -168,7 +168,7 @@ def test_files_that_git_tracks_are_named(home: Home, role: Path) -> None:
     assert "history" in result.stdout
 
 
-def test_a_file_that_cannot_be_read_is_named_and_left(home: Home, role: Path) -> None:
+def test_an_unreadable_file_is_listed_and_not_changed(home: Home, role: Path) -> None:
     odd = role / "archive/odd.md"
     odd.write_bytes(b"\xff\xfe " + LINE.encode())
     before = odd.read_bytes()
@@ -198,7 +198,7 @@ def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
     assert (row["kind"], row["state"], row["result"]) == ("scrub", "done", "8 secrets taken out")
 
 
-def test_undo_brings_the_exact_memory_back(home: Home, role: Path) -> None:
+def test_undo_restores_the_exact_memory(home: Home, role: Path) -> None:
     before = file_texts(role)
     home.echod("scrub", project_root_of(role), "--yes")
 
@@ -210,7 +210,7 @@ def test_undo_brings_the_exact_memory_back(home: Home, role: Path) -> None:
     assert all(PASSWORD not in text for name, text in after.items() if name.startswith("archive/"))
 
 
-def test_the_service_reports_what_stands_on_the_disk(home: Home, role: Path) -> None:
+def test_the_service_reports_secrets_on_disk(home: Home, role: Path) -> None:
     from tests.support import running_daemon
 
     (role / "ward-findings.md").unlink()

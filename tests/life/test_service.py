@@ -1,4 +1,4 @@
-"""The service: sees findings appear, waits for workflows, survives being killed, stops when told."""
+"""The service detects new findings, waits for workflows, survives being killed, and stops at SIGTERM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def remaining_findings(*roots: Path) -> list[Path]:
 
 
 def count_titles(root: Path) -> Counter[str]:
-    """How often each entry stands in the memory files of a project."""
+    """Return how often each entry is in the memory files of a project."""
     found: Counter[str] = Counter()
     for memory in root.glob(".rune/echoes/*/MEMORY.md"):
         found.update(re.findall(r"(?m)^### \[[0-9-]+\] Pattern: (.+)$", memory.read_text()))
@@ -34,7 +34,7 @@ def count_titles(root: Path) -> Counter[str]:
 
 
 def warnings_by_code(home: Home) -> dict[str, dict[str, Any]]:
-    """The warnings of the status, by their code."""
+    """Return the warnings of the status by code."""
     return {warning["code"]: warning for warning in home.json("status")["warnings"]}
 
 
@@ -62,7 +62,7 @@ def test_findings_of_two_projects_are_consolidated_while_the_service_runs(home: 
         until(lambda: not remaining_findings(one, other), "no findings file to be left")
 
 
-def test_a_store_that_appears_later_is_seen(home: Home, tmp_path: Path) -> None:
+def test_a_store_that_appears_later_is_maintained(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     with running_daemon(home):
@@ -74,7 +74,7 @@ def test_a_store_that_appears_later_is_seen(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_project_that_vanishes_is_reported_kept_and_picked_up_again(home: Home, tmp_path: Path) -> None:
-    # A renamed directory gives no event; the periodic look sees it.
+    # A renamed directory gives no event. The periodic reconcile finds it.
     home = Home(home.root, {"ECHOD_RECONCILE_MINUTES": "0.03"})
     root = make_project(tmp_path / "p")
     home.run("add", root)
@@ -90,7 +90,7 @@ def test_a_project_that_vanishes_is_reported_kept_and_picked_up_again(home: Home
         until(lambda: "project-missing" not in warnings_by_code(home), "the warning to be gone")
 
 
-def test_while_a_workflow_runs_nothing_is_written_and_its_end_lets_it_go_on(home: Home, tmp_path: Path) -> None:
+def test_while_a_workflow_runs_nothing_is_written_until_its_end(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (root / "tmp").mkdir()
     marker = root / "tmp/.rune-review-abc.json"
@@ -118,7 +118,7 @@ def test_a_second_service_is_a_friendly_message_and_no_error(home: Home) -> None
     assert f"already running (process {first.process.pid}" in second.stdout
 
 
-def test_it_stops_when_told_and_leaves_no_sign_of_life(home: Home) -> None:
+def test_it_stops_at_sigterm_and_removes_its_heartbeat(home: Home) -> None:
     running = start_daemon(home)
 
     began = time.monotonic()
@@ -174,7 +174,7 @@ def test_losing_the_lock_stops_the_service(home: Home) -> None:
         assert "lock file was replaced" in running.log.read_text()
 
 
-def test_once_hands_the_work_to_a_running_service(home: Home, tmp_path: Path) -> None:
+def test_once_leaves_the_work_to_a_running_service(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     with running_daemon(home):
         (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
@@ -199,7 +199,7 @@ def test_no_memory_text_reaches_the_log(home: Home, tmp_path: Path) -> None:
 
 
 class FindingsStorm:
-    """Agents that leave findings without pause; each file is written aside and renamed, as careful agents do."""
+    """Agents that write findings without pause. Each file is written aside and renamed, as careful agents do."""
 
     def __init__(self, roots: list[Path], seed: int) -> None:
         self.roots = roots
@@ -225,7 +225,7 @@ class FindingsStorm:
             stage = target.with_name(f".{target.name}.{number}")
             stage.write_text(finding_text(title))
             try:
-                os.link(stage, target)  # never over a findings file that is still there
+                os.link(stage, target)  # never over an existing findings file
             except FileExistsError:
                 self._stop.wait(0.002)
             else:
@@ -251,7 +251,7 @@ def test_killed_during_a_storm_of_findings_it_loses_and_duplicates_nothing(
             for _ in range(6):
                 running = start_daemon(home)
                 enough = len(storm.acknowledged) + moments.randint(5, 60)
-                until(lambda enough=enough: len(storm.acknowledged) >= enough, "the storm to go on")  # type: ignore[misc]
+                until(lambda enough=enough: len(storm.acknowledged) >= enough, "the storm to continue")  # type: ignore[misc]
                 running.kill()
         running = start_daemon(home)
         until(lambda: not remaining_findings(*roots), "all findings to be consolidated")

@@ -1,4 +1,4 @@
-"""`echod undo`, `echod log`, `echod review`: a person takes back what was done, and it stays taken back."""
+"""`echod undo`, `echod log`, `echod review`: the user undoes a job, and it stays undone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EARLIER = "# Reviewer Memory\n\n" + finding_text("Names are plural")
 
 
 def visible_files(root: Path) -> dict[str, bytes]:
-    """What agents see of the memory: everything but archives and hidden files."""
+    """Return the files that agents see: everything but archives and hidden files."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*.md"))
@@ -32,7 +32,7 @@ def role_directory(root: Path) -> Path:
 
 @pytest.fixture
 def root(home: Home, tmp_path: Path) -> Path:
-    """A project with a memory, and findings that were folded in by job 1."""
+    """Create a project with a memory, and with findings that job 1 consolidated."""
     made = make_project(tmp_path / "p")
     (role_directory(made) / "MEMORY.md").write_text(EARLIER)
     (role_directory(made) / "ward-findings.md").write_text(TIMEOUTS)
@@ -40,7 +40,7 @@ def root(home: Home, tmp_path: Path) -> Path:
     return made
 
 
-def test_undo_gives_back_the_very_bytes(home: Home, tmp_path: Path) -> None:
+def test_undo_restores_the_exact_bytes(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (role_directory(root) / "MEMORY.md").write_bytes(EARLIER.replace("\n", "\r\n").encode())
     (role_directory(root) / "ward-findings.md").write_text(TIMEOUTS)
@@ -55,7 +55,7 @@ def test_undo_gives_back_the_very_bytes(home: Home, tmp_path: Path) -> None:
     assert "Timeouts are missing" in said
 
 
-def test_undo_of_the_first_consolidation_takes_the_memory_away_again(home: Home, tmp_path: Path) -> None:
+def test_undo_of_the_first_consolidation_removes_the_memory_file(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (role_directory(root) / "ward-findings.md").write_text(TIMEOUTS)
     before = visible_files(root)
@@ -67,7 +67,7 @@ def test_undo_of_the_first_consolidation_takes_the_memory_away_again(home: Home,
     assert visible_files(root) == before
 
 
-def test_what_was_undone_is_not_done_again_and_waits_for_a_person(home: Home, root: Path) -> None:
+def test_undone_findings_are_not_consolidated_again_and_wait_for_the_user(home: Home, root: Path) -> None:
     home.run("undo", 1, "--yes")
     before = visible_files(root)
 
@@ -85,7 +85,7 @@ def test_what_was_undone_is_not_done_again_and_waits_for_a_person(home: Home, ro
     assert (item["kind"], item["role"]) == ("undone", "reviewer")
 
 
-def test_findings_that_changed_since_are_folded_in(home: Home, root: Path) -> None:
+def test_findings_that_changed_since_are_consolidated(home: Home, root: Path) -> None:
     home.run("undo", 1, "--yes")
     with (role_directory(root) / "ward-findings.md").open("a") as file:
         file.write("\n" + CENTS)
@@ -98,7 +98,7 @@ def test_findings_that_changed_since_are_folded_in(home: Home, root: Path) -> No
     assert not (role_directory(root) / "ward-findings.md").exists()
 
 
-def test_other_findings_are_folded_in_and_the_given_back_ones_stay(home: Home, root: Path) -> None:
+def test_other_findings_are_consolidated_and_the_restored_ones_stay(home: Home, root: Path) -> None:
     home.run("undo", 1, "--yes")
     (role_directory(root) / "seer-findings.md").write_text(CENTS)
 
@@ -121,7 +121,7 @@ def test_an_undo_is_undone_by_its_number(home: Home, root: Path) -> None:
     assert home.json("review", root)["items"] == []
 
 
-def test_what_others_wrote_since_stays(home: Home, root: Path) -> None:
+def test_later_writes_of_other_programs_stay(home: Home, root: Path) -> None:
     with (role_directory(root) / "MEMORY.md").open("a") as file:
         file.write("\n" + CENTS)
 
@@ -135,7 +135,7 @@ def test_what_others_wrote_since_stays(home: Home, root: Path) -> None:
     assert "Timeouts are missing" in (next((role_directory(root) / "archive/findings").iterdir())).read_text()
 
 
-def test_dry_run_says_what_would_come_back_and_changes_nothing(home: Home, root: Path) -> None:
+def test_dry_run_lists_the_restored_files_and_changes_nothing(home: Home, root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     jobs = home.json("jobs")
 
@@ -159,7 +159,7 @@ def test_without_a_terminal_a_question_is_a_refusal(home: Home, root: Path) -> N
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
-def test_at_a_terminal_the_person_is_asked(home: Home, root: Path, answer: str, code: int) -> None:
+def test_at_a_terminal_the_user_is_asked(home: Home, root: Path, answer: str, code: int) -> None:
     before = visible_files(root)
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -179,7 +179,7 @@ def test_at_a_terminal_the_person_is_asked(home: Home, root: Path, answer: str, 
     assert (visible_files(root) == before) == (code != 0)
 
 
-def test_last_is_the_newest_job_that_stands_and_no_undo(home: Home, root: Path) -> None:
+def test_last_is_the_newest_job_that_was_not_undone_and_is_no_undo(home: Home, root: Path) -> None:
     first = visible_files(root)
     (role_directory(root) / "seer-findings.md").write_text(CENTS)
     second = visible_files(root)
@@ -196,7 +196,7 @@ def test_last_is_the_newest_job_that_stands_and_no_undo(home: Home, root: Path) 
     assert "echod log" in result.stderr
 
 
-def test_last_keeps_to_the_named_project(home: Home, root: Path, tmp_path: Path) -> None:
+def test_last_is_limited_to_the_named_project(home: Home, root: Path, tmp_path: Path) -> None:
     other = make_project(tmp_path / "q")
     (role_directory(other) / "seer-findings.md").write_text(CENTS)
     home.run("run", "--once", other)
@@ -227,7 +227,7 @@ def test_a_job_of_another_project_is_not_undone_where_a_project_is_named(
     assert "Job 1" in result.stderr
 
 
-def test_the_same_job_is_undone_once(home: Home, root: Path) -> None:
+def test_a_job_is_undone_only_once(home: Home, root: Path) -> None:
     home.run("undo", 1, "--yes")
 
     result = home.echod("undo", 1, "--yes")
@@ -236,7 +236,7 @@ def test_the_same_job_is_undone_once(home: Home, root: Path) -> None:
     assert "by job 2" in result.stderr
 
 
-def test_a_running_workflow_holds_undo_unless_forced(home: Home, root: Path) -> None:
+def test_a_running_workflow_stops_undo_unless_forced(home: Home, root: Path) -> None:
     home.run("workflow", "begin", "refactoring", "--project", root)
     before = visible_files(root)
 
@@ -251,7 +251,7 @@ def test_a_running_workflow_holds_undo_unless_forced(home: Home, root: Path) -> 
     assert (role_directory(root) / "MEMORY.md").read_text() == EARLIER
 
 
-def test_that_something_was_just_written_does_not_hold_undo(home: Home, root: Path) -> None:
+def test_a_recent_write_does_not_stop_undo(home: Home, root: Path) -> None:
     (role_directory(root) / "MEMORY.md").touch()
 
     result = home.echod("undo", 1, "--yes", ECHOD_QUIET_SECONDS="600")
@@ -282,7 +282,7 @@ def test_a_memory_that_cannot_be_read_is_not_undone(home: Home, root: Path) -> N
     assert visible_files(root) == before
 
 
-def test_a_running_service_goes_on_and_does_not_repeat_what_was_undone(home: Home, root: Path) -> None:
+def test_a_running_service_continues_and_does_not_repeat_an_undone_job(home: Home, root: Path) -> None:
     home.run("add", root)
     with running_daemon(home) as running:
         (role_directory(root) / "seer-findings.md").write_text(CENTS)
@@ -305,7 +305,7 @@ def test_a_running_service_goes_on_and_does_not_repeat_what_was_undone(home: Hom
         assert running.stop() == 0
 
 
-def test_the_log_tells_what_was_done_and_undone(home: Home, root: Path) -> None:
+def test_the_log_lists_jobs_and_undos(home: Home, root: Path) -> None:
     home.run("undo", 1, "--yes")
 
     told = home.json("log", root)
@@ -340,11 +340,11 @@ def test_log_and_review_of_nothing_create_nothing(home: Home) -> None:
     assert not home.state.exists() or not any(path.suffix == ".db" for path in home.state.rglob("*"))
 
 
-def test_review_tells_what_the_engine_noted(home: Home, root: Path) -> None:
+def test_review_lists_the_notices_of_the_engine(home: Home, root: Path) -> None:
     (role_directory(root) / "MEMORY.md").write_text("")
     os.utime(
         role_directory(root) / "MEMORY.md", (1_795_000_000, 1_795_000_000)
-    )  # not just now, which could be a program
+    )  # not just now, which could be another program
     (role_directory(root) / "seer-findings.md").write_text(CENTS)
     home.run("run", "--once", root)
 

@@ -1,4 +1,4 @@
-"""Memory that has grown too long, pruned by the real commands and the real service: less to read, nothing lost."""
+"""Oversized memory is pruned by the real commands and the real service: less to read, nothing lost."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RoleMemory:
         return self.role / f"archive/pruned-{TODAY.year}.md"
 
     def everywhere(self) -> str:
-        """All that stands in the memory file and the archive of pruned entries."""
+        """The text of the memory file and of the archive of pruned entries."""
         return self.file.read_text() + (self.archive.read_text() if self.archive.exists() else "")
 
     def tree(self) -> dict[str, bytes]:
@@ -117,7 +117,7 @@ class TestAFileOfThousandsOfLines:
         assert plan["files"][0]["lines_after"] == memory.lines <= 150
         assert len(plan["entries"]) == 490
 
-    def test_undo_gives_the_original_bytes_and_what_it_gave_stays(self, home: Home, memory: RoleMemory) -> None:
+    def test_undo_restores_the_original_bytes_and_they_stay(self, home: Home, memory: RoleMemory) -> None:
         before = memory.file.read_bytes()
         home.run("run", "--once", memory.project)
 
@@ -185,7 +185,7 @@ class TestWhatIsNotPruned:
 
         assert memory.lines <= 150
 
-    def test_a_store_that_git_tracks_though_a_person_may_ask(self, home: Home, memory: RoleMemory) -> None:
+    def test_a_store_that_git_tracks_except_by_a_typed_command(self, home: Home, memory: RoleMemory) -> None:
         for command in (["init", "-q"], ["add", "."]):
             subprocess.run(["git", *command], cwd=memory.project, check=True)
 
@@ -193,7 +193,7 @@ class TestWhatIsNotPruned:
 
         assert memory.lines <= 150
 
-    def test_anything_in_report_mode_though_it_is_told(self, home: Home, memory: RoleMemory) -> None:
+    def test_anything_in_report_mode_though_it_is_reported(self, home: Home, memory: RoleMemory) -> None:
         before = memory.tree()
 
         result = home.echod("run", "--once", memory.project, ECHOD_MODE="report")
@@ -216,7 +216,7 @@ class TestWhatIsNotPruned:
 
         assert memory.lines <= 150
 
-    def test_anything_where_there_is_no_terminal_to_ask_at(self, home: Home, memory: RoleMemory) -> None:
+    def test_anything_without_a_terminal(self, home: Home, memory: RoleMemory) -> None:
         before = memory.tree()
 
         result = home.echod("prune", memory.project)
@@ -227,7 +227,7 @@ class TestWhatIsNotPruned:
 
 
 class TestTheService:
-    def test_holds_a_first_prune_of_more_than_half_and_a_person_lets_it_go(
+    def test_holds_a_first_prune_of_more_than_half_until_the_user_accepts_it(
         self, home: Home, memory: RoleMemory
     ) -> None:
         before = memory.tree()
@@ -320,7 +320,7 @@ class TestOneEntry:
         assert (said["layer"], said["references"]) == ("inscribed", 3)
         assert "Observations" not in memory.file.read_text()
 
-    def test_a_pin_keeps_it_until_it_is_taken_back(self, home: Home, tmp_path: Path) -> None:
+    def test_a_pin_keeps_it_until_it_is_removed(self, home: Home, tmp_path: Path) -> None:
         memory = RoleMemory(tmp_path / "q", MEMORY_HEADER + protected_entries(30) + observation_text("a review"))
         entry = self.ids(home, memory)["a review"]
         home.run("pin", entry, memory.project)
@@ -333,7 +333,7 @@ class TestOneEntry:
 
         assert "a review" not in memory.file.read_text()
 
-    def test_an_id_that_is_none_is_said(self, home: Home, memory: RoleMemory) -> None:
+    def test_an_unknown_id_is_reported(self, home: Home, memory: RoleMemory) -> None:
         for command in ("explain", "pin", "unpin", "record-access"):
             result = home.echod(
                 command, "ffffffffffff", *(["--project"] if command == "record-access" else []), memory.project
@@ -342,7 +342,7 @@ class TestOneEntry:
             assert "No entry has an id" in result.stderr
 
 
-def test_a_knowledge_file_over_its_limit_is_compressed_and_nothing_of_it_is_lost(home: Home, tmp_path: Path) -> None:
+def test_a_knowledge_file_over_its_limit_is_compressed_without_loss(home: Home, tmp_path: Path) -> None:
     memory = RoleMemory(tmp_path / "p", MEMORY_HEADER)
     knowledge = memory.role / "knowledge.md"
     knowledge.write_text(

@@ -31,7 +31,7 @@ CHECKPOINT = "checkpoint_path: .rune/arc/arc-1773766661000/checkpoint.json"
 
 
 class WorkflowProcess:
-    """The process that runs a workflow; markers name it."""
+    """The process that runs a workflow. Markers contain its number."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -112,7 +112,7 @@ def remove_marker(name: str) -> Step:
 
 
 def kill_long_ago(*names: str) -> Step:
-    """The owner dies without a word, and time passes."""
+    """The owner dies without cleaning up, and time passes."""
 
     def step(root: Path, owner: WorkflowProcess) -> None:
         owner.kill()
@@ -182,7 +182,7 @@ SCENARIOS: dict[str, list[Step]] = {
 
 
 class ScenarioProject:
-    """A project in which a play is given, with a memory that must stay as it is until the end."""
+    """A project in which a workflow is played, with a memory that must not change until the end."""
 
     def __init__(self, root: Path, play: str) -> None:
         self.root = make_project(root)
@@ -194,7 +194,7 @@ class ScenarioProject:
         os.utime(self.memory, (LONG_AGO, LONG_AGO))
 
     def run_step(self, number: int) -> None:
-        """The next step, if there is one before the last, and an agent's findings."""
+        """Do the next step, if there is one before the last, and write an agent's findings."""
         if number < len(self.steps):
             self.steps[number](self.root, self.owner)
             write_file(self.role / f"agent{number}-findings.md", finding_text(f"Learnt {number}"))
@@ -221,7 +221,7 @@ def stages(tmp_path: Path) -> Iterator[dict[str, ScenarioProject]]:
         stage.owner.kill()
 
 
-def test_nothing_is_rewritten_during_any_play_and_all_is_done_after_its_end(
+def test_nothing_is_rewritten_during_any_workflow_and_all_is_done_after_its_end(
     quiet: Home, stages: dict[str, ScenarioProject]
 ) -> None:
     for stage in stages.values():
@@ -241,7 +241,7 @@ def test_nothing_is_rewritten_during_any_play_and_all_is_done_after_its_end(
 
 
 def waiting_findings(home: Home) -> dict[Path, int]:
-    """Projects in which a job waits for a workflow that runs, each with the findings that the service has seen."""
+    """Create projects in which a job waits for a running workflow, each with findings that the service has detected."""
     told = home.json("status")
     deferred = {job["store"] for job in told["waiting"] if job["state"] == "deferred"}
     return {
@@ -251,7 +251,9 @@ def waiting_findings(home: Home) -> dict[Path, int]:
     }
 
 
-def test_a_workflow_in_a_worktree_is_another_projects(quiet: Home, tmp_path: Path, owner: WorkflowProcess) -> None:
+def test_a_workflow_in_a_worktree_belongs_to_another_project(
+    quiet: Home, tmp_path: Path, owner: WorkflowProcess
+) -> None:
     root = make_project(tmp_path / "p")
     write_state_file(root / ".claude/worktrees/feature", owner, "active")
     quiet.run("add", root)
@@ -331,7 +333,7 @@ def test_an_announced_workflow_ends_with_its_time(quiet: Home, tmp_path: Path) -
     assert not memory.exists()
 
 
-def test_ending_what_does_not_run_is_said(quiet: Home, tmp_path: Path) -> None:
+def test_ending_a_workflow_that_does_not_run_is_reported(quiet: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
 
     result = quiet.echod("workflow", "end", "refactoring", "--project", root)

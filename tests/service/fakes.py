@@ -1,4 +1,4 @@
-"""A supervisor's tool that only writes down what it was asked, and answers what a test laid out for it."""
+"""A supervisor's command that records its calls and returns the results that a test prepared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if [ -e "$state/codes-$1" ]; then
   code=$(head -n 1 "$state/codes-$1")
   sed -i 1d "$state/codes-$1"
   [ -s "$state/codes-$1" ] || rm "$state/codes-$1"
-  [ "$code" = 0 ] || {{ echo "told to fail" >&2; exit "$code"; }}
+  [ "$code" = 0 ] || {{ echo "made to fail" >&2; exit "$code"; }}
 fi
 case "$1 $*" in
   start\\ *|restart\\ *|bootstrap\\ *|kickstart\\ *) touch "$state/running"; echo 4711 > "$state/show-MainPID" ;;
@@ -49,7 +49,7 @@ exit 0
 
 
 class FakeSupervisor:
-    """The tool, what it was asked, and a daemon that runs when it says so."""
+    """The command, its recorded calls, and a daemon whose state it controls."""
 
     def __init__(self, directory: Path) -> None:
         self.state = directory / "supervisor"
@@ -67,7 +67,7 @@ class FakeSupervisor:
             (self.state / f"show-{name}").write_text(f"{value}\n")
 
     def fail_next(self, verb: str, *codes: int) -> None:
-        """The next calls of `verb` end with these codes."""
+        """Make the next calls of `verb` exit with these codes."""
         (self.state / f"codes-{verb}").write_text("".join(f"{code}\n" for code in codes))
 
     def set_running(self, *, pid: int = 4711) -> None:
@@ -78,14 +78,14 @@ class FakeSupervisor:
         return (self.state / "running").exists()
 
     def calls(self) -> list[str]:
-        """What was asked since the last time."""
+        """Return the calls since the last time."""
         file = self.state / "calls"
         found = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)
         return found
 
     def changing_calls(self) -> list[str]:
-        """Like `calls`, without the questions."""
+        """Return the calls since the last time, except read-only ones."""
         return [call for call in self.calls() if call.split()[0] not in {"show", "show-user", "list"}]
 
     def probe(self) -> Liveness:
@@ -96,7 +96,7 @@ class FakeSupervisor:
 
     @property
     def clock(self) -> Clock:
-        """One on which waiting takes no time."""
+        """Return a clock on which waiting takes no time."""
 
         def sleep(seconds: float) -> None:
             self.now += seconds

@@ -42,15 +42,15 @@ def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeyp
     assert read_template("systemd", "echod.service") == "installed"
 
 
-def test_an_installation_without_templates_says_so() -> None:
-    with pytest.raises(ServiceError, match="install it again"):
+def test_an_installation_without_templates_is_an_error() -> None:
+    with pytest.raises(ServiceError, match="Install echod again"):
         read_template("systemd", "other.service")
 
 
 # systemd
 
 
-def test_the_unit_says_what_the_supervisor_must_know() -> None:
+def test_the_unit_contains_the_required_settings() -> None:
     lines = read_template("systemd", "echod.service").splitlines()
 
     for needed in (
@@ -87,8 +87,8 @@ def test_a_damaged_template_is_refused() -> None:
 
 
 @pytest.mark.parametrize("which", ["the template itself", "rendered"])
-def test_systemd_itself_has_nothing_to_say_about_the_unit(tmp_path: Path, which: str) -> None:
-    """It warns on standard error and ends with 0, so only silence is good."""
+def test_systemd_itself_reports_no_problem_with_the_unit(tmp_path: Path, which: str) -> None:
+    """systemd-analyze warns on standard error and exits with 0, so the output must be empty."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
     home = tmp_path / "home me"
@@ -153,8 +153,8 @@ def test_the_rendered_agent_has_our_mark_and_is_xml() -> None:
     assert agent.startswith(b"<?xml")
 
 
-def test_the_templates_say_that_macos_is_untested() -> None:
-    assert "Nobody has run this on macOS yet" in read_template("launchd", "local.echod.plist")
+def test_the_template_mentions_that_macos_is_untested() -> None:
+    assert "Not yet tested on macOS" in read_template("launchd", "local.echod.plist")
 
 
 @pytest.mark.parametrize("text", ["", "<plist", "not xml", "<plist><dict><key>a</key></dict></plist>"])
@@ -163,7 +163,7 @@ def test_a_damaged_agent_template_is_refused(text: str) -> None:
         render_plist(text, ODD_CONFIG, Path("/x"))
 
 
-# What is recorded
+# The recorded command and environment
 
 
 def _make_python(tmp_path: Path, *, script: bool) -> Path:
@@ -186,7 +186,7 @@ def test_without_a_script_the_module_is_run(tmp_path: Path) -> None:
     assert build_service_config(python, {}).command == (str(python), "-m", "echod", "run")
 
 
-def test_what_decides_where_things_are_is_recorded_and_nothing_else(tmp_path: Path) -> None:
+def test_variables_that_decide_locations_are_recorded_and_no_others(tmp_path: Path) -> None:
     environ = {
         "CLAUDE_CONFIG_DIR": "/c",
         "ECHOD_STATE_DIR": "/s",
@@ -202,7 +202,7 @@ def test_what_decides_where_things_are_is_recorded_and_nothing_else(tmp_path: Pa
     assert found == (("CLAUDE_CONFIG_DIR", "/c"), ("ECHOD_STATE_DIR", "/s"), ("XDG_STATE_HOME", "/x"))
 
 
-def test_a_value_that_no_service_file_can_hold_is_refused(tmp_path: Path) -> None:
+def test_a_value_that_no_service_file_can_contain_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="ECHOD_MODE"):
         build_service_config(_make_python(tmp_path, script=True), {"ECHOD_MODE": "a\nExecStartPre=/bin/evil"})
 

@@ -8,9 +8,10 @@ import pytest
 from echod.errors import ExitCode
 from echod.runtime.heartbeat import DaemonState, Liveness
 from echod.service.base import ForeignFileError, ServiceConfig, ServiceError
-from echod.service.launchd import BOOTSTRAP_ATTEMPTS, LaunchdService, supervisor_exit_code
+from echod.service.launchd import BOOTSTRAP_ATTEMPTS, LaunchdService
 from echod.service.paths import LAUNCHD_LABEL, PLIST_NAME
 from tests.service.fakes import FakeSupervisor
+from tests.support import Home
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def service(supervisor: FakeSupervisor, agents: Path, tmp_path: Path) -> Launchd
     )
 
 
-def test_install_writes_and_bootstraps_into_the_persons_session(
+def test_install_writes_and_bootstraps_into_the_users_session(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig, tmp_path: Path
 ) -> None:
     service.install(service_config, force=False)
@@ -47,10 +48,10 @@ def test_installing_again_does_nothing(
     service.install(service_config, force=False)
     supervisor.calls()
 
-    told = service.install(service_config, force=False)
+    messages = service.install(service_config, force=False)
 
     assert supervisor.changing_calls() == []
-    assert "nothing to do" in told[0]
+    assert "nothing to do" in messages[0]
 
 
 def test_a_changed_agent_replaces_the_loaded_one(
@@ -67,7 +68,7 @@ def test_a_changed_agent_replaces_the_loaded_one(
     ]
 
 
-def test_an_agent_that_still_drains_is_tried_again(
+def test_an_agent_that_is_still_ending_is_retried(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("bootstrap", 5, 5)
@@ -86,12 +87,12 @@ def test_without_a_graphical_session_that_is_explained_in_the_end(
         service.install(service_config, force=False)
 
 
-def test_any_other_failure_is_told_at_once(
+def test_any_other_failure_is_reported_at_once(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("bootstrap", 1)
 
-    with pytest.raises(ServiceError, match="told to fail"):
+    with pytest.raises(ServiceError, match="made to fail"):
         service.install(service_config, force=False)
 
     assert len(supervisor.changing_calls()) == 1
@@ -113,7 +114,7 @@ def test_loaded_is_not_enough_if_it_does_not_answer(
         silent.install(service_config, force=False)
 
 
-def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
+def test_a_foreign_file_is_kept_unless_forced(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
     agents.mkdir(parents=True)
@@ -127,7 +128,7 @@ def test_a_file_that_somebody_else_wrote_is_kept_unless_forced(
     assert supervisor.changing_calls() == []
 
 
-def test_a_daemon_started_by_hand_is_named_and_left_alone(
+def test_a_daemon_outside_of_the_service_is_named_and_not_touched(
     service: LaunchdService, supervisor: FakeSupervisor, agents: Path, service_config: ServiceConfig
 ) -> None:
     supervisor.set_running()
@@ -148,7 +149,7 @@ def test_stop_start_restart_and_uninstall(
     service.stop()
     assert not supervisor.is_running()
     service.start()
-    assert service.start() == ("The service runs already.",)
+    assert service.start() == ("The service is already running.",)
     service.restart()
     service.uninstall(force=False)
 
@@ -168,7 +169,7 @@ def test_verbs_need_an_installation(service: LaunchdService) -> None:
             verb()
 
 
-def test_the_standing_tells_installed_and_loaded(
+def test_the_state_contains_installed_and_loaded(
     service: LaunchdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     before = service.read_state(service_config)
@@ -179,7 +180,7 @@ def test_the_standing_tells_installed_and_loaded(
     assert (after.installed, after.up_to_date, after.active) == (True, True, True)
 
 
-def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
+def test_the_logs_are_in_a_file(service: LaunchdService, tmp_path: Path) -> None:
     assert service.logs_command(lines=5, follow=True) == (
         "tail",
         "-n",
@@ -190,15 +191,27 @@ def test_the_logs_are_a_file(service: LaunchdService, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "environ", "ends_with"),
+    ("broken", "launchd_name", "code"),
     [
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, LAUNCHD_LABEL, 0, id="launchd would restart it for ever"),
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, "0", ExitCode.CONFIGURATION, id="a terminal on a Mac"),
+        pytest.param({"ECHOD_QUIET_SECONDS": "soon"}, "", ExitCode.CONFIGURATION, id="systemd knows the code"),
         pytest.param(
-            ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 0, id="launchd would start it for ever"
+            {"ECHOD_STATE_DIR": "/dev/null/state"}, LAUNCHD_LABEL, ExitCode.FAILED, id="a failure is restarted"
         ),
-        pytest.param(ExitCode.CONFIGURATION, {"XPC_SERVICE_NAME": "0"}, 78, id="a terminal on a Mac"),
-        pytest.param(ExitCode.CONFIGURATION, {}, 78, id="systemd knows the code"),
-        pytest.param(ExitCode.FAILED, {"XPC_SERVICE_NAME": LAUNCHD_LABEL}, 1, id="a failure is started again"),
     ],
 )
-def test_a_bad_configuration_is_not_started_again(code: ExitCode, environ: dict[str, str], ends_with: int) -> None:
-    assert supervisor_exit_code(code, environ) == ends_with
+def test_an_invalid_configuration_is_not_restarted(
+    tmp_path: Path, broken: dict[str, str], launchd_name: str, code: int
+) -> None:
+    result = Home(tmp_path).echod("run", XPC_SERVICE_NAME=launchd_name, **broken)
+
+    assert result.returncode == code, result.stderr
+
+
+def test_under_launchd_an_invalid_configuration_is_in_the_log(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+
+    home.echod("run", XPC_SERVICE_NAME=LAUNCHD_LABEL, ECHOD_QUIET_SECONDS="soon")
+
+    assert "quiet_seconds" in (home.state / "log" / "echod.log").read_text().lower()

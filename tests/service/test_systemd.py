@@ -33,7 +33,7 @@ def service(supervisor: FakeSupervisor, units: Path) -> SystemdService:
 def test_install_writes_enables_and_starts(
     service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
-    told = service.install(service_config, force=False)
+    messages = service.install(service_config, force=False)
 
     assert supervisor.changing_calls() == [
         "daemon-reload",
@@ -42,7 +42,7 @@ def test_install_writes_enables_and_starts(
         f"restart {SYSTEMD_UNIT}",
     ]
     assert b'ExecStart="/opt/echod/bin/echod" "run"' in (units / SYSTEMD_UNIT).read_bytes()
-    assert str(units / SYSTEMD_UNIT) in told[0]
+    assert str(units / SYSTEMD_UNIT) in messages[0]
     assert [path.name for path in units.iterdir()] == [SYSTEMD_UNIT]
 
 
@@ -53,11 +53,11 @@ def test_installing_again_changes_and_restarts_nothing(
     inode = (units / SYSTEMD_UNIT).stat().st_ino
     supervisor.calls()
 
-    told = service.install(service_config, force=False)
+    messages = service.install(service_config, force=False)
 
     assert supervisor.changing_calls() == [f"enable {SYSTEMD_UNIT}"]
     assert (units / SYSTEMD_UNIT).stat().st_ino == inode
-    assert "nothing to do" in told[0]
+    assert "nothing to do" in messages[0]
 
 
 def test_installing_after_a_move_restarts_with_the_new_path(
@@ -84,7 +84,7 @@ def test_installing_after_an_upgrade_restarts_the_old_version(
     assert f"restart {SYSTEMD_UNIT}" in supervisor.changing_calls()
 
 
-def test_a_unit_that_somebody_else_wrote_is_kept_unless_forced(
+def test_a_foreign_unit_is_kept_unless_forced(
     service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
     units.mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_where_no_user_manager_answers_nothing_is_written(
     assert not units.exists()
 
 
-def test_a_daemon_started_by_hand_is_named_and_left_alone(
+def test_a_daemon_outside_of_the_service_is_named_and_not_touched(
     service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
     supervisor.set_running(pid=1)
@@ -132,7 +132,7 @@ def test_a_unit_that_systemd_does_not_find_is_explained(
         service.install(service_config, force=False)
 
 
-def test_a_bad_configuration_is_told_as_such(
+def test_an_invalid_configuration_is_reported_as_such(
     service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("restart", 1)
@@ -147,7 +147,7 @@ def test_any_other_failure_to_start_leads_to_the_logs(
 ) -> None:
     supervisor.fail_next("restart", 1)
 
-    with pytest.raises(ServiceError, match=r"told to fail.*echod service logs"):
+    with pytest.raises(ServiceError, match=r"made to fail.*echod service logs"):
         service.install(service_config, force=False)
 
 
@@ -167,15 +167,15 @@ def test_started_is_not_enough_if_it_does_not_answer(
         silent.install(service_config, force=False)
 
 
-@pytest.mark.parametrize(("linger", "told"), [("yes", False), ("no", True)])
+@pytest.mark.parametrize(("linger", "expected"), [("yes", False), ("no", True)])
 def test_lingering_is_explained_where_it_is_off_and_never_switched(
-    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig, linger: str, told: bool
+    service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig, linger: str, expected: bool
 ) -> None:
     supervisor.set_properties(Linger=linger)
 
     sentences = service.install(service_config, force=False)
 
-    assert any("loginctl enable-linger me" in sentence for sentence in sentences) is told
+    assert any("loginctl enable-linger me" in sentence for sentence in sentences) is expected
     assert not any("enable-linger" in call for call in supervisor.calls())
 
 
@@ -187,7 +187,7 @@ def test_uninstall_leaves_nothing(
     (units / "default.target.wants" / SYSTEMD_UNIT).symlink_to(units / SYSTEMD_UNIT)
     supervisor.calls()
 
-    told = service.uninstall(force=False)
+    messages = service.uninstall(force=False)
 
     assert supervisor.changing_calls() == [
         f"disable --now {SYSTEMD_UNIT}",
@@ -195,7 +195,7 @@ def test_uninstall_leaves_nothing(
         f"reset-failed {SYSTEMD_UNIT}",
     ]
     assert [path for path in units.rglob("*") if not path.is_dir()] == []
-    assert told == ("The service is removed; memory, settings and state stay.",)
+    assert messages == ("The service is removed. Memory, settings and state are kept.",)
     assert service.uninstall(force=False) == ("It is not installed.",)
 
 
@@ -205,23 +205,23 @@ def test_uninstall_works_where_systemd_no_longer_answers(
     service.install(service_config, force=False)
     supervisor.fail_next("disable", 1)
 
-    told = service.uninstall(force=False)
+    messages = service.uninstall(force=False)
 
     assert not (units / SYSTEMD_UNIT).exists()
-    assert "could not be asked to stop" in told[1]
+    assert "could not stop the service" in messages[1]
 
 
-def test_uninstall_keeps_a_persons_drop_ins_and_says_so(
+def test_uninstall_keeps_the_users_drop_ins_and_reports_it(
     service: SystemdService, units: Path, service_config: ServiceConfig
 ) -> None:
     service.install(service_config, force=False)
     (units / f"{SYSTEMD_UNIT}.d").mkdir()
     (units / f"{SYSTEMD_UNIT}.d" / "own.conf").write_text("[Service]\nNice=19\n")
 
-    told = service.uninstall(force=False)
+    messages = service.uninstall(force=False)
 
     assert (units / f"{SYSTEMD_UNIT}.d" / "own.conf").exists()
-    assert f"{SYSTEMD_UNIT}.d" in told[-1]
+    assert f"{SYSTEMD_UNIT}.d" in messages[-1]
 
 
 def test_start_stop_and_restart_need_an_installation(service: SystemdService) -> None:
@@ -230,17 +230,17 @@ def test_start_stop_and_restart_need_an_installation(service: SystemdService) ->
             verb()
 
 
-def test_start_of_a_running_service_is_a_friendly_no(
+def test_start_of_a_running_service_changes_nothing(
     service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     service.install(service_config, force=False)
     supervisor.calls()
 
-    assert service.start() == ("The service runs already.",)
+    assert service.start() == ("The service is already running.",)
     assert supervisor.changing_calls() == []
 
 
-def test_stop_start_and_restart_ask_systemd_and_then_the_daemon(
+def test_stop_start_and_restart_call_systemd_and_then_probe_the_daemon(
     service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     service.install(service_config, force=False)
@@ -259,7 +259,7 @@ def test_stop_start_and_restart_ask_systemd_and_then_the_daemon(
     ]
 
 
-def test_a_daemon_that_outlives_the_stop_is_told(
+def test_a_daemon_that_outlives_the_stop_is_reported(
     service: SystemdService, supervisor: FakeSupervisor, units: Path, service_config: ServiceConfig
 ) -> None:
     service.install(service_config, force=False)
@@ -272,10 +272,10 @@ def test_a_daemon_that_outlives_the_stop_is_told(
         user="me",
     )
 
-    assert "goes on" in stubborn.stop()[0]
+    assert "still running" in stubborn.stop()[0]
 
 
-def test_the_standing_tells_installed_current_and_active(
+def test_the_state_contains_installed_up_to_date_and_active(
     service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     before = service.read_state(service_config)
@@ -289,7 +289,7 @@ def test_the_standing_tells_installed_current_and_active(
     assert (moved.installed, moved.up_to_date) == (True, False)
 
 
-def test_the_standing_says_when_no_manager_answers(
+def test_the_state_reports_that_no_manager_answers(
     service: SystemdService, supervisor: FakeSupervisor, service_config: ServiceConfig
 ) -> None:
     supervisor.fail_next("show", 1)
@@ -297,7 +297,7 @@ def test_the_standing_says_when_no_manager_answers(
     assert service.read_state(service_config).active is None
 
 
-def test_the_logs_are_the_journals(service: SystemdService) -> None:
+def test_the_logs_are_in_the_journal(service: SystemdService) -> None:
     assert service.logs_command(lines=50, follow=False) == (
         "journalctl",
         "--user-unit=echod.service",

@@ -1,4 +1,4 @@
-"""The whole life of the service under a real systemd user manager: the same files, the real daemon, real signals."""
+"""The service under a real systemd user manager: the same files, the real daemon, real signals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from echod.runtime.heartbeat import HEARTBEAT_SECONDS
-from tests.service.rig import SystemdManager, running_manager, skip_reason
+from tests.service.systemd_manager import SystemdManager, running_manager, skip_reason
 from tests.support import finding_text, until
 
 UNIT = "echod.service"
@@ -29,7 +29,7 @@ print(read_liveness(paths_from_environment(os.environ), __version__, time.monoto
 
 
 class InstalledService:
-    """What a person does with it, inside the rig."""
+    """The commands of a user, run inside the manager's namespaces."""
 
     def __init__(self, rig: SystemdManager, state: Path, config: Path) -> None:
         self.rig = rig
@@ -41,12 +41,12 @@ class InstalledService:
 
     def echod(self, *arguments: str, code: int = 0) -> str:
         done = self.rig.run(sys.executable, "-m", "echod", *arguments)
-        said = done.stdout + done.stderr
-        assert done.returncode == code, said + self.rig.log.read_text(errors="replace")
-        return " ".join(said.split())
+        output = done.stdout + done.stderr
+        assert done.returncode == code, output + self.rig.log.read_text(errors="replace")
+        return " ".join(output.split())
 
     def customise(self, text: str) -> None:
-        """A person's drop-in, as `systemctl --user edit` would write it."""
+        """Write the user's drop-in, as `systemctl --user edit` would."""
         drop_in = self.rig.units / f"{UNIT}.d" / "own.conf"
         drop_in.parent.mkdir(parents=True)
         drop_in.write_text(f"[Service]\n{text}\n")
@@ -78,10 +78,10 @@ def service(tmp_path: Path) -> Iterator[InstalledService]:
         yield InstalledService(rig, state, config)
 
 
-def test_install_comes_up_ready_answers_and_comes_back_at_login(service: InstalledService) -> None:
-    told = service.run_verb("install")
+def test_install_starts_answers_and_is_enabled_for_the_next_login(service: InstalledService) -> None:
+    output = service.run_verb("install")
 
-    assert "the service runs" in told
+    assert "The service is running" in output
     assert (service.show("ActiveState"), service.show("SubState")) == ("active", "running")
     assert service.show("UnitFileState") == "enabled"
     assert service.show("StatusText").startswith("healthy")
@@ -94,7 +94,7 @@ def test_install_comes_up_ready_answers_and_comes_back_at_login(service: Install
     assert service.show("MainPID") == first
 
 
-def test_a_reload_is_reported_and_the_same_process_goes_on(service: InstalledService) -> None:
+def test_a_reload_is_reported_and_the_same_process_continues(service: InstalledService) -> None:
     service.run_verb("install")
     before = service.show("MainPID")
 
@@ -105,7 +105,7 @@ def test_a_reload_is_reported_and_the_same_process_goes_on(service: InstalledSer
     assert service.liveness() == "running"
 
 
-def test_a_killed_daemon_comes_back_without_a_hand(service: InstalledService) -> None:
+def test_a_killed_daemon_is_restarted_automatically(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
     service.run_verb("install")
 
@@ -116,8 +116,8 @@ def test_a_killed_daemon_comes_back_without_a_hand(service: InstalledService) ->
     assert service.liveness() == "running"
 
 
-def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(service: InstalledService) -> None:
-    """Suspended it looks alive from outside; only the missing progress tells."""
+def test_the_watchdog_keeps_a_healthy_daemon_and_replaces_a_hung_one(service: InstalledService) -> None:
+    """A suspended daemon looks alive from outside. Only the missing progress shows the problem."""
     service.customise(f"WatchdogSec={2 * HEARTBEAT_SECONDS + 2}\nTimeoutAbortSec=1\nRestartSec=100ms")
     service.run_verb("install")
 
@@ -133,7 +133,7 @@ def test_the_watchdog_leaves_a_healthy_daemon_alone_and_replaces_one_that_hangs(
     assert service.liveness() == "running"
 
 
-def test_a_job_can_do_all_it_has_to_within_the_units_limits(service: InstalledService, tmp_path: Path) -> None:
+def test_a_job_runs_within_the_units_limits(service: InstalledService, tmp_path: Path) -> None:
     """Leases, exchanges, locks and syncs pass the filter of system calls."""
     service.config.write_text("quiet_seconds = 0\ndebounce_seconds = 0.05\n")
     role = tmp_path / "project" / ".rune" / "echoes" / "reviewer"
@@ -148,20 +148,20 @@ def test_a_job_can_do_all_it_has_to_within_the_units_limits(service: InstalledSe
     assert service.liveness() == "running"
 
 
-def test_a_bad_configuration_is_told_and_not_started_again(service: InstalledService) -> None:
+def test_an_invalid_configuration_is_reported_and_not_restarted(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
     service.run_verb("install")
     service.config.write_text("no_such_setting = 1\n")
 
-    told = service.run_verb("restart", code=78)
+    output = service.run_verb("restart", code=78)
 
-    assert "configuration" in told
+    assert "configuration" in output
     assert (service.show("ActiveState"), service.show("Result")) == ("failed", "exit-code")
     assert service.show("ExecMainStatus") == "78"
     assert service.show("NRestarts") == "0"
 
 
-def test_stop_is_clean_start_brings_it_back_and_uninstall_leaves_nothing(service: InstalledService) -> None:
+def test_stop_is_clean_start_works_again_and_uninstall_leaves_nothing(service: InstalledService) -> None:
     service.run_verb("install")
 
     service.run_verb("stop")

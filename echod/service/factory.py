@@ -1,4 +1,7 @@
-"""Which supervisor this machine has."""
+"""Create the service of this machine's supervisor.
+
+Small because it is the only module that constructs the implementations, which do not import each other.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from echod.paths import Paths
-from echod.runtime.heartbeat import Liveness, read_liveness
+from echod.runtime import Liveness, read_liveness
 from echod.service.base import Clock, CommandRunner, Service, ServiceError
 from echod.service.launchd import LaunchdService
 from echod.service.paths import launchd_agent_directory, systemd_unit_directory
@@ -16,16 +19,16 @@ from echod.service.systemd import SystemdService
 
 
 def create_service(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:
-    """The service of this user on this machine.
+    """Return the service of this user on this machine.
 
     Args:
         platform: as in `sys.platform`.
         paths: where the daemon's lock and heartbeat are.
         version: our version.
-        environ: the environment; `XDG_CONFIG_HOME` says where systemd looks for the user's units.
+        environ: the environment. `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
 
     Raises:
-        ServiceError: there is no supervisor that we know.
+        ServiceError: the platform has no supported supervisor.
     """
 
     def probe() -> Liveness:
@@ -50,4 +53,4 @@ def create_service(platform: str, paths: Paths, version: str, environ: Mapping[s
             probe=probe,
             clock=clock,
         )
-    raise ServiceError("There is no service manager here that echod knows; let your own supervisor run: echod run")
+    raise ServiceError("echod supports no service manager here. Configure your own supervisor to run: echod run")

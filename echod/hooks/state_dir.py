@@ -1,7 +1,7 @@
-"""Where the state directory is, told by the platform and `ECHOD_STATE_DIR` alone.
+"""Locate the state directory from the platform and `ECHOD_STATE_DIR` alone.
 
-The same answer as `echod.paths` gives, without the imports that it takes there; a test holds the two together.
-Settings are never asked, so hook and daemon cannot disagree.
+The result is the same as in `echod.paths`, without its imports; a test compares the two. Settings are never read, so
+the hook and the daemon cannot disagree. Small because a hook may load nothing it does not need.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _XDG_STATE_HOME = ".local/state"
 
 
 def state_directory(environ: Mapping[str, str], platform: str) -> str:
-    """The absolute path of the state directory.
+    """Return the absolute path of the state directory.
 
     Args:
         environ: the process environment.
         platform: `sys.platform`.
 
     Raises:
-        ValueError: `ECHOD_STATE_DIR` is no absolute path, so there is no state directory.
-        KeyError: the user has no home.
+        ValueError: `ECHOD_STATE_DIR` is not an absolute path, so there is no state directory.
+        KeyError: the user has no home directory.
     """
     configured = environ.get("ECHOD_STATE_DIR", "")
     if configured:

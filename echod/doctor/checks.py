@@ -1,4 +1,4 @@
-"""All checks, in the order in which a person would ask."""
+"""Run all checks, from the installation to the single projects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from echod.app.context import open_read_context
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.doctor.case import DoctorContext, command_line, note, problem
+from echod.doctor.context import DoctorContext, command_line, note, problem
 from echod.doctor.machine import (
     check_daemon,
     check_database,
@@ -25,7 +25,7 @@ from echod.workflows.model import Verdict
 
 
 def run_checks(context: DoctorContext, only_project: Path | None) -> DoctorReport:
-    """Check everything; of the projects `only_project` the one, whether it is registered or not."""
+    """Check everything. If `only_project` is given, check only that project, whether it is registered or not."""
     checks = tuple(_run_all(context, only_project))
     return DoctorReport(healthy=all(check.result is not CheckResult.PROBLEM for check in checks), checks=checks)
 
@@ -39,7 +39,7 @@ def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Chec
     try:
         discovered = _discover(context)
     except EchodError as error:
-        yield problem("projects", str(error), f"Mend {context.paths.projects} or the settings.")
+        yield problem("projects", str(error), f"Correct {context.paths.projects} or the settings.")
         discovered = DiscoveredStores()
     yield from check_watching(context, discovered.stores)
     if only_project is None:
@@ -58,7 +58,7 @@ def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores)
         for warning in ProjectRegistry(context.paths.projects).list_projects().warnings:
             yield problem("projects", warning, "", context.paths.projects)
     except EchodError:
-        return  # said before
+        return  # reported by _run_all
     if not (discovered.projects or discovered.missing or discovered.without_store):
         yield note("no-projects", "No project is maintained.", "Add one with: echod add PATH")
     yield from map(check_missing_project, discovered.missing)
@@ -73,15 +73,15 @@ def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, pro
         yield note(
             "project-unregistered", "The project is not maintained.", command_line("echod", "add", project), project
         )
-    found = discover_stores((project,))
-    yield from map(check_missing_project, found.missing)
-    yield from map(check_project_without_store, found.without_store)
-    if found.projects:
-        yield from check_project(context, project, found.stores, _gate_verdict(context, project, found.stores))
+    own = discover_stores((project,))
+    yield from map(check_missing_project, own.missing)
+    yield from map(check_project_without_store, own.without_store)
+    if own.projects:
+        yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
 
 
 def _gate_verdict(context: DoctorContext, project: Path, stores: tuple[Store, ...]) -> Verdict | None:
-    """The gate's verdict; None if the database, which was checked before, cannot be read."""
+    """Return the gate's verdict; None if the database, which has its own check, cannot be read."""
     try:
         with open_read_context(context.paths, context.settings, context.environ, lambda: context.now) as read_context:
             return read_context.project_gate.check(project, stores, context.now)

@@ -1,19 +1,13 @@
-"""Helpers of the daemon's tests: wait for a condition; a real watcher and what it reported."""
+"""Provide a real watcher and the changes it reported."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from echod.daemon.events import EventBuffer
 from echod.daemon.watcher import ChangedPaths, Watcher, WatchTargets
 from tests.support import until
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until `condition` gives something true."""
-    until(lambda: bool(condition()), what)
 
 
 class WatcherHarness:
@@ -26,7 +20,7 @@ class WatcherHarness:
         self.rescan: list[str] = []
 
     def set_targets(self, *roots: Path, hints: tuple[Path, ...] = ()) -> None:
-        """Arm, and forget what that made dirty."""
+        """Set the targets, and discard the changes that this reports."""
         self.watcher.set_targets(WatchTargets(roots, hints))
         self.clear()
 
@@ -43,10 +37,10 @@ class WatcherHarness:
 
     def until(self, *paths: Path) -> None:
         """Wait until each path was reported."""
-        wait_until(lambda: self.drain() and self.paths.issuperset(paths), f"events for {[str(p) for p in paths]}")
+        until(lambda: self.drain() and self.paths.issuperset(paths), f"events for {[str(p) for p in paths]}")
 
     def until_seen(self, path: Path) -> None:
-        """Write `path` until a write is reported: the watch is live again."""
+        """Write `path` until a write is reported, so the watch is live again."""
 
         def seen() -> bool:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,9 +49,9 @@ class WatcherHarness:
             self.drain()
             return path in self.paths
 
-        wait_until(seen, f"a live watch for {path}")
+        until(seen, f"a live watch for {path}")
 
     def wait_for_pending_events(self, beacon: Path) -> None:
-        """Wait until all earlier events have arrived: those of one observer come in order."""
+        """Wait until all earlier events have arrived. The events of one observer arrive in order."""
         beacon.write_text("beacon")
         self.until(beacon)

@@ -7,7 +7,7 @@ import pytest
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness
 from echod.service.base import CommandRunner, ServiceConfig, ServiceError
-from echod.service.choose import create_service
+from echod.service.factory import create_service
 from echod.service.launchd import LaunchdService
 from echod.service.paths import recovery_hint, start_hint
 from echod.service.systemd import SystemdService
@@ -28,7 +28,7 @@ def paths(tmp_path: Path) -> Paths:
         pytest.param({"XDG_CONFIG_HOME": "/etc/mine"}, "/etc/mine", id="where the variable says"),
     ],
 )
-def test_on_linux_the_unit_lies_where_systemd_looks(
+def test_on_linux_the_unit_is_in_systemds_directory(
     paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], below: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -37,10 +37,10 @@ def test_on_linux_the_unit_lies_where_systemd_looks(
     service = create_service("linux", paths, "0.1.0", environ)
 
     assert isinstance(service, SystemdService)
-    standing = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
-    assert standing.file == tmp_path / below / "systemd" / "user" / "echod.service"
-    assert (standing.installed, standing.active) == (False, None)
-    assert standing.detail == "systemctl is not installed here."
+    state = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
+    assert state.file == tmp_path / below / "systemd" / "user" / "echod.service"
+    assert (state.installed, state.active) == (False, None)
+    assert state.detail == "systemctl is not installed here."
 
 
 def test_on_macos_it_is_a_launchd_agent(paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,22 +50,22 @@ def test_on_macos_it_is_a_launchd_agent(paths: Paths, tmp_path: Path, monkeypatc
     service = create_service("darwin", paths, "0.1.0", {})
 
     assert isinstance(service, LaunchdService)
-    standing = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
-    assert standing.file == tmp_path / "Library" / "LaunchAgents" / "local.echod.plist"
-    assert standing.active is None
+    state = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
+    assert state.file == tmp_path / "Library" / "LaunchAgents" / "local.echod.plist"
+    assert state.active is None
 
 
-def test_elsewhere_a_person_is_told_what_to_run(paths: Paths) -> None:
+def test_elsewhere_the_error_contains_the_command_to_run(paths: Paths) -> None:
     with pytest.raises(ServiceError, match="echod run"):
         create_service("win32", paths, "0.1.0", {})
 
 
-def test_a_tool_that_does_not_come_back_is_given_up() -> None:
-    with pytest.raises(ServiceError, match="did not come back"):
+def test_a_command_that_does_not_end_is_an_error() -> None:
+    with pytest.raises(ServiceError, match="did not end within"):
         CommandRunner("sleep", timeout_seconds=0.05).run("60")
 
 
-def test_a_tool_says_its_last_line() -> None:
+def test_a_failed_command_has_its_last_line() -> None:
     answer = CommandRunner("sh", "-c").run("echo one; echo first >&2; echo second >&2; exit 3")
 
     assert (answer.code, answer.error_line) == (3, "second")
@@ -88,7 +88,7 @@ def test_a_service_is_started_only_where_it_is_installed(
     assert start_hint(platform, {}) == "echod service start, or echod run"
 
 
-def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
+def test_without_a_service_manager_the_hint_is_echod_run() -> None:
     assert start_hint("win32", {}) == "echod run"
 
 
@@ -102,20 +102,20 @@ def test_without_a_service_manager_the_daemon_is_run_by_hand() -> None:
         ),
         (
             DaemonState.HUNG,
-            "No service is installed, so restart it as it was started: kill 42,",
+            "No service is installed. Restart the daemon the way it was started: kill 42,",
             "echod service restart",
         ),
         (
             DaemonState.UPGRADED,
-            "No service is installed, so restart it as it was started: kill 42,",
+            "No service is installed. Restart the daemon the way it was started: kill 42,",
             "echod service restart",
         ),
-        (DaemonState.SUSPENDED, "Wake it with: kill -CONT 42", "Wake it with: kill -CONT 42"),
-        (DaemonState.STARTING, "Ask again in a moment.", "Ask again in a moment."),
+        (DaemonState.SUSPENDED, "Resume it with: kill -CONT 42", "Resume it with: kill -CONT 42"),
+        (DaemonState.STARTING, "Try again in a moment.", "Try again in a moment."),
         (DaemonState.RUNNING, "", ""),
     ],
 )
-def test_what_to_do_about_a_daemon_names_the_service_only_where_there_is_one(
+def test_a_hint_names_the_service_only_where_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: DaemonState, without: str, installed: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What the checks look at, and the words in which they answer. Values only."""
+"""Define the input of the checks, and create their results. Values only."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class DoctorContext:
     Attributes:
         paths: where echod's own files are.
         settings: the settings; the defaults where the user's cannot be read.
-        environ: the environment of whoever asks.
+        environ: the environment of the command.
         platform: as in `sys.platform`.
         python: the interpreter that runs this installation.
-        version: the version of whoever asks.
+        version: the version of the command.
         uid: the user.
         now: Unix seconds.
         monotonic: seconds of the monotonic clock.
-        mounts: the text of `daemon.mounts.read_mounts`.
+        mounts: the mount table (`runtime.read_mounts`).
     """
 
     paths: Paths
@@ -42,20 +42,20 @@ class DoctorContext:
 
 
 def command_line(*words: object) -> str:
-    """A command line as it can be typed, whatever is in its words."""
+    """Return a command line with all words quoted for a shell."""
     return shlex.join(map(str, words))
 
 
 def passed(code: str, text: str, path: Path | None = None) -> Check:
-    """As it should be."""
+    """Return the result of a check that passed."""
     return Check(code, CheckResult.OK, text, "", None if path is None else str(path))
 
 
 def note(code: str, text: str, fix: str = "", path: Path | None = None) -> Check:
-    """Worth knowing; nothing fails because of it."""
+    """Return a result that the user may want to know, although nothing fails because of it."""
     return Check(code, CheckResult.NOTE, text, fix, None if path is None else str(path))
 
 
 def problem(code: str, text: str, fix: str, path: Path | None = None) -> Check:
-    """Something does not work, or a promise does not hold here."""
+    """Return the result of a check that failed: something does not work, or a guarantee does not hold here."""
     return Check(code, CheckResult.PROBLEM, text, fix, None if path is None else str(path))

@@ -1,4 +1,4 @@
-"""A real systemd user manager in namespaces of its own: no trace of it outside, and nothing survives its end.
+"""Run a real systemd user manager in its own namespaces, without a trace outside and without survivors at its end.
 
 It sees the same files, but its own /run, process numbers and control groups. Programs are run inside with nsenter.
 """
@@ -45,7 +45,7 @@ mount -t cgroup2 none /mnt
 
 
 class SystemdManager:
-    """The manager, and how to talk to it."""
+    """A running manager, and how to run programs in it."""
 
     def __init__(self, base: Path, inside: int, environ: dict[str, str]) -> None:
         self.home = base / "home"
@@ -78,7 +78,7 @@ class SystemdManager:
 
 
 def skip_reason() -> str:
-    """Why the rig cannot be built here, or ""."""
+    """Return why the manager cannot be started here, or ""."""
     if os.name != "posix" or not Path("/proc/self/ns/cgroup").exists():
         return "no namespaces here"
     if os.geteuid() != 0:
@@ -101,7 +101,7 @@ def _manager() -> str:
 
 @contextmanager
 def running_manager(environ: dict[str, str]) -> Iterator[SystemdManager]:
-    """A running manager; `environ` is its environment besides the directories."""
+    """Run a manager. `environ` is its environment besides the directories."""
     # Not pytest's directory: the path of a socket may have 107 bytes.
     base = Path(tempfile.mkdtemp(prefix="echod-rig-"))
     name = base.name

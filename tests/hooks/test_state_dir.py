@@ -1,4 +1,4 @@
-"""Hook and daemon agree where the spool is, on every platform and in every environment."""
+"""Hook and daemon use the same state directory on every platform and in every environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from echod.hooks.place import state_directory
+from echod.hooks.state_dir import state_directory
 from echod.paths import paths_from_environment
 
 ENVIRONMENTS = {
@@ -40,12 +40,12 @@ every_environment = pytest.mark.parametrize("environ", ENVIRONMENTS.values(), id
 
 
 @every_environment
-def test_on_linux_the_place_is_the_platform_s(environ: dict[str, str]) -> None:
+def test_on_linux_the_directory_is_the_platforms(environ: dict[str, str]) -> None:
     assert os.path.normpath(state_directory(environ, "linux")) == os.path.normpath(Unix("echod").user_state_path)
 
 
 @every_environment
-def test_on_macos_the_place_is_the_platform_s(environ: dict[str, str]) -> None:
+def test_on_macos_the_directory_is_the_platforms(environ: dict[str, str]) -> None:
     assert os.path.normpath(state_directory(environ, "darwin")) == os.path.normpath(MacOS("echod").user_state_path)
 
 
@@ -58,16 +58,16 @@ def test_on_macos_the_place_is_the_platform_s(environ: dict[str, str]) -> None:
     ],
     indirect=True,
 )
-def test_the_daemon_looks_where_the_hook_writes(environ: dict[str, str]) -> None:
+def test_the_daemon_reads_where_the_hook_writes(environ: dict[str, str]) -> None:
     import sys
 
     assert os.path.normpath(state_directory(environ, sys.platform)) == str(paths_from_environment(environ).state)
 
 
-def test_a_relative_state_directory_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_state_directory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="here"):
         state_directory({"ECHOD_STATE_DIR": "here"}, "linux")
 
 
-def test_without_a_home_the_user_has_one_all_the_same() -> None:
+def test_without_a_home_variable_the_users_home_is_used() -> None:
     assert state_directory({}, "linux") == f"{pwd.getpwuid(os.getuid()).pw_dir}/.local/state/echod"
