@@ -1,4 +1,4 @@
-"""Probe what the file system under a store can do, by trying it once with two files of echod's own.
+"""Probe the file system under a store once, by trying each operation with two files of echod's own.
 
 Without exchange a file that is replaced in the wrong microsecond is lost, and without leases open writers cannot be
 detected. Such a store is written only when its files have been unchanged for a while, and `doctor` reports it.

@@ -1,4 +1,4 @@
-"""Change sets and commit plans: what a job asks for, what a commit carries out, and how it ends.
+"""The values of a commit: the change set of a job, the plan made from it, and the result.
 
 Values only. Paths are relative to the store. Every change names the content it was planned from, so that the commit
 detects when another program has written in the meantime.

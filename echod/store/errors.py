@@ -24,7 +24,7 @@ _ADVICE = {
     errno.EMFILE: "too many files are open; raise the limit of open files",
     errno.ENFILE: "the system has too many open files; close some programs",
     errno.ELOOP: "it is a symbolic link, and echod follows none inside a project; replace it by a real file",
-    errno.ENOENT: "it disappeared; the next reconcile decides what is left to do",
+    errno.ENOENT: "it disappeared; the next reconcile finds the remaining work",
     errno.ENOTDIR: "something that is not a directory is in the way; check that path",
 }
 

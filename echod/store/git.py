@@ -1,6 +1,6 @@
 """Read git's own files, without running git, to see how a repository tracks a memory file.
 
-The result has the commit that is checked out and the index, which shows what is staged.
+The result has the commit that is checked out and the index, which shows the staged content.
 
 A branch switch, a checkout, a stash or a pull is the user's doing, and the entries that it removes remain removed.
 """

@@ -165,7 +165,7 @@ class StoreReader:
         return max((info.job for info in self.history() if info.job is not None), default=0)
 
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
-        """Return what `Engine.undo` would do now, newest commit first. Read-only, takes no lock.
+        """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
 
         Raises:
             BusyError: not now.

@@ -120,7 +120,7 @@ def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate:
 
 
 def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
-    """Return what `undo_record` would do now. Read-only, needs no lock.
+    """Return the effect that `undo_record` would have now. Read-only, needs no lock.
 
     Raises:
         BusyError: not now.

@@ -52,7 +52,7 @@ def prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) -
         with as_store_error("store the journal's copies of", context.directory.role.path):
             texts: dict[str, bytes] = {}
             for path, text in (*plan.appends, *((c.archive, c.archived_text) for c in plan.consumes)):
-                texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo can tell what is written
+                texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo finds the written part
             record = replace(
                 record,
                 appends=tuple(_build_append_record(context, path, text) for path, text in texts.items()),

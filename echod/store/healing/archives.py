@@ -1,8 +1,8 @@
 """Read a role's archives, compose additions to them, and find forgotten entries in them.
 
 An entry counts as forgotten while the archives of removed text contain it as forgotten and not restored. It is
-recognized whatever became of its layer, dates and confidence. Of the journal only the list of undone jobs is needed,
-which the journal never deletes.
+recognized even if another program changed its layer, dates and confidence. Of the journal only the list of undone jobs
+is needed, which the journal never deletes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def archive_appends(
 
     Args:
         context: the role's context.
-        removed: entries, and texts that are not entries or of which another version remains.
+        removed: entries, and texts that are not entries or have another version in the file.
         reason: the reason, in words for the user who reads the archive.
         job: the job that removes them; None if no job does.
     """

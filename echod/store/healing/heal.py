@@ -73,7 +73,7 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
         plan = _plan_repair(context, snapshot)
         if plan is None:
             return snapshot
-        # Programs that write without pause must not starve the repair. Then it continues and merges what it displaces.
+        # Programs that write without pause must not starve the repair. Then it continues, and displaced files are merged.
         forced_paths = frozenset({path}) if attempt >= context.limits.max_replans else frozenset()
         result = commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths)
         if isinstance(result, CommitConflict):
@@ -244,7 +244,7 @@ def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: D
             )
         case SuspectedStaleWrite(missing):
             return _accept_user_change(
-                context, snapshot, newest, missing, "doubtful", "an edit removed what echod had added"
+                context, snapshot, newest, missing, "doubtful", "an edit removed entries that echod had added"
             )
         case _:
             return _restore_overwritten(context, snapshot, document, descent, known)
@@ -291,7 +291,7 @@ def _restore_overwritten(
     return CommitPlan(
         None,
         "heal",
-        f"restored what another program overwrote: {cause}",
+        f"restored entries that another program overwrote: {cause}",
         (PlannedWrite(context.memory_path, snapshot.data, data),),
         archive_appends(context, lost, "replaced by another edit"),
         restored_blocks=restored_keys,

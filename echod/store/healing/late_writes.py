@@ -322,7 +322,7 @@ def _late_findings_path(context: CommitContext, consume: ConsumeRecord) -> str:
 
 
 def _added_findings(merged: bytes, late: bytes) -> bytes:
-    """Return the new and changed blocks, or all of `late` if they cannot be told apart.
+    """Return the new and changed blocks, or all of `late` if they cannot be identified.
 
     Secrets are removed, because the file is a new one.
     """

@@ -93,7 +93,7 @@ class CommitRecord:
     Attributes:
         seq: increases with each commit of a role.
         job: the job it was made for; None for healing and late writes.
-        at: Unix seconds; never goes back within a role, whatever the clock does.
+        at: Unix seconds; never goes back within a role, even if the clock does.
         head: git HEAD of a repository that tracks the memory file; None if there is none.
         partial_consumes: findings that were consumed from files that are kept, because they contain more.
         withdrawn_consumes: partial consumes that an undo reversed; the content that the files had then is not

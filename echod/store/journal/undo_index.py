@@ -21,7 +21,7 @@ _DELETED_UNDOS = "deleted-undos"
 
 
 class UndoInfo(NamedTuple):
-    """The part of a commit record that answers what was undone. `restored_findings` are digests."""
+    """The part of a commit record that concerns undo. `restored_findings` are digests."""
 
     seq: int
     job: int | None
