@@ -73,7 +73,7 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
         plan = _plan_repair(context, snapshot)
         if plan is None:
             return snapshot
-        # Programs that write without pause must not starve the repair. Then it continues, and displaced files are merged.
+        # Programs that write without pause must not starve the repair. Displaced files are merged then.
         forced_paths = frozenset({path}) if attempt >= context.limits.max_replans else frozenset()
         result = commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths)
         if isinstance(result, CommitConflict):
