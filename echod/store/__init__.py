@@ -1,1 +1,14 @@
-"""The only code that writes echo files: layout, locks, commit, journal, undo (docs/durability.md)."""
+"""The only code that writes echo files: layout, locks, commit, journal, undo (docs/durability.md).
+
+Other packages import its modules, not this package, because most callers need only light ones:
+
+    layout, errors, limits, git   paths, values and checks, without reading memory
+    reader, snapshot              read-only access to stores and their journal
+    engine, session, undo         writing: the engine, a role held for one job, the result of an undo
+    changes                       the values that jobs pass to a session
+    create, capabilities, fs      new stores and roles, the file system's abilities, safe system calls
+    commit.steps                  the steps of a commit, for tracers
+    journal.notices, .retention   items for the user, and the deletion of a store's journal
+
+All other modules are internal.
+"""

@@ -1,7 +1,7 @@
-"""What the file system under a store can do, found by trying it once with two files of our own.
+"""Probe the file system under a store once, by trying each operation with two files of echod's own.
 
-Without exchange a file that is replaced in the wrong microsecond is lost, and without leases nobody can tell who
-still writes: such a store is written only when its files have been still for a while, and `doctor` says so.
+Without exchange a file that is replaced in the wrong microsecond is lost, and without leases open writers cannot be
+detected. Such a store is written only when its files have been unchanged for a while, and `doctor` reports it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.paths import PRIVATE_FILE_MODE
 from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError, exchange, open_dir, read_lease
 
 _PROBE_NAMES = (".echod-probe-one", ".echod-probe-two")
 
 
 class Capabilities(NamedTuple):
-    """Attributes say what works: atomic exchange of two names, read leases, a second name for a file."""
+    """The supported operations: atomic exchange of two names, read leases, a second name for a file."""
 
     exchange: bool
     lease: bool
@@ -26,18 +27,18 @@ class Capabilities(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """Whether every promise holds here."""
+        """True if every promise holds here."""
         return self.exchange and self.lease
 
 
 @dataclass(slots=True)
 class CapabilityCache:
-    """What was found out, by device; asked again only in another process."""
+    """Capabilities by device, probed once in each process."""
 
     _by_device: dict[int, Capabilities] = field(default_factory=dict)
 
     def get(self, directory: Dir) -> Capabilities:
-        """What works in an open directory."""
+        """Return the capabilities of an open directory."""
         device = os.fstat(directory.fd).st_dev
         if device not in self._by_device:
             self._by_device[device] = _probe_directory(directory)
@@ -45,10 +46,10 @@ class CapabilityCache:
 
 
 def probe(directory: Path) -> Capabilities:
-    """What works in a directory; it must be writable.
+    """Return the capabilities of a directory, which must be writable.
 
     Raises:
-        OSError: it is not, or is full.
+        OSError: it is not writable, or the disk is full.
     """
     with open_dir(directory, ()) as opened:
         return _probe_directory(opened)
@@ -59,7 +60,8 @@ def _probe_directory(directory: Dir) -> Capabilities:
     try:
         for name in _PROBE_NAMES:
             directory.unlink(name)
-            os.close(directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE):
+                pass
         return Capabilities(
             _supports_exchange(directory, one, other),
             _supports_lease(directory, one),
@@ -80,12 +82,8 @@ def _supports_exchange(directory: Dir, one: str, other: str) -> bool:
 
 
 def _supports_lease(directory: Dir, one: str) -> bool:
-    fd = directory.open(one, os.O_RDONLY)
-    try:
-        with read_lease(fd) as writers:
-            return writers is OpenWriters.NONE
-    finally:
-        os.close(fd)
+    with directory.open(one, os.O_RDONLY) as fd, read_lease(fd) as writers:
+        return writers is OpenWriters.NONE
 
 
 def _supports_hard_link(directory: Dir, one: str, other: str) -> bool:

@@ -1,9 +1,7 @@
-"""What a job wants to change: a change set, committed as one.
+"""The values of a commit: the change set of a job, the plan made from it, and the result.
 
-Paths are relative to the store. Every change names the content it was planned from, so that the commit can tell
-when someone else was faster.
-
-What a commit is asked to do and how it ends: values only.
+Values only. Paths are relative to the store. Every change names the content it was planned from, so that the commit
+detects when another program has written in the meantime.
 """
 
 from __future__ import annotations
@@ -14,12 +12,10 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.store.journal.records import LateMerge
-
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Replace a file (`before` is its content's digest) or create it (`before` is None)."""
+    """Replace a file (`before` is the digest of its content) or create it (`before` is None)."""
 
     path: PurePosixPath
     before: str | None
@@ -27,7 +23,7 @@ class Write:
 
 
 class Append(NamedTuple):
-    """Add to the end of an archive file, creating it if need be."""
+    """Add text to the end of an archive file, which is created if it is missing."""
 
     path: PurePosixPath
     text: bytes
@@ -35,10 +31,10 @@ class Append(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumeFindings:
-    """Take a findings file away: claim it by rename, then keep `archived_text` (its text, redacted) under `archive`.
+    """Remove a findings file: claim it by rename, then store `archived_text` (its text, redacted) under `archive`.
 
-    `archive` is the wished name; the commit finds a free one (`-2`, `-3`, ...). `keys` name the findings it held for
-    the ledger, so that a stale copy of the file adds none of them twice.
+    `archive` is the preferred name. The commit finds a free one (`-2`, `-3`, ...). `keys` name the findings in the file
+    for the ledger, so that a stale copy of the file adds none of them twice.
     """
 
     path: PurePosixPath
@@ -48,18 +44,28 @@ class ConsumeFindings:
     keys: tuple[str, ...] = ()
 
 
-class PartialConsume(NamedTuple):
-    """Take findings from a file that stays, since it holds more than can be taken up at once.
+@dataclass(frozen=True, slots=True)
+class PartialConsume:
+    """Findings consumed from a file that is kept, because it contains more than one job consolidates.
 
-    `before` is its content's digest, `keys` name the findings for the ledger: they are passed over from then on.
+    `digest` identifies the content of the file. `keys` name the findings for the ledger. Later jobs skip them.
     """
 
-    before: str
+    digest: str
     keys: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LateMerge:
+    """The merge of late writes in `file_name` (a staged or claimed name) of the older commit `seq`."""
+
+    seq: int
+    file_name: str
+    digest: str
+
+
 class Origin(StrEnum):
-    """Who wants a change. Only a person may touch etched, notes and opaque blocks, or empty a file."""
+    """Who asks for a change. Only the user may change etched entries, notes and opaque blocks, or empty a file."""
 
     SERVICE = "service"
     USER = "user"
@@ -80,16 +86,16 @@ class ChangeSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do; an unchanged result writes nothing."""
+        """True if there is nothing to do. An unchanged result writes nothing."""
         return not (self.writes or self.appends or self.consumes or self.partial_consumes)
 
 
 CommitGate = Callable[[], str | None]
-"""Asked just before the point of no return: why the commit must wait, or None to go on."""
+"""Called just before the point of no return. Returns why the commit must wait, or None to continue."""
 
 
 def no_gate() -> str | None:
-    """Nothing holds."""
+    """Return None: nothing holds the commit back."""
     return None
 
 
@@ -102,7 +108,7 @@ class PlannedWrite(NamedTuple):
 
 
 class PlannedConsume(NamedTuple):
-    """Take a findings file away and keep `archived_text` at the (free) archive path."""
+    """Remove a findings file and store `archived_text` at the (free) archive path."""
 
     path: str
     before: bytes
@@ -112,9 +118,9 @@ class PlannedConsume(NamedTuple):
 
 
 class CommitPlan(NamedTuple):
-    """A checked change set, with contents in the place of digests; what `commit` carries out.
+    """A checked change set with contents instead of digests, ready for `commit`.
 
-    `withdrawn_consumes` are the partial consumes that an undo takes back: findings that are in no memory any more.
+    `withdrawn_consumes` are the partial consumes that an undo reverses: their findings are in no memory any more.
     """
 
     job: int | None
@@ -132,17 +138,17 @@ class CommitPlan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do and nothing to remember."""
+        """True if there is nothing to do and nothing to record."""
         return not (self.writes or self.appends or self.consumes or self.partial_consumes)
 
 
 class CommitResult(NamedTuple):
-    """It is done and durable. `seq` is None where the change set changed nothing, and so nothing was written."""
+    """A finished, durable commit. `seq` is None if the change set changed nothing, so that nothing was written."""
 
     seq: int | None
 
 
 class CommitConflict(NamedTuple):
-    """Someone else wrote `path` since it was read: read again and plan again."""
+    """Another program has written `path` since it was read. The caller reads again and plans again."""
 
     path: str

@@ -1,6 +1,6 @@
-"""Making a store where there is none: directories, and memory files with nothing but their header.
+"""Create stores and roles: directories, and memory files that contain only their header.
 
-What exists is never touched. No symlink is followed below the project, and a file appears whole or not at all.
+Existing files are never changed. Below the project no symbolic link is followed. A file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,73 +13,82 @@ from echod.errors import UsageError
 from echod.memory.document import new_memory_file
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store.errors import as_store_error
-from echod.store.fs import Dir, create_durable_file, make_dir, open_dir, rename_noreplace_or_link
+from echod.store.fs import NEW_FILE_MODE, Dir, create_durable_file, make_dir, open_dir, rename_noreplace_or_link
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
 
 DEFAULT_ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator", "notes", "observations")
 """The roles that agents and the workflow plugins write to, and the two that echod itself writes to."""
 
-_DIR_MODE = 0o777  # less the umask, like any other program's new directory
-_FILE_MODE = 0o666
-
 
 def roles_without_memory(store: Store, names: Sequence[str]) -> tuple[Role, ...]:
-    """The roles of these names that have no memory file yet.
+    """Return the roles of these names that have no memory file yet.
 
     Raises:
-        UsageError: a name is no role's name.
+        UsageError: a name is not a valid role name.
     """
     invalid = next((name for name in names if not ROLE_NAME.fullmatch(name)), None)
     if invalid is not None:
-        raise UsageError(f"{invalid!r} cannot be a role: a name has letters, digits, - and _ only.")
+        raise UsageError(f"Invalid role name {invalid!r}: use letters, digits, - and _.")
     roles = (Role(store, name) for name in dict.fromkeys(names))
     return tuple(role for role in roles if not os.path.lexists(role.memory))
 
 
 def create_roles(roles: Sequence[Role], pid: int) -> None:
-    """Make these roles, and their store if need be.
+    """Create these roles with their memory files, and their store if it is missing.
 
     Args:
-        roles: what `roles_without_memory` found.
+        roles: the result of `roles_without_memory`.
         pid: this process; part of the name under which a file is prepared.
 
     Raises:
-        StoreError: something cannot be made; what was made stays, and doing it again makes the rest.
+        StoreError: something cannot be created. Roles created so far remain, and a second call creates the rest.
     """
     for role in roles:
-        with as_store_error("make", role.path), ensure_directory(role.store.project, role.path) as home:
-            _create_file(home, MEMORY, new_memory_file(role.name), f".{MEMORY}.echod-init-{pid}")
+        with as_store_error("create", role.path), ensure_directory(role.store.project, role.path) as directory:
+            _create_file(directory, MEMORY, new_memory_file(role.name), f".{MEMORY}.echod-init-{pid}")
 
 
-def ensure_directory(project: Path, directory: Path) -> Dir:
-    """A directory below a project, open; it and those on the way are made where they are missing.
+def create_role_directory(role: Role) -> None:
+    """Create a role's directory in an existing store, if it does not exist (`remember` and observations start roles).
 
     Raises:
-        OSError: one of them cannot be made, or is a symlink or no directory.
+        StoreError: it cannot be created, or something else is in its place.
     """
-    current = open_dir(project, ())
-    for name in directory.relative_to(project).parts:
-        with current:
-            make_dir(current, name, _DIR_MODE)
-            current = current.open_subdir(name)
-    return current
+    store_parts = role.store.root.relative_to(role.store.project).parts
+    with as_store_error("create the role", role.path), open_dir(role.store.project, store_parts) as store:
+        make_dir(store, role.name)
+        store.open_subdir(role.name).close()
 
 
 def create_global_role(role: Role) -> None:
-    """Make a role of the global store, and what lies above it, if there is none yet.
+    """Create a role of the global store and the directories above it, if they do not exist.
 
     Raises:
-        StoreError: it cannot be made, or something else stands in its place.
+        StoreError: it cannot be created, or something else is in its place.
     """
-    with as_store_error("make", role.path):
+    with as_store_error("create", role.path):
         role.store.project.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
         ensure_directory(role.store.project, role.path).close()
 
 
+def ensure_directory(project: Path, directory: Path) -> Dir:
+    """Open a directory below a project. It and the directories above it are created if they are missing.
+
+    Raises:
+        OSError: one of them cannot be created, is a symbolic link or not a directory.
+    """
+    current = open_dir(project, ())
+    for name in directory.relative_to(project).parts:
+        with current:
+            make_dir(current, name)
+            current = current.open_subdir(name)
+    return current
+
+
 def _create_file(directory: Dir, name: str, data: bytes, staged_name: str) -> None:
-    create_durable_file(directory, staged_name, data, _FILE_MODE)
+    create_durable_file(directory, staged_name, data, NEW_FILE_MODE)
     try:
         rename_noreplace_or_link(directory, staged_name, directory, name)
     except FileExistsError:
-        directory.unlink(staged_name)  # somebody else was faster, and theirs it is
+        directory.unlink(staged_name)  # another process was faster, and its file is kept
     directory.sync()

@@ -1,7 +1,8 @@
-"""The commit engine: the one way in which echod changes echo files. Everybody else plans; this room writes.
+"""The commit engine: the only way in which echod changes echo files.
 
-It keeps no opinion about memory beyond blocks and their conservation, knows neither jobs nor the database, and
-must be used by one process at a time (the worker lock sees to it). docs/durability.md is its promise.
+All other code plans, and this package writes. It knows nothing of memory beyond blocks and their conservation, and
+neither jobs nor the database. Only one process may use it at a time (the worker lock ensures it). docs/durability.md
+describes its promises.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
 from echod.store.commit.context import CommitContext
 from echod.store.commit.recover import DeferredRecovery, RecoveryReport, recover_role
+from echod.store.create import create_role_directory
 from echod.store.errors import BusyError, StoreError, as_store_error
-from echod.store.fs import make_dir, open_dir
 from echod.store.healing.heal import read_healed_memory
 from echod.store.healing.late_writes import close_orphaned, merge_late_writes, needs_late_merge
 from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
 from echod.store.layout import Role, Store
 from echod.store.reader import CommitInfo, StoreReader
-from echod.store.role_directory import DIR_MODE, RoleDirectory, open_role_directory
+from echod.store.role_directory import RoleDirectory, open_role_directory
 from echod.store.role_lock import acquire_role_lock, release_own_stale_lock, release_role_lock
 from echod.store.session import RoleSession
 from echod.store.undo import UndoResult, undo_record
@@ -30,10 +31,10 @@ log = get_logger(__name__)
 
 
 class Engine(StoreReader):
-    """All stores' commits, their journal and their recovery."""
+    """The commits of all stores, their journal and their recovery."""
 
     def recover(self, stores: Iterable[Store]) -> RecoveryReport:
-        """Finish what a crash left half done; at start, and whenever in doubt. Costs little when there is nothing."""
+        """Finish everything that a crash left half done. Call this at start and whenever in doubt: it is cheap."""
         total = RecoveryReport()
         for store in stores:
             for role in self.journaled_roles(store):
@@ -41,22 +42,19 @@ class Engine(StoreReader):
         return total
 
     def create_role(self, role: Role) -> None:
-        """Make a role's directory if there is none yet (`remember` and observations start roles).
+        """Create a role's directory if it does not exist.
 
         Raises:
-            StoreError: something else stands in its place, or it cannot be made.
+            StoreError: it cannot be created, or something else is in its place.
         """
-        below = role.store.root.relative_to(role.store.project).parts
-        with as_store_error("create the role", role.path), open_dir(role.store.project, below) as store:
-            make_dir(store, role.name, DIR_MODE)
-            store.open_subdir(role.name).close()
+        create_role_directory(role)
 
     @contextmanager
     def open_role(self, role: Role) -> Iterator[RoleSession]:
-        """Hold a role for one job; whatever a crash left there is finished first.
+        """Hold a role for one job. Commits that a crash interrupted are finished first.
 
         Raises:
-            BusyError: another writer holds it; the job is deferred.
+            BusyError: another writer holds it. The job is deferred.
             StoreError: its directory cannot be opened, or its recovery failed.
         """
         with as_store_error("work in", role.path), self._open_context(role) as context:
@@ -64,10 +62,10 @@ class Engine(StoreReader):
             yield RoleSession(context)
 
     def merge_late_writes(self, store: Store) -> tuple[int, ...]:
-        """Merge what came late into displaced and consumed files, and close what is over; at every reconcile.
+        """Merge late writes to displaced and consumed files, and close finished commits. Called at every reconcile.
 
-        Writes nothing and takes no lock where there is nothing to do. A role that is busy waits for the next time.
-        Returns the numbers of the commits that were made.
+        Writes nothing and takes no lock if there is nothing to do. A busy role waits for the next time. Returns the
+        numbers of the new commits.
         """
         seqs: list[int] = []
         for role in self.journaled_roles(store):
@@ -79,42 +77,48 @@ class Engine(StoreReader):
         return tuple(seqs)
 
     def undo(self, job: int, *, by_job: int, gate: CommitGate = no_gate) -> tuple[UndoResult, ...]:
-        """Take back everything a job did, newest commit first.
+        """Undo all commits of a job, newest first.
 
         Args:
-            job: the job to take back.
+            job: the job to undo.
             by_job: the number of the job that does it.
-            gate: asked just before each point of no return.
+            gate: called just before each point of no return.
 
         Raises:
-            RefusedError: there is no such job any more, it is too old, or it was taken back already.
-            BusyError: not now; what was taken back so far stays taken back, and asking again goes on with the rest.
+            RefusedError: the job is unknown, too old, or already undone.
+            BusyError: not now. Commits undone so far remain undone, and a second call continues with the others.
             StoreError: the file system failed.
         """
-        return tuple(self._undo_commit(done, by_job, gate) for done in self._undoable_commits(job))
+        return tuple(self._undo_commit(info, by_job, gate) for info in self._undoable_commits(job))
 
     def apply_retention(self) -> int:
-        """Forget what is beyond its time, in every journal that can be read; how many bytes that freed. Daily."""
-        with as_store_error("tidy up the journal in", self._journal.root):
+        """Delete expired data from every journal that can be read, and return the freed bytes. Called daily."""
+        with as_store_error("clean up the journal in", self._journal.root):
             finish_deletions(self._journal.root)
             roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
         return sum(map(self._apply_role_retention, roles))
 
-    def _apply_role_retention(self, role: Role) -> int:
+    def _recover_role(self, role: Role) -> RecoveryReport:
         journal = self._journal.role_journal(role)
         try:
-            with as_store_error("tidy up the journal in", journal.root):
-                return apply_retention(journal, self._limits, self._clock)
-        except StoreError as error:
-            log.warning("journal_retention_failed", role=str(role.path), reason=str(error))
-            return 0
+            with as_store_error("recover", role.path):
+                release_own_stale_lock(role, journal)
+                report = RecoveryReport()
+                if any(r.state is RecordState.INTENT for r in journal.open_records()):
+                    with self._open_context(role) as context:
+                        report = recover_role(context)
+                journal.undo_index.build()
+                return report
+        except (BusyError, StoreError) as error:
+            log.warning("recovery_deferred", role=str(role.path), reason=str(error))
+            return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", str(error)),))
 
     def _merge_role_late_writes(self, role: Role) -> tuple[int, ...]:
         journal = self._journal.role_journal(role)
         if not journal.open_records():
             return ()
         if not role.path.exists():
-            close_orphaned(journal, older_than=self._clock() - self._limits.displaced_hours * 3600)
+            close_orphaned(journal, older_than=self._clock() - self._limits.displaced_seconds)
             return ()
         with open_role_directory(role) as directory:
             if not needs_late_merge(self._read_only_context(directory)):
@@ -129,20 +133,14 @@ class Engine(StoreReader):
             recover_role(context)
             return undo_record(context, self._find_record(info), job=by_job, gate=gate)
 
-    def _recover_role(self, role: Role) -> RecoveryReport:
+    def _apply_role_retention(self, role: Role) -> int:
         journal = self._journal.role_journal(role)
         try:
-            with as_store_error("recover", role.path):
-                release_own_stale_lock(role, journal)
-                recovered = RecoveryReport()
-                if any(r.state is RecordState.INTENT for r in journal.open_records()):
-                    with self._open_context(role) as context:
-                        recovered = recover_role(context)
-                journal.undo_index.build()
-                return recovered
-        except (BusyError, StoreError) as error:
-            log.warning("recovery_deferred", role=str(role.path), reason=str(error))
-            return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", str(error)),))
+            with as_store_error("clean up the journal in", journal.root):
+                return apply_retention(journal, self._limits, self._clock)
+        except StoreError as error:
+            log.warning("journal_retention_failed", role=str(role.path), reason=str(error))
+            return 0
 
     @contextmanager
     def _open_context(self, role: Role) -> Iterator[CommitContext]:

@@ -1,7 +1,7 @@
-"""Why a commit did not happen, in a sentence for the person. In every one of these cases no byte was lost.
+"""Errors of the store: why a commit did not happen, in a sentence for the user.
 
-`BusyError` is not a failure: the job is deferred and tried again. `RefusedError` stays until something changes.
-`StoreError` is what the operating system said.
+None of them loses a byte. `BusyError` is not a failure: the job is deferred and tried again. `RefusedError` remains
+until something changes. `StoreError` reports an error of the operating system.
 """
 
 from __future__ import annotations
@@ -14,9 +14,23 @@ from pathlib import Path
 
 from echod.errors import EchodError
 
+_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "the disk quota is used up; free some space",
+    errno.EROFS: "the file system is mounted read-only; mount it writable",
+    errno.EACCES: "permission was denied; check its owner and mode",
+    errno.EPERM: "the operation is not permitted there; check its attributes and owner",
+    errno.EIO: "the disk reported an error; check the hardware and the system log",
+    errno.EMFILE: "too many files are open; raise the limit of open files",
+    errno.ENFILE: "the system has too many open files; close some programs",
+    errno.ELOOP: "it is a symbolic link, and echod follows none inside a project; replace it by a real file",
+    errno.ENOENT: "it disappeared; the next reconcile finds the remaining work",
+    errno.ENOTDIR: "something that is not a directory is in the way; check that path",
+}
+
 
 class BusyError(EchodError):
-    """Not now: someone else is writing. The job waits and is tried again; nothing was changed."""
+    """Another program is writing. The job waits and is tried again. Nothing was changed."""
 
 
 class RefusedError(EchodError):
@@ -24,27 +38,12 @@ class RefusedError(EchodError):
 
 
 class StoreError(EchodError):
-    """The file system said no."""
-
-
-_ADVICE = {
-    errno.ENOSPC: "the disk is full; free some space",
-    errno.EDQUOT: "the disk quota is used up; free some space",
-    errno.EROFS: "the file system is mounted read-only; mount it writable",
-    errno.EACCES: "permission was denied; check who owns it",
-    errno.EPERM: "the operation is not permitted there; check its attributes and owner",
-    errno.EIO: "the disk reported an error; check the hardware and the system log",
-    errno.EMFILE: "too many files are open; raise the limit of open files",
-    errno.ENFILE: "the system has too many open files; close some programs",
-    errno.ELOOP: "it is a symbolic link, and echod follows none inside a project; replace it by a real file",
-    errno.ENOENT: "it disappeared; the next look at the project decides what is left to do",
-    errno.ENOTDIR: "something that is not a directory stands in the way; look at that path",
-}
+    """The file system refused an operation."""
 
 
 @contextmanager
 def as_store_error(action: str, path: Path) -> Iterator[None]:
-    """Turn what the operating system says inside the block into a `StoreError` about `path`.
+    """Turn an `OSError` inside the block into a `StoreError` about `path`.
 
     Args:
         action: what was being done, as in "could not {action}".
@@ -57,8 +56,8 @@ def as_store_error(action: str, path: Path) -> Iterator[None]:
 
 
 def store_error(action: str, path: Path, error: OSError) -> StoreError:
-    """The sentence for an error of the operating system."""
+    """Return the `StoreError` for an error of the operating system."""
     code = error.errno or 0
-    reason = _ADVICE.get(code, f"{os.strerror(code).lower()}; look at that path")
+    reason = _ADVICE.get(code, f"{os.strerror(code).lower()}; check that path")
     location = f" ({error.filename})" if isinstance(error.filename, str) and error.filename != str(path) else ""
     return StoreError(f"Could not {action} {path}{location}: {reason}.")

@@ -1,15 +1,13 @@
-"""The system calls a commit is made of, relative to open directories so that no symlink is ever followed.
+"""System calls relative to open directories, so that no symbolic link is ever followed.
 
-Knows nothing of memory, records or jobs. `Dir` is an open directory: once opened below the project root, a path
-component that is swapped for a symlink afterwards changes nothing. The renames stand below.
+Knows nothing of memory, records or jobs. In this order: `Dir`, an open directory (a path component that is replaced by
+a symbolic link after it was opened changes nothing); reading and writing through descriptors; the two renames that
+never overwrite, which raise `RenameUnsupportedError` if the file system has no such rename; and the read lease.
 
-The two renames that never clobber; both say `RenameUnsupportedError` where the file system cannot do them.
-
-A read lease: the kernel's word that nobody has a file open for writing, and a bar on new writers while held.
-
-Linux only (`F_SETLEASE`). Elsewhere, on file systems without leases, and on files of other users the answer is
-`UNKNOWN`, and the caller must rely on the file having settled. Hold a lease for microseconds: a writer that opens
-the file with O_NONBLOCK fails while it is held.
+A read lease is the kernel's guarantee that no process has a file open for writing. It also holds back new writers.
+Leases exist on Linux only (`F_SETLEASE`). Elsewhere, on file systems without leases and for files of other users the
+result is `UNKNOWN`, and the caller must rely on the file being unchanged for a while. Hold a lease for microseconds: a
+writer that opens the file with O_NONBLOCK fails while it is held.
 """
 
 from __future__ import annotations
@@ -29,12 +27,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_DIR_MODE = 0o777  # less the umask, like any other program's new directory
+NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
+
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_BYTES = 1 << 20
+_UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+if sys.platform == "darwin":
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameatx_np", 4, 2
+else:
+    _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Dir:
-    """An open directory. `path` is only for messages; every operation goes through the descriptor."""
+    """An open directory. `path` is for messages only: every operation uses the descriptor."""
 
     fd: int
     path: Path
@@ -48,45 +57,49 @@ class Dir:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor; nothing may be done through it afterwards."""
+        """Close the descriptor. The directory must not be used afterwards."""
         os.close(self.fd)
 
     def stat(self, name: str) -> os.stat_result | None:
-        """The file's own state (a symlink's, not its target's), None where there is none."""
+        """Return the file's own status (a symbolic link's, not its target's), or None if it does not exist."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def inode(self, name: str) -> int | None:
-        """The inode number at a name, None where there is none."""
-        found = self.stat(name)
-        return found.st_ino if found else None
+        """Return the inode number at a name, or None if there is no file."""
+        status = self.stat(name)
+        return status.st_ino if status else None
 
-    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """Open a plain file; a symlink is refused (ELOOP), and so is everything that is no file (EINVAL)."""
-        # O_NONBLOCK so that a FIFO in the place of a file cannot hold us; with a plain file it does nothing.
-        fd = os.open(name, flags | NO_FOLLOW | os.O_NONBLOCK, mode, dir_fd=self.fd)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "not a regular file", name)
-        return fd
+    @contextmanager
+    def open(self, name: str, flags: int, mode: int = NEW_FILE_MODE) -> Iterator[int]:
+        """Open a plain file for the length of the block.
 
-    def read(self, name: str, limit: int) -> bytes:
-        """What a plain file holds, at most `limit` bytes and one (so that "too big" shows); see `open`."""
-        fd = self.open(name, os.O_RDONLY)
+        Raises:
+            OSError: it is a symbolic link (ELOOP), not a plain file (EINVAL), or cannot be opened.
+        """
+        # O_NONBLOCK so that a FIFO in the place of a file cannot block us. It has no effect on a plain file.
+        fd = os.open(name, flags | _NO_FOLLOW | os.O_NONBLOCK, mode, dir_fd=self.fd)
         try:
-            return read_all(fd, limit)
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", name)
+            yield fd
         finally:
             os.close(fd)
 
+    def read(self, name: str, limit: int) -> bytes:
+        """Return the content of a plain file, at most `limit` + 1 bytes so that a larger file is noticed."""
+        with self.open(name, os.O_RDONLY) as fd:
+            return read_all(fd, limit)
+
     def open_subdir(self, name: str) -> Dir:
-        """Open a directory in this one; a symlink is refused."""
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=self.fd)
+        """Open a directory in this one. A symbolic link is refused."""
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=self.fd)
         return Dir(fd, self.path / name)
 
     def unlink(self, name: str) -> None:
-        """Remove a name that only echod uses; one that is gone already is fine."""
+        """Remove a name that only echod uses. A missing file is not an error."""
         try:
             os.unlink(name, dir_fd=self.fd)
         except FileNotFoundError:
@@ -97,11 +110,11 @@ class Dir:
         full_fsync(self.fd)
 
     def list_names(self) -> list[str]:
-        """The names in this directory, sorted."""
+        """Return the names in this directory, sorted."""
         return sorted(os.listdir(self.fd))  # noqa: PTH208 - a descriptor has no path
 
     def is_current(self) -> bool:
-        """Whether the path still leads to this directory (it may have been moved or replaced)."""
+        """Return whether the path still leads to this directory (it may have been moved or replaced)."""
         try:
             opened, current = os.fstat(self.fd), self.path.lstat()
         except OSError:
@@ -110,10 +123,10 @@ class Dir:
 
 
 def open_dir(root: Path, parts: Iterable[str]) -> Dir:
-    """Open the directory `root/parts...`; `root` is trusted (resolved), below it no symlink is followed.
+    """Open the directory `root/parts...`. `root` is trusted (resolved); below it no symbolic link is followed.
 
     Raises:
-        OSError: a part is missing, a symlink (ELOOP or ENOTDIR) or not a directory.
+        OSError: a part is missing, a symbolic link (ELOOP or ENOTDIR) or not a directory.
     """
     current = Dir(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root)
     for part in parts:
@@ -122,28 +135,25 @@ def open_dir(root: Path, parts: Iterable[str]) -> Dir:
     return current
 
 
-def make_dir(parent: Dir, name: str, mode: int) -> None:
-    """Make a directory if there is none yet, and make its name durable."""
+def make_dir(parent: Dir, name: str) -> None:
+    """Create a directory if it does not exist, and make its name durable."""
     try:
-        os.mkdir(name, mode, dir_fd=parent.fd)
+        os.mkdir(name, NEW_DIR_MODE, dir_fd=parent.fd)
     except FileExistsError:
         return
     parent.sync()
 
 
 def create_durable_file(directory: Dir, name: str, data: bytes, mode: int) -> None:
-    """Write a durable file under a name that only echod uses; what was left there before goes."""
+    """Write a durable file under a name that only echod uses. A leftover file of that name is replaced."""
     directory.unlink(name)
-    fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
+    with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as fd:
         write_all(fd, data)
         full_fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def full_fsync(fd: int) -> None:
-    """Fsync that also empties the drive's own cache on macOS. An error is final: never sync that file again."""
+    """Sync a descriptor, including the drive's own cache on macOS. An error is final: never sync that file again."""
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)
     if full_sync is not None:
         fcntl.fcntl(fd, full_sync)
@@ -159,22 +169,13 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def read_all(fd: int, limit: int) -> bytes:
-    """Read from the current offset to the end, at most `limit` bytes and one (so that "too big" shows)."""
+    """Read from the current offset to the end, at most `limit` + 1 bytes so that a larger file is noticed."""
     parts: list[bytes] = []
     remaining = limit + 1
-    while remaining and (part := os.read(fd, min(remaining, 1 << 20))):
+    while remaining and (part := os.read(fd, min(remaining, _READ_BYTES))):
         parts.append(part)
         remaining -= len(part)
     return b"".join(parts)
-
-
-_UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-_libc = ctypes.CDLL(None, use_errno=True)
-
-if sys.platform == "darwin":
-    _rename_call, _NOREPLACE, _EXCHANGE = "renameatx_np", 4, 2
-else:
-    _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
 
 
 class RenameUnsupportedError(Exception):
@@ -182,21 +183,21 @@ class RenameUnsupportedError(Exception):
 
 
 def exchange(directory: Dir, one: str, other: str) -> None:
-    """Swap two names atomically; neither is ever absent.
+    """Swap two names atomically, so that neither is ever absent.
 
     Raises:
-        RenameUnsupportedError: the file system cannot.
+        RenameUnsupportedError: the file system cannot exchange names.
         OSError: one of the names is missing, or the call failed.
     """
     _rename(directory, one, directory, other, _EXCHANGE)
 
 
 def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """Rename, never onto something that exists.
+    """Rename a file without ever replacing another one, by a hard link and an unlink if there is no such rename.
 
     Raises:
         FileExistsError: `new_name` is taken.
-        FileNotFoundError: `name` is gone.
+        FileNotFoundError: `name` does not exist.
         OSError: the call failed.
     """
     try:
@@ -207,11 +208,13 @@ def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str)
 
 
 def rename_noreplace(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """The same in one step, for directories too.
+    """Rename a file or directory in one step without ever replacing another one.
 
     Raises:
-        RenameUnsupportedError: the file system cannot.
-        OSError: as `rename_noreplace_or_link`.
+        RenameUnsupportedError: the file system has no such rename.
+        FileExistsError: `new_name` is taken.
+        FileNotFoundError: `name` does not exist.
+        OSError: the call failed.
     """
     _rename(source, name, target, new_name, _NOREPLACE)
 
@@ -229,10 +232,10 @@ def _rename(source: Dir, name: str, target: Dir, new_name: str, flags: int) -> N
 
 
 class OpenWriters(Enum):
-    """What the kernel says about open writers of a file."""
+    """The kernel's answer to whether a file is open for writing."""
 
-    NONE = "nobody has it open for writing"
-    SOME = "somebody has it open for writing"
+    NONE = "no process has it open for writing"
+    SOME = "another process has it open for writing"
     UNKNOWN = "this file system cannot tell"
 
 
@@ -251,7 +254,7 @@ def _take_lease(fd: int) -> OpenWriters:
     if not hasattr(fcntl, "F_SETLEASE"):
         return OpenWriters.UNKNOWN
     try:
-        # A writer's open breaks the lease with a signal. SIGIO would end the process; SIGURG is ignored by default,
+        # A writer's open breaks the lease with a signal. SIGIO would end the process. SIGURG is ignored by default,
         # and asking for it needs no handler, which only the main thread could install.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -261,6 +264,6 @@ def _take_lease(fd: int) -> OpenWriters:
 
 
 def _release_lease(fd: int) -> None:
-    # The kernel takes a lease away after lease-break-time (we were suspended); then there is none to give back.
+    # The kernel revokes a lease after lease-break-time (this process was suspended). Then there is none to release.
     with suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

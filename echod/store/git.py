@@ -1,6 +1,8 @@
-"""What git says about a memory file, read from its files without running it: is it tracked, at which commit, as staged?
+"""Read git's own files, without running git, to see how a repository tracks a memory file.
 
-A branch switch, a checkout, a stash or a pull is a person's doing, and what it takes out stays out.
+The result has the commit that is checked out and the index, which shows the staged content.
+
+A branch switch, a checkout, a stash or a pull is the user's doing, and the entries that it removes remain removed.
 """
 
 from __future__ import annotations
@@ -20,24 +22,24 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @dataclass(frozen=True, slots=True)
 class TrackedFile:
-    """A repository that tracks a file.
+    """A file that a git repository tracks.
 
     Attributes:
-        head: what HEAD stands for: a commit, or the name of a branch without one.
-        index: the raw index, to look contents up in.
+        head: the value of HEAD: a commit, or the name of a branch without a commit.
+        index: the raw index, in which contents are looked up.
     """
 
     head: str
     index: bytes
 
     def is_staged_as(self, data: bytes) -> bool:
-        """Whether the index names exactly this content: git itself put it there, or somebody staged it."""
+        """Return whether the index names exactly this content, because git wrote the file or the user staged it."""
         header = b"blob %d\0" % len(data)
         return any(hashlib.new(kind, header + data).digest() in self.index for kind in ("sha1", "sha256"))
 
 
 def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
-    """The repository around `project`, if it tracks `file`. Unreadable parts count as not tracked."""
+    """Return `file` as tracked by the repository around `project`, or None. Unreadable parts count as not tracked."""
     try:
         for root in (project, *project.parents):
             if (root / ".git").exists():
@@ -49,7 +51,7 @@ def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
 
 def _read_tracked_file(git: Path, file: Path) -> TrackedFile | None:
     index = read_regular(git / "index", _MAX_INDEX_BYTES)
-    # Version 4 of the index shortens paths by what they share with the one before, so only the name can be looked for.
+    # Version 4 of the index omits the part of a path that it shares with the previous one. Only the name is searched.
     name = file.name.encode() if index[4:8] == b"\0\0\0\4" else str(file).encode()
     return TrackedFile(_read_head(git), index) if name in index else None
 
@@ -85,5 +87,5 @@ def _read_text(file: Path) -> str:
 
 
 def _valid_commit(text: str) -> str:
-    """A commit's name, which is kept in the journal; nothing for whatever else a file may hold."""
+    """Return a commit's name, which is stored in the journal, or an empty string for any other content."""
     return text if _COMMIT.fullmatch(text) else ""

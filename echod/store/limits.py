@@ -1,26 +1,35 @@
-"""The numbers of the commit engine, with their units and why they are what they are (docs/durability.md)."""
+"""The numbers of the commit engine, with their units and their reasons (docs/durability.md).
+
+A module of its own, because settings and read-only commands need the numbers without the engine.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_MERGE_ATTEMPTS = 4
+"""How often the engine's own commits (healing, late writes) are planned again while other programs keep writing."""
+
+_HOUR = 3_600.0
+_DAY = 24 * _HOUR
+
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """Defaults are the product's; tests make them short.
+    """The limits of the engine. The defaults are the product's; tests shorten them.
 
     Attributes:
-        young_seconds: what we added less than this ago and is gone was overwritten, not deleted.
-        history_hours: how long contents of a memory file are remembered, to recognise stale overwrites.
-        displaced_hours: how long a displaced or claimed file is followed for late bytes.
-        max_restores: how often one block is put back before a person decides.
-        max_replans: how often a plan may be overtaken before the commit goes on and merges.
-        settle_seconds: how long a file must be still where no lease can tell.
+        young_seconds: a change of echod's that vanished within this time was overwritten, not deleted.
+        history_hours: how long contents of a memory file are remembered, to recognize stale overwrites.
+        displaced_hours: how long a displaced or claimed file is followed for late writes.
+        max_restores: how often one block is restored before the user decides.
+        max_replans: how often a plan may be overtaken before the commit continues and merges.
+        settle_seconds: how long a file must be unchanged if no lease is available.
         lock_seconds: how long the upstream writers' lock may be held before the first exchange.
         undo_days: how long a commit can be undone.
-        redacted_days: how long exact images of a commit that redacted something are kept.
-        max_ledger_keys: how many consumed findings a role's ledger remembers; the oldest go first.
-        max_history_bytes: bound of the remembered contents of one role.
+        redacted_days: how long exact blobs of a commit that redacted something are kept.
+        max_ledger_keys: how many consumed findings a role's ledger remembers. The oldest are dropped first.
+        max_history_bytes: limit of the remembered contents of one role.
     """
 
     young_seconds: float = 5.0
@@ -34,3 +43,23 @@ class EngineLimits:
     redacted_days: float = 7.0
     max_ledger_keys: int = 20_000
     max_history_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def history_seconds(self) -> float:
+        """`history_hours` in seconds."""
+        return self.history_hours * _HOUR
+
+    @property
+    def displaced_seconds(self) -> float:
+        """`displaced_hours` in seconds."""
+        return self.displaced_hours * _HOUR
+
+    @property
+    def undo_seconds(self) -> float:
+        """`undo_days` in seconds."""
+        return self.undo_days * _DAY
+
+    @property
+    def redacted_seconds(self) -> float:
+        """`redacted_days` in seconds."""
+        return self.redacted_days * _DAY

@@ -1,8 +1,9 @@
-"""What stores and their journal say, for whoever only looks: takes no lock, repairs nothing, writes nothing.
+"""Read-only access to stores and their journal: takes no lock, repairs nothing, writes nothing.
 
-What is asked of a hundred projects at once loads nothing that takes a memory apart or commits.
+Contains the history of commits, for `echod log` and for choosing a commit to undo, and the items for the user.
 
-What was done: commits for `echod log` and for choosing what to undo. Reads the journal, changes nothing.
+Commands that read a hundred projects at once import this module, so the modules that merge and commit memory are
+imported only by the methods that open a role.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.log import get_logger
 from echod.memory.model import Document
-from echod.store.commit.context import ParseCache
+from echod.store.capabilities import CapabilityCache
+from echod.store.commit.context import CommitContext, ParseCache
 from echod.store.commit.steps import Tracer, no_trace
 from echod.store.errors import RefusedError, StoreError, as_store_error
 from echod.store.journal.journal import Journal
@@ -24,15 +25,14 @@ from echod.store.journal.notices import NOTICES, QUESTIONS, Notice, Notices, Que
 from echod.store.journal.records import CommitRecord, RecordState
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
+from echod.store.role_directory import RoleDirectory, open_role_directory
+from echod.store.role_lock import RoleLock
 
 if TYPE_CHECKING:
-    from echod.store.capabilities import CapabilityCache
-    from echod.store.commit.context import CommitContext, ParseCache
-    from echod.store.journal.records import CommitRecord
-    from echod.store.role_directory import RoleDirectory
-    from echod.store.role_lock import RoleLock
     from echod.store.session import RoleSession, RoleView
     from echod.store.undo import UndoPreview
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class CommitInfo:
     """One commit.
 
     Attributes:
-        job: the job it was made for; None for healing and late bytes.
+        job: the job it was made for; None for healing and late writes.
         at: Unix seconds.
-        undone_by: the job that took it back, None where it stands.
+        undone_by: the job that undid it; None if it was not undone.
     """
 
     store: Store
@@ -64,25 +64,25 @@ class MemoryCommit(NamedTuple):
 
 
 def list_commits(journal: Journal, stores: Iterable[Store]) -> tuple[CommitInfo, ...]:
-    """Every commit that is still known, newest first."""
-    found = [done for store in stores for role in journal.roles(store) for done in _role_commits(journal, role)]
-    return tuple(sorted(found, key=lambda done: (done.at, done.seq), reverse=True))
+    """Return all commits in the journal, newest first."""
+    infos = [info for store in stores for role in journal.roles(store) for info in _role_commits(journal, role)]
+    return tuple(sorted(infos, key=lambda info: (info.at, info.seq), reverse=True))
 
 
 def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
-    """A role's commits, oldest first."""
+    """Return a role's commit records, oldest first."""
     role_journal = journal.role_journal(role)
-    # In this order, since another process may close a record between the two looks.
+    # In this order, because another process may close a record between the two listings.
     open_records = role_journal.open_records()
     by_seq = {record.seq: record for record in (*open_records, *role_journal.closed_records())}
     return tuple(by_seq[seq] for seq in sorted(by_seq))
 
 
 def list_memory_commits(journal: Journal, role: Role, cache: ParseCache) -> tuple[MemoryCommit, ...]:
-    """The commits of a role that wrote its memory file, oldest first; without those whose contents are gone."""
-    infos = {commit.seq: commit for commit in _role_commits(journal, role)}
+    """Return the commits of a role that wrote its memory file, oldest first, without those whose contents are lost."""
+    infos = {info.seq: info for info in _role_commits(journal, role)}
     role_journal, path = journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
-    found = []
+    commits = []
     for record in list_records(journal, role):
         for write in record.writes:
             if write.path != path or record.state is RecordState.INTENT:
@@ -92,8 +92,8 @@ def list_memory_commits(journal: Journal, role: Role, cache: ParseCache) -> tupl
             )
             after = cache.parse_blob(role_journal, write.after_digest)
             if before is not None and after is not None:
-                found.append(MemoryCommit(infos[record.seq], before, after))
-    return tuple(found)
+                commits.append(MemoryCommit(infos[record.seq], before, after))
+    return tuple(commits)
 
 
 def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
@@ -102,11 +102,8 @@ def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
     return [CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]
 
 
-log = get_logger(__name__)
-
-
 class StoreReader:
-    """All stores and their journal, without a way to change them."""
+    """Read-only access to all stores and their journal."""
 
     def __init__(
         self, journal: Path, *, limits: EngineLimits, clock: Callable[[], float], trace: Tracer = no_trace
@@ -115,9 +112,11 @@ class StoreReader:
         self._limits = limits
         self._clock = clock
         self._trace = trace
+        self._parse_cache = ParseCache()
+        self._capabilities = CapabilityCache()
 
     def read_role(self, role: Role) -> RoleView:
-        """What a role holds, for whoever only looks (report mode, dry runs): no lock, no healing, nothing written.
+        """Read a role without lock and healing (report mode, dry runs). Nothing is written.
 
         Raises:
             BusyError: the memory file is being written.
@@ -128,71 +127,60 @@ class StoreReader:
 
     @contextmanager
     def open_read_only(self, role: Role) -> Iterator[RoleSession]:
-        """A session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs).
+        """Open a session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs).
 
         Raises:
             StoreError: the role's directory cannot be opened.
         """
-        from echod.store.role_directory import open_role_directory  # noqa: PLC0415  slow to load, as is what follows
+        # See the module's docstring.
         from echod.store.session import RoleSession, read_raw_memory  # noqa: PLC0415
 
-        with as_store_error("look into", role.path), open_role_directory(role) as directory:
+        with as_store_error("read", role.path), open_role_directory(role) as directory:
             yield RoleSession(self._read_only_context(directory), read_raw_memory)
 
     def has_open_commits(self, store: Store) -> bool:
-        """Whether commits of a store are still followed, so that `merge_late_writes` may have something to do.
+        """Return whether commits of a store are still followed, so that `merge_late_writes` may find late writes.
 
         Raises:
-            StoreError: a role's journal cannot tell.
+            StoreError: a role's journal cannot be read.
         """
         with as_store_error("read the journal in", self._journal.root):
             return any(self._journal.role_journal(role).open_records() for role in self._journal.roles(store))
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[CommitInfo, ...]:
-        """Commits that are still known, newest first; of every store with a journal if none is named."""
+        """Return the commits in the journal, newest first, of these stores or of every store with a journal."""
         with as_store_error("read the journal in", self._journal.root):
             return list_commits(self._journal, self._journal.stores() if stores is None else stores)
 
     def memory_commits(self, role: Role) -> tuple[MemoryCommit, ...]:
-        """The known commits of a role that wrote its memory file, oldest first, with the file before and after each.
+        """Return the commits of a role that wrote its memory file, oldest first, with the file before and after each.
 
-        A commit whose contents the journal does not keep any more is left out.
+        A commit whose contents are no longer in the journal is left out.
         """
         with as_store_error("read the journal in", self._journal.root):
             return list_memory_commits(self._journal, role, self._parse_cache)
 
     def highest_job(self) -> int:
-        """The highest job number the journal knows (a rebuilt database must count on from there); 0 for none."""
-        return max((done.job for done in self.history() if done.job is not None), default=0)
+        """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""
+        return max((info.job for info in self.history() if info.job is not None), default=0)
 
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
-        """What `undo` would do now, newest commit first; for whoever only looks: no lock, nothing written.
+        """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
 
         Raises:
-            BusyError, RefusedError, StoreError: as `undo` would.
+            BusyError: not now.
+            RefusedError: the job is unknown, too old or already undone, or a file has changed too much.
+            StoreError: the file system failed.
         """
-        return tuple(self._preview_commit(done) for done in self._undoable_commits(job))
-
-    def _undoable_commits(self, job: int) -> list[CommitInfo]:
-        """The commits of a job that can be taken back, newest first."""
-        job_commits = [done for done in self.history() if done.job == job]
-        not_undone = [done for done in job_commits if done.undone_by is None]
-        oldest = self._clock() - self._limits.undo_days * 86_400
-        if not job_commits:
-            raise RefusedError(f"Job {job} changed nothing that is still known; see `echod log`.")
-        if not not_undone:
-            raise RefusedError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
-        if any(done.at < oldest for done in not_undone):
-            raise RefusedError(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
-        return not_undone
+        return tuple(self._preview_commit(info) for info in self._undoable_commits(job))
 
     def collect_notices(self, store: Store) -> Notices:
-        """What the journal has for a person to look at in a store.
+        """Return the items for the user in a store's journal.
 
-        What a role's journal cannot tell is left out: no job is done there either, and that is told by the jobs.
+        Roles whose journal cannot be read are left out. No job runs there either, and the jobs report the error.
 
         Raises:
-            StoreError: the journal cannot be looked into.
+            StoreError: the journal cannot be listed.
         """
         notices: list[Notice] = []
         questions: list[Question] = []
@@ -204,26 +192,29 @@ class StoreReader:
                     files = journal.notice_files()
                     if NOTICES in files:
                         notices += read_notices(journal.root)
-                    if files - {NOTICES, QUESTIONS} and (undone := journal.undo_index.restored_findings()):
-                        restored_findings[role] = undone
-                    if QUESTIONS in files and (questions_here := read_questions(journal.root)):
+                    if files - {NOTICES, QUESTIONS} and (restored := journal.undo_index.restored_findings()):
+                        restored_findings[role] = restored
+                    if QUESTIONS in files and (role_questions := read_questions(journal.root)):
                         consumed_keys = journal.consumed_keys()
-                        questions += [question for question in questions_here if question.key in consumed_keys]
+                        questions += [question for question in role_questions if question.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
         return Notices(
-            tuple(sorted(notices, key=lambda review: review.at)),
+            tuple(sorted(notices, key=lambda notice: notice.at)),
             tuple(sorted(questions, key=lambda question: question.at)),
             restored_findings,
         )
 
     def own_mtime(self, file: Path) -> int | None:
-        """The mtime (nanoseconds) of a memory or knowledge file as echod last left it; None where it never did."""
+        """Return the mtime (nanoseconds) of a memory or knowledge file as echod last left it; None if it never did."""
         role = Role(store_at(file.parent.parent), file.parent.name)
         return self._journal.role_journal(role).own_mtimes().get(str(file.relative_to(role.store.root)))
 
     def own_mtimes(self, store: Store) -> Mapping[Path, int]:
-        """Files of a store and their mtime in nanoseconds as echod last left them; other mtimes are other people's."""
+        """Return the files of a store with their mtime in nanoseconds as echod last left them.
+
+        A file with another mtime was written by another program.
+        """
         return {
             store.root / path: mtime
             for role in self.journaled_roles(store)
@@ -231,43 +222,39 @@ class StoreReader:
         }
 
     def journaled_roles(self, store: Store) -> tuple[Role, ...]:
-        """The roles of a store in which something was committed, whether or not they are still there."""
+        """Return the roles of a store with commits, including roles that no longer exist."""
         with as_store_error("read the journal in", self._journal.root):
             return self._journal.roles(store)
 
+    def _undoable_commits(self, job: int) -> list[CommitInfo]:
+        """Return the commits of a job that can be undone, newest first."""
+        job_commits = [info for info in self.history() if info.job == job]
+        not_undone = [info for info in job_commits if info.undone_by is None]
+        oldest = self._clock() - self._limits.undo_seconds
+        if not job_commits:
+            raise RefusedError(f"Job {job} has no undoable changes. `echod log` lists the jobs that do.")
+        if not not_undone:
+            raise RefusedError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
+        if any(info.at < oldest for info in not_undone):
+            raise RefusedError(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
+        return not_undone
+
     def _preview_commit(self, info: CommitInfo) -> UndoPreview:
-        from echod.store.role_directory import open_role_directory  # noqa: PLC0415
+        # See the module's docstring.
         from echod.store.undo import preview_record  # noqa: PLC0415
 
-        with as_store_error("look into", info.role.path), open_role_directory(info.role) as directory:
+        with as_store_error("read", info.role.path), open_role_directory(info.role) as directory:
             return preview_record(self._read_only_context(directory), self._find_record(info))
 
     def _find_record(self, info: CommitInfo) -> CommitRecord:
-
         return next(record for record in list_records(self._journal, info.role) if record.seq == info.seq)
 
     def _read_only_context(self, directory: RoleDirectory) -> CommitContext:
-        """What a look works with; nothing can be committed with it."""
-        from echod.store.role_lock import RoleLock  # noqa: PLC0415
-
+        """Return a context without a lock, with which nothing can be committed."""
         return self._build_context(directory, RoleLock(directory.role, None, self._clock()))
 
     def _build_context(self, directory: RoleDirectory, lock: RoleLock) -> CommitContext:
-        from echod.store.commit.context import CommitContext  # noqa: PLC0415
-
         journal = self._journal.role_journal(directory.role)
         return CommitContext(
             directory, journal, self._limits, self._clock, self._trace, lock, self._parse_cache, self._capabilities
         )
-
-    @cached_property
-    def _parse_cache(self) -> ParseCache:
-        from echod.store.commit.context import ParseCache  # noqa: PLC0415
-
-        return ParseCache()
-
-    @cached_property
-    def _capabilities(self) -> CapabilityCache:
-        from echod.store.capabilities import CapabilityCache  # noqa: PLC0415
-
-        return CapabilityCache()

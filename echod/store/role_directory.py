@@ -1,6 +1,6 @@
-"""The ground a commit stands on: a role's directories, opened once, so that nothing can be swapped under it.
+"""Open a role's directories once for a commit, so that none of them can be replaced meanwhile.
 
-Paths are relative to the store and must lie in the role. Only `archive/` and `quarantine/` are made when missing.
+Paths are relative to the store and must be in the role. Only `archive/` and `quarantine/` are created if missing.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from pathlib import PurePosixPath
 
 from echod.store.errors import RefusedError, as_store_error
 from echod.store.fs import Dir, make_dir, open_dir
-from echod.store.layout import ROLE_NAME, Role
+from echod.store.layout import ARCHIVE, QUARANTINE, ROLE_NAME, Role
 
-_CREATED_ON_DEMAND = ("archive", "quarantine")
-DIR_MODE = 0o777  # less the umask, like any other program's new directory
+_CREATED_ON_DEMAND = (ARCHIVE, QUARANTINE)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleDirectory:
-    """Open directories of a role. Get one by `open_role_directory`."""
+    """The open directories of a role, created by `open_role_directory`."""
 
     role: Role
     root: Dir
@@ -29,27 +28,31 @@ class RoleDirectory:
     _stack: ExitStack
 
     def resolve(self, path: str | PurePosixPath) -> tuple[Dir, str]:
-        """The open directory and the name that a path (relative to the store) means.
+        """Return the open directory and the name for a path (relative to the store).
 
         Raises:
             RefusedError: the path leads out of the role or to a hidden file.
-            OSError: a directory on the way is missing, a symlink, or no directory.
+            OSError: a directory on the way is missing, a symbolic link, or not a directory.
         """
         parts = PurePosixPath(path).parts
         if parts[:-1][: len(self._prefix())] != self._prefix() or any(p in ("", "..") or p[0] == "." for p in parts):
-            raise RefusedError(f"The path {path} does not lie in the role {self.role.name!r}; nothing was written.")
+            raise RefusedError(f"The path {path} is not in the role {self.role.name!r}. Nothing was written.")
         subpath = parts[len(self._prefix()) : -1]
         return self._open_subdirectory(subpath), parts[-1]
 
     def path_of(self, name: str) -> str:
-        """The path, relative to the store, of a file in the role's own directory."""
+        """Return the path, relative to the store, of a file in the role's own directory."""
         return "/".join((*self._prefix(), name))
 
+    def archive(self) -> Dir | None:
+        """Return the open archive directory, or None if the role has no archive."""
+        return self._open_subdirectory((ARCHIVE,)) if self.root.stat(ARCHIVE) is not None else None
+
     def subdirectories(self) -> Iterator[Dir]:
-        """The directories below the role in which echod writes, as far as they exist."""
+        """Yield the existing directories below the role in which echod writes."""
         for name in _CREATED_ON_DEMAND:
-            found = self.root.stat(name)
-            if found is not None and stat.S_ISDIR(found.st_mode):
+            status = self.root.stat(name)
+            if status is not None and stat.S_ISDIR(status.st_mode):
                 yield self._open_subdirectory((name,))
 
     def _prefix(self) -> tuple[str, ...]:
@@ -61,7 +64,7 @@ class RoleDirectory:
         if subpath not in self._opened:
             parent = self._open_subdirectory(subpath[:-1])
             if subpath[0] in _CREATED_ON_DEMAND:
-                make_dir(parent, subpath[-1], DIR_MODE)
+                make_dir(parent, subpath[-1])
             self._opened[subpath] = self._stack.enter_context(parent.open_subdir(subpath[-1]))
         return self._opened[subpath]
 
@@ -71,11 +74,11 @@ def open_role_directory(role: Role) -> Iterator[RoleDirectory]:
     """Open a role's directory.
 
     Raises:
-        RefusedError: the role's name is none, so that it could lead anywhere.
-        StoreError: it is missing, a symlink, or may not be opened.
+        RefusedError: the role's name is invalid, so that it could lead anywhere.
+        StoreError: the directory is missing, a symbolic link, or may not be opened.
     """
     if role.name and not ROLE_NAME.fullmatch(role.name):
-        raise RefusedError(f"{role.name!r} is no name of a role (letters, digits, - and _); nothing was done there.")
+        raise RefusedError(f"Invalid role name {role.name!r}: use letters, digits, - and _. Nothing was changed.")
     with ExitStack() as stack:
         with as_store_error("open the role directory", role.path):
             root_parts = role.path.relative_to(role.store.project).parts

@@ -1,9 +1,10 @@
-"""The lock that upstream writers take around a role: an empty directory `tmp/.rune-echo-lock-{role}` in the project.
+"""The lock that upstream writers take around a role.
 
-The global store has one lock for everything in it, `.lock`, beside its memory file.
+It is an empty directory, `tmp/.rune-echo-lock-{role}` in the project. The global store has one lock for everything in
+it, `.lock`, beside its memory file.
 
-They wait for it a few seconds and give up; they call it stale after 30 s. So we hold it shortly, keep it empty,
-never wait for it (the job is deferred instead), and break only one that is older than that.
+Upstream writers wait for it a few seconds and give up. They treat it as stale after 30 s. So echod holds it briefly,
+keeps it empty, never waits for it (the job is deferred instead), and breaks only one that is older than that.
 """
 
 from __future__ import annotations
@@ -21,26 +22,32 @@ from echod.store.layout import GLOBAL_LOCK, Role, global_root
 
 STALE_LOCK_SECONDS = 30.0
 
+_LOCK_MODE = 0o755
+
 
 def lock_name(role: Role) -> str:
-    """The directory's name, in the project's `tmp` or in the global store."""
+    """Return the name of the lock directory, in the project's `tmp` or in the global store."""
     return GLOBAL_LOCK if global_root(role.store) else f".rune-echo-lock-{role.name}"
 
 
 def _lock_parent(role: Role) -> tuple[str, ...]:
-    """Where the lock is made, below the project."""
+    """Return the path of the lock's parent directory below the project."""
     return global_root(role.store) or ("tmp",)
 
 
 class RoleLock(NamedTuple):
-    """A lock we hold; `token` tells it from others', and is None where nobody locks, as in a project without `tmp`."""
+    """A lock that echod holds.
+
+    `token` distinguishes it from the locks of other programs. It is None if no program locks, as in a project without
+    `tmp`.
+    """
 
     role: Role
     token: str | None
     acquired_at: float
 
     def age(self, now: float) -> float:
-        """Seconds we have held it."""
+        """Return for how many seconds the lock has been held."""
         return now - self.acquired_at
 
 
@@ -49,7 +56,7 @@ def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLo
 
     Raises:
         BusyError: another writer holds it.
-        StoreError: it cannot be made.
+        StoreError: it cannot be created.
     """
     try:
         parent = open_dir(role.store.project, _lock_parent(role))
@@ -71,14 +78,14 @@ def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLo
 
 
 def release_role_lock(lock: RoleLock, journal: RoleJournal) -> None:
-    """Give the lock back, unless somebody took it from us in the meantime."""
+    """Release the lock, unless another program has taken it in the meantime."""
     if lock.token is not None:
         _remove_if_ours(lock.role, lock.token)
     journal.clear_lock()
 
 
 def release_own_stale_lock(role: Role, journal: RoleJournal) -> None:
-    """Release a lock that a killed process of ours left (recovery)."""
+    """Release a lock that a killed process of echod left (recovery)."""
     token = journal.recorded_lock()
     if token is not None:
         _remove_if_ours(role, token)
@@ -91,18 +98,18 @@ def _remove_if_ours(role: Role, token: str) -> None:
             if _read_token(parent, lock_name(role)) == token:
                 os.rmdir(lock_name(role), dir_fd=parent.fd)
     except OSError:
-        return  # gone, or no longer empty: whoever broke or filled it owns it now, and after 30 s it is stale
+        return  # missing, or no longer empty: the program that broke or filled it owns it, and after 30 s it is stale
 
 
 def _create_lock(parent: Dir, name: str, journal: RoleJournal) -> str | None:
-    """Make the lock, its mark noted before anybody can see it: a kill at any point leaves one we know as ours.
+    """Create the lock and return its token, or None if another program holds the lock.
 
-    The mark; None if another lock is there.
+    The token is recorded before the lock is visible, so that a kill at any point leaves a lock that is known as ours.
     """
     prepared_name = f"{name}.{journal.journal_id}-new"
     with suppress(FileNotFoundError):
         os.rmdir(prepared_name, dir_fd=parent.fd)
-    os.mkdir(prepared_name, 0o755, dir_fd=parent.fd)
+    os.mkdir(prepared_name, _LOCK_MODE, dir_fd=parent.fd)
     token = _read_token(parent, prepared_name)
     try:
         journal.record_lock(token)
@@ -117,15 +124,9 @@ def _create_lock(parent: Dir, name: str, journal: RoleJournal) -> str | None:
     return token
 
 
-def _read_token(parent: Dir, name: str) -> str:
-    """Tells a lock from one that another program makes later, which may well get the same inode number."""
-    found = parent.stat(name)
-    return f"{found.st_ino}:{found.st_mtime_ns}" if found else ""
-
-
 def _create_lock_directly(parent: Dir, name: str, journal: RoleJournal) -> str | None:
     try:
-        os.mkdir(name, 0o755, dir_fd=parent.fd)
+        os.mkdir(name, _LOCK_MODE, dir_fd=parent.fd)
     except FileExistsError:
         return None
     token = _read_token(parent, name)
@@ -133,13 +134,19 @@ def _create_lock_directly(parent: Dir, name: str, journal: RoleJournal) -> str |
     return token
 
 
+def _read_token(parent: Dir, name: str) -> str:
+    """Return the token of a lock. A later lock of another program may well get the same inode number."""
+    status = parent.stat(name)
+    return f"{status.st_ino}:{status.st_mtime_ns}" if status else ""
+
+
 def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: float) -> None:
-    found = parent.stat(name)
-    if found is None:
+    status = parent.stat(name)
+    if status is None:
         return
-    if now - found.st_mtime <= STALE_LOCK_SECONDS:
+    if now - status.st_mtime <= STALE_LOCK_SECONDS:
         raise _lock_busy_error(parent, name)
-    # Another breaker may have been faster and hold a fresh lock now: move it aside and look which one it was.
+    # Another breaker may have been faster and hold a fresh lock now. Move it aside and check which one it was.
     moved_name = f"{name}.{journal.journal_id}"
     try:
         rename_noreplace(parent, name, parent, moved_name)
@@ -147,7 +154,7 @@ def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: floa
         moved_name = name
     except (FileNotFoundError, FileExistsError):
         raise _lock_busy_error(parent, name) from None
-    if parent.inode(moved_name) != found.st_ino:
+    if parent.inode(moved_name) != status.st_ino:
         _rename_back(parent, moved_name, name)
         raise _lock_busy_error(parent, name)
     try:
@@ -155,7 +162,7 @@ def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: floa
     except OSError:
         _rename_back(parent, moved_name, name)
         raise BusyError(
-            f"{parent.path / name} is not empty, so it is no lock echod may break; remove it by hand."
+            f"{parent.path / name} is not empty, so it is not a lock that echod may break; remove it by hand."
         ) from None
 
 

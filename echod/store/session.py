@@ -1,7 +1,7 @@
-"""A role held for one job: read it, plan, commit. The upstream writers' lock is held meanwhile.
+"""A session on one role for one job: read it, plan, commit.
 
-The job plans from what `read` returns and names those contents in its change set; the commit tells when someone
-else was faster.
+The upstream writers' lock is held meanwhile. The job plans from the result of `read` and names those contents in its
+change set. The commit detects when another program was faster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from echod.store.errors import BusyError, RefusedError, StoreError, as_store_err
 from echod.store.healing.heal import git_head, read_healed_memory, record_deletion
 from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.journal.notices import Question, add_questions
-from echod.store.layout import KNOWLEDGE, MEMORY, Role, iter_findings_files
+from echod.store.layout import KNOWLEDGE, Role, iter_findings_files
 from echod.store.snapshot import (
     FileUnavailableError,
     Snapshot,
@@ -43,21 +43,21 @@ from echod.store.snapshot import (
 log = get_logger(__name__)
 
 _MAX_FINDINGS, _MAX_FINDINGS_BYTES = 600, 1 << 20
-"""Of a role's findings no more is read at once: more than a job takes up, and yet nothing that grows with the role."""
+"""How many of a role's findings are read at once: more than a job consolidates, but independent of the role's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
-    """What a role holds, every file as of one moment.
+    """The content of a role, every file as of one moment.
 
     Attributes:
-        memory: the memory file (`data` is None where there is none yet).
-        knowledge: the knowledge file; None where it cannot be read now, `knowledge_problem` says why.
-        findings: findings files that can be read now, in name order; only some of them where they are very many.
+        memory: the memory file (`data` is None if there is none yet).
+        knowledge: the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`.
+        findings: findings files that can be read now, in name order; only some of them if they are very many.
         unavailable_findings: findings files that cannot be read now, each with the reason; left for the next time.
         consumed_keys: the ledger: findings that were consumed before.
-        restored_findings: digests of findings files whose consolidation was undone; not to be repeated unasked.
-        partially_consumed: digests of findings files of which a part was taken up.
+        restored_findings: digests of findings files whose consolidation was undone; not repeated automatically.
+        partially_consumed: digests of findings files that were consumed in part.
     """
 
     role: Role
@@ -72,7 +72,7 @@ class RoleView:
 
 
 def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: float) -> RoleView:
-    """Everything else of a role beside its memory file, without changing anything."""
+    """Read the other files of a role beside its memory file. Read-only."""
     role = context.directory.role
     unavailable: list[UnavailableFile] = []
     consumed_keys, restored = context.journal.consumed_keys(), context.journal.undo_index.restored_findings()
@@ -82,11 +82,11 @@ def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: fl
         for snapshot in _iter_findings(context, min_age_seconds, unavailable):
             findings.append(snapshot)
             if snapshot.digest in restored:
-                continue  # these stay, so that they must not keep others from being seen
+                continue  # these remain, so they must not hide other files
             count, size = count + 1, size + len(snapshot.text)
             if count >= _MAX_FINDINGS or size >= _MAX_FINDINGS_BYTES:
                 break
-    findings.sort(key=lambda found: found.path.name)
+    findings.sort(key=lambda snapshot: snapshot.path.name)
     knowledge_problems: list[UnavailableFile] = []
     knowledge = _read_if_available(context, KNOWLEDGE, knowledge_problems)
     return RoleView(
@@ -115,8 +115,8 @@ def _iter_findings(
             unavailable.append(
                 UnavailableFile(path, f"{name} is still being written.", status.st_mtime + min_age_seconds)
             )
-        elif (found := _read_if_available(context, name, unavailable)) is not None and found.data is not None:
-            yield found
+        elif (snapshot := _read_if_available(context, name, unavailable)) is not None and snapshot.data is not None:
+            yield snapshot
 
 
 def _read_if_available(context: CommitContext, name: str, unavailable: list[UnavailableFile]) -> Snapshot | None:
@@ -136,13 +136,13 @@ def _read_if_available(context: CommitContext, name: str, unavailable: list[Unav
 
 
 def read_raw_memory(context: CommitContext) -> Snapshot:
-    """The memory file as it lies there, for whoever only looks: nothing is repaired, nothing remembered."""
-    return context.read(context.directory.path_of(MEMORY))
+    """Read the memory file as it is on disk, for read-only callers. Nothing is repaired or recorded."""
+    return context.read(context.memory_path)
 
 
 @dataclass(slots=True)
 class RoleSession:
-    """Made by `Engine.open_role`, or by `StoreReader.open_read_only` for whoever must not write."""
+    """A role opened by `Engine.open_role`, or read-only by `StoreReader.open_read_only`."""
 
     context: CommitContext
     read_memory: Callable[[CommitContext], Snapshot] = read_healed_memory
@@ -155,10 +155,10 @@ class RoleSession:
         return self.context.directory.role
 
     def read(self, *, min_age_seconds: float = 0.0) -> RoleView:
-        """Read the role. Findings files that were touched less than `min_age_seconds` ago count as busy.
+        """Read the role. Findings files that were changed less than `min_age_seconds` ago count as busy.
 
         Raises:
-            BusyError: the memory file is being written; the job waits.
+            BusyError: the memory file is being written. The job waits.
             StoreError: it cannot be read.
         """
         view = read_role_view(self.context, self.read_memory(self.context), min_age_seconds)
@@ -178,7 +178,7 @@ class RoleSession:
         return snapshot
 
     def record_questions(self, questions: Iterable[Question]) -> None:
-        """Note what a person has to decide about findings. To be called before the commit that takes them in.
+        """Record the user's decisions that findings need. Call this before the commit that consumes the findings.
 
         Raises:
             StoreError: the journal cannot be written.
@@ -187,22 +187,22 @@ class RoleSession:
             add_questions(self.context.journal.root, questions)
 
     def commit(self, job: int, changes: ChangeSet, *, gate: CommitGate = no_gate) -> CommitResult | CommitConflict:
-        """Carry out a job's change set, or say that the plan is out of date.
+        """Carry out a job's change set, or report that the plan is out of date.
 
-        After `max_replans` overtaken plans the commit goes on, and what others wrote meanwhile is merged.
+        After `max_replans` overtaken plans the commit continues, and writes of other programs are merged.
 
         Args:
             job: the job's number, for log and undo.
-            changes: what to change, planned from what this session read.
-            gate: asked just before the point of no return; a sentence means: not now.
+            changes: the changes, planned from contents that this session read.
+            gate: called just before the point of no return. It returns a sentence if the commit must wait.
 
         Raises:
-            BusyError: not now; nothing was changed.
-            RefusedError: the change set breaks a promise; the sentence names the block.
-            StoreError: the file system failed; nothing was changed, or recovery will finish it.
+            BusyError: not now. Nothing was changed.
+            RefusedError: the change set breaks a promise. The message names the block.
+            StoreError: the file system failed. Nothing was changed, or recovery will finish it.
         """
         if self.read_memory is not read_healed_memory:
-            raise RefusedError("Nothing is written here: this job was asked only to look.")
+            raise RefusedError("This session is read-only. Nothing was changed.")
         plan = self._build_plan(job, changes)
         if isinstance(plan, CommitConflict):
             return self._count_conflicts(plan)
@@ -220,12 +220,10 @@ class RoleSession:
         return self._count_conflicts(outcome)
 
     def _merge_late_writes(self, result: CommitResult) -> None:
-        """What was displaced may have changed since it was read; what cannot be merged now is merged later."""
+        """Merge changes of the displaced files since they were read, as far as possible now. The rest waits."""
         try:
             with as_store_error("follow late changes in", self.role.path):
-                for record in self.context.journal.open_records():
-                    if record.seq == result.seq:
-                        merge_late_writes_of(self.context, record)
+                merge_late_writes_of(self.context, result.seq)
         except (BusyError, StoreError) as error:
             log.info("late_writes_deferred", role=str(self.role.path), seq=result.seq, reason=str(error))
 
@@ -238,7 +236,7 @@ class RoleSession:
         return outcome
 
     def _build_plan(self, job: int, changes: ChangeSet) -> CommitPlan | CommitConflict:
-        """Contents in the place of digests, free archive names, nothing that changes nothing."""
+        """Resolve digests to contents, choose free archive names, and drop writes that change nothing."""
         if changes.role != self.role.name:
             raise RefusedError(f"A change for the role {changes.role!r} was planned in {self.role.name!r}.")
         writes = []
@@ -264,7 +262,7 @@ class RoleSession:
         )
 
     def _find_content(self, path: str, expected_digest: str) -> bytes | CommitConflict:
-        """The content of that digest: what we read before, else what stands there now."""
+        """Return the content with that digest from this session's reads, else from the disk."""
         if expected_digest in self._contents:
             return self._contents[expected_digest]
         current = self.context.read(path)

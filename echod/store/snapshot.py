@@ -1,9 +1,8 @@
-"""Reading a file so that what was read was really its content at one moment.
+"""Read a file so that the result was its content at one moment, and name contents by their digest.
 
-Under a lease nobody can be in the middle of writing. Without one the file must have been still for a while and
-must not move while it is read. A read that cannot promise this is `UnavailableFile`, never a shorter content.
-
-What contents are named by.
+Under a lease no process can be in the middle of writing. Without a lease the file must have been unchanged for a while
+and must not change while it is read. A read that cannot promise this returns `UnavailableFile`, never a shorter
+content.
 """
 
 from __future__ import annotations
@@ -15,28 +14,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.files import file_version
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 
+_TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+"""Errors that are no property of the file. It may be readable the next time."""
+
 
 def content_digest(data: bytes) -> str:
-    """SHA-256 of a file's content, in hex; the name of that content everywhere in the journal."""
+    """Return the SHA-256 of a content in hex, which names that content everywhere in the journal."""
     return hashlib.sha256(data).hexdigest()
-
-
-_TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
-"""What says nothing about the file: another time it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A file's content at one moment. `data` is None where there was no file.
+    """A file's content at one moment. `data` is None if there was no file.
 
     Attributes:
-        mtime_ns: modification time in nanoseconds; 0 where there was no file.
-        inode: inode number; 0 where there was no file.
-        writers: what the kernel said about open writers while it was read.
+        mtime_ns: modification time in nanoseconds; 0 if there was no file.
+        inode: inode number; 0 if there was no file.
+        writers: the kernel's answer about open writers while the file was read.
     """
 
     path: Path
@@ -47,12 +46,12 @@ class Snapshot:
 
     @property
     def digest(self) -> str | None:
-        """The name of the content, as a change set wants it; None where there was no file."""
+        """The digest of the content, for a change set; None if there was no file."""
         return None if self.data is None else content_digest(self.data)
 
     @property
     def text(self) -> bytes:
-        """The content, empty where there was no file."""
+        """The content, empty if there was no file."""
         return self.data or b""
 
 
@@ -60,9 +59,9 @@ class UnavailableFile(NamedTuple):
     """A file that cannot be read reliably now.
 
     Attributes:
-        reason: a sentence for the person.
-        until: when that ends if nobody touches the file (Unix seconds); None where that is not known.
-        permanent: whether it stays so until somebody mends it; waiting does not help.
+        reason: a sentence for the user.
+        until: when the file becomes available if it is not changed again (Unix seconds); None if that is unknown.
+        permanent: whether waiting does not help because the user must fix it.
     """
 
     path: Path
@@ -72,7 +71,7 @@ class UnavailableFile(NamedTuple):
 
 
 class FileUnavailableError(BusyError):
-    """A file cannot be read reliably now, as `file` says."""
+    """A file cannot be read reliably now. `file` has the details."""
 
     def __init__(self, file: UnavailableFile) -> None:
         super().__init__(file.reason)
@@ -80,13 +79,13 @@ class FileUnavailableError(BusyError):
 
 
 def too_large_file(path: Path) -> UnavailableFile:
-    """What is said of a file above `MAX_FILE_BYTES`."""
-    reason = f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod leaves it alone."
+    """Return the `UnavailableFile` for a file above `MAX_FILE_BYTES`."""
+    reason = f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod does not change it."
     return UnavailableFile(path, reason, permanent=True)
 
 
 def unreadable_file(path: Path, reason: str, error: OSError) -> UnavailableFile:
-    """What is said of a file that the operating system did not let be read."""
+    """Return the `UnavailableFile` for a file that the operating system refused to read."""
     return UnavailableFile(path, reason, permanent=error.errno not in _TRANSIENT_ERRNOS)
 
 
@@ -94,38 +93,35 @@ def read_snapshot(directory: Dir, name: str, *, now: float, settle_seconds: floa
     """Read a file of `directory` as of one moment.
 
     Args:
-        directory: where it lies.
+        directory: the directory of the file.
         name: its name there.
-        now: Unix seconds, compared with the modification time where leases do not work.
-        settle_seconds: how long the file must have been still where leases do not work.
+        now: Unix seconds, compared with the modification time if leases do not work.
+        settle_seconds: how long the file must have been unchanged if leases do not work.
 
     Raises:
-        OSError: it cannot be opened or read, or is a symlink or no plain file.
+        OSError: it cannot be opened or read, is a symbolic link or not a plain file.
     """
     path = directory.path / name
     try:
-        fd = directory.open(name, os.O_RDONLY)
+        with directory.open(name, os.O_RDONLY) as fd:
+            return _read_open_file(fd, path, now, settle_seconds)
     except FileNotFoundError:
         return Snapshot(path, None, 0, 0, OpenWriters.UNKNOWN)
-    try:
-        with read_lease(fd) as writers:
-            if writers is OpenWriters.SOME:
-                return UnavailableFile(path, f"{path.name} is open for writing by another program.")
-            before = os.fstat(fd)
-            if before.st_size > MAX_FILE_BYTES:
-                return too_large_file(path)
-            if writers is OpenWriters.UNKNOWN and now - before.st_mtime < settle_seconds:
-                return UnavailableFile(path, f"{path.name} was changed less than {settle_seconds:g} s ago.")
-            data = read_all(fd, MAX_FILE_BYTES)
-            after = os.fstat(fd)
-    finally:
-        os.close(fd)
+
+
+def _read_open_file(fd: int, path: Path, now: float, settle_seconds: float) -> Snapshot | UnavailableFile:
+    with read_lease(fd) as writers:
+        if writers is OpenWriters.SOME:
+            return UnavailableFile(path, f"{path.name} is open for writing by another program.")
+        before = os.fstat(fd)
+        if before.st_size > MAX_FILE_BYTES:
+            return too_large_file(path)
+        if writers is OpenWriters.UNKNOWN and now - before.st_mtime < settle_seconds:
+            return UnavailableFile(path, f"{path.name} was changed less than {settle_seconds:g} s ago.")
+        data = read_all(fd, MAX_FILE_BYTES)
+        after = os.fstat(fd)
     if len(data) > MAX_FILE_BYTES:
         return too_large_file(path)
-    if writers is OpenWriters.UNKNOWN and _fingerprint(before) != _fingerprint(after):
+    if writers is OpenWriters.UNKNOWN and file_version(before) != file_version(after):
         return UnavailableFile(path, f"{path.name} was changed while it was read.")
     return Snapshot(path, data, after.st_mtime_ns, after.st_ino, writers)
-
-
-def _fingerprint(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size

@@ -1,7 +1,7 @@
-"""Taking a commit back: the reverse change set through the same path, merged if the files have moved on.
+"""Undo a commit: the reverse change set through the same path, merged if the files have changed since.
 
-With nothing else changed the bytes come back exactly. Archives only grow: what undo takes out of a memory file is
-kept in `archive/removed-{year}.md`, and texts that were archived stay there too.
+If nothing else has changed, the exact bytes are restored. Archives only grow: text that an undo removes from a memory
+file is stored in `archive/removed-{year}.md`, and texts that were archived remain there too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.redact import redact_entry
-from echod.store.changes import CommitGate, CommitPlan, CommitResult, PartialConsume, PlannedConsume, PlannedWrite
+from echod.store.changes import CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit.commit import check_conservation, commit
 from echod.store.commit.context import CommitContext
 from echod.store.errors import BusyError, RefusedError
@@ -26,20 +26,20 @@ from echod.store.healing.archives import archive_appends, archive_entries
 from echod.store.healing.heal import git_head, read_healed_memory, record_deletion
 from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.journal.records import CommitRecord, ConsumeRecord, WriteRecord
-from echod.store.layout import AGENT_FINDINGS, MEMORY, restored_findings_name
+from echod.store.layout import AGENT_FINDINGS, ARCHIVE, QUARANTINE, restored_findings_name
 from echod.store.snapshot import Snapshot
 
-_APPEND_ONLY_DIRECTORIES = ("archive/", "quarantine/")
+_APPEND_ONLY_DIRECTORIES = (f"{ARCHIVE}/", f"{QUARANTINE}/")
 
 
 class UndoResult(NamedTuple):
-    """One commit was taken back.
+    """One undone commit.
 
     Attributes:
-        seq: number of the commit that did it.
-        undone_seq: number of the commit that was taken back.
+        seq: number of the commit that undid it.
+        undone_seq: number of the undone commit.
         restored_blocks: blocks that are in the memory file again (to be pinned).
-        redacted: whether exact bytes were no longer kept, so that redacted text came back instead.
+        redacted: whether the exact bytes were no longer available, so that redacted text was restored instead.
     """
 
     role: str
@@ -50,15 +50,15 @@ class UndoResult(NamedTuple):
 
 
 class UndoPreview(NamedTuple):
-    """What taking one commit back would do now. Paths are relative to the store.
+    """The effect of undoing one commit now. Paths are relative to the store.
 
     Attributes:
-        restored_files: findings files that come back.
-        removed_files: files that the commit made and that go; their text is kept in the archive.
-        restored_blocks: blocks that come back.
-        removed_blocks: blocks that go; their text is kept in the archive.
-        exact: every file gets back the bytes that it had; else others have changed it since, and it is merged.
-        redacted: whether exact bytes are no longer kept, so that redacted text comes back instead.
+        restored_files: findings files that would be restored.
+        removed_files: files created by the commit that would be removed; their text is kept in the archive.
+        restored_blocks: blocks that would be restored.
+        removed_blocks: blocks that would be removed; their text is kept in the archive.
+        exact: whether every file gets its former bytes; else it was changed since and is merged.
+        redacted: whether the exact bytes are no longer available, so that redacted text is restored instead.
     """
 
     undone_seq: int
@@ -83,33 +83,31 @@ class _ReversePlan:
 
 
 def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate: CommitGate) -> UndoResult:
-    """Take one commit of this role back.
+    """Undo one commit of this role.
 
     Raises:
-        BusyError: not now, or others kept writing.
-        RefusedError: a file cannot be read any more, or the two versions cannot be put together.
-        StoreError: the file system failed, or the journal lost the content to go back to.
+        BusyError: not now, or other programs kept writing.
+        RefusedError: a file cannot be read any more, or the two versions cannot be merged.
+        StoreError: the file system failed, or the journal lost the content to restore.
     """
     for _ in range(context.limits.max_replans + 1):
         reverse = _plan_reverse(context, record, read_healed_memory)
         plan = CommitPlan(
             job,
             "undo",
-            f"took back: {record.summary}",
+            f"undid: {record.summary}",
             tuple(reverse.writes),
-            archive_appends(context, reverse.archived, f"taken out by undo (job {job})", job),
+            archive_appends(context, reverse.archived, f"removed by undo (job {job})", job),
             tuple(reverse.consumes),
-            partial_consumes=tuple(PartialConsume(part.digest, part.keys) for part in record.withdrawn_consumes),
-            withdrawn_consumes=tuple(PartialConsume(part.digest, part.keys) for part in record.partial_consumes),
+            partial_consumes=record.withdrawn_consumes,
+            withdrawn_consumes=record.partial_consumes,
             unconsumed_keys=tuple(key for consume in record.consumes for key in consume.keys),
             undoes=(record.seq,),
         )
         check_conservation(plan, context.cache.parse, by_user=True)
         result = commit(context, plan, gate=gate, head=git_head(context))
         if isinstance(result, CommitResult):
-            for own_record in context.journal.open_records():
-                if own_record.seq == result.seq:
-                    merge_late_writes_of(context, own_record)
+            merge_late_writes_of(context, result.seq)
             record_deletion(context, plan)
             return UndoResult(
                 context.directory.role.name,
@@ -122,12 +120,14 @@ def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate:
 
 
 def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
-    """What `undo_record` would do now. Writes nothing and needs no lock.
+    """Return the effect that `undo_record` would have now. Read-only, needs no lock.
 
     Raises:
-        BusyError, RefusedError, StoreError: as `undo_record` would.
+        BusyError: not now.
+        RefusedError: a file cannot be read any more, or the two versions cannot be merged.
+        StoreError: the file system failed, or the journal lost the content to restore.
     """
-    reverse = _plan_reverse(context, record, lambda at: at.read(at.directory.path_of(MEMORY)))
+    reverse = _plan_reverse(context, record, lambda reader: reader.read(reader.memory_path))
     return UndoPreview(
         undone_seq=record.seq,
         restored_files=tuple(write.path for write in reverse.writes if write.before is None),
@@ -148,7 +148,7 @@ def _plan_reverse(
     for write in record.writes:
         if write.path.removeprefix(context.directory.path_of("")).startswith(_APPEND_ONLY_DIRECTORIES):
             continue
-        current = read_memory(context) if write.path == context.directory.path_of(MEMORY) else context.read(write.path)
+        current = read_memory(context) if write.path == context.memory_path else context.read(write.path)
         if write.before_digest is None and (
             current.digest == write.after_digest or not _has_foreign_blocks(context, write, current)
         ):
@@ -159,7 +159,7 @@ def _plan_reverse(
 
 
 def _restore_findings(context: CommitContext, record: CommitRecord, consume: ConsumeRecord) -> PlannedWrite:
-    """The findings file under its old name, or under one of its own where the agent has written a new one."""
+    """Restore the findings file under its old name, or under another one if the agent has written a new file."""
     path = PurePosixPath(consume.path)
     directory, _ = context.directory.resolve(path)
     if directory.stat(path.name) is not None:
@@ -168,34 +168,30 @@ def _restore_findings(context: CommitContext, record: CommitRecord, consume: Con
 
 
 def _remove_created_file(reverse: _ReversePlan, record: CommitRecord, write: WriteRecord, current: Snapshot) -> None:
-    """A file that the commit created goes, its text stays in the archive."""
+    """Remove a file that the commit created. Its text remains in the archive."""
     if current.data is None:
         return
     path = PurePosixPath(write.path)
     text = current.text.decode(errors="surrogateescape")
     archived_text = redact_entry(text).text.encode(errors="surrogateescape")
-    archive = path.with_name("archive") / "findings" / f"undone-{record.seq}-{path.name}"
+    archive = path.with_name(ARCHIVE) / "findings" / f"undone-{record.seq}-{path.name}"
     keys = record.unconsumed_keys if AGENT_FINDINGS.fullmatch(path.name) else ()
     reverse.consumes.append(PlannedConsume(write.path, current.text, archived_text, str(archive), keys))
 
 
 def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Snapshot) -> bool:
-    """Whether a memory file that the commit created has got blocks since that are not the commit's."""
-    visible, post = parse(current.text), parse(context.journal.blobs.get(write.after_digest))
-    if (
-        write.path != context.directory.path_of(MEMORY)
-        or isinstance(visible, Unreadable)
-        or isinstance(post, Unreadable)
-    ):
+    """Return whether a memory file that the commit created contains blocks that are not the commit's."""
+    visible, after = parse(current.text), parse(context.journal.blobs.get(write.after_digest))
+    if write.path != context.memory_path or isinstance(visible, Unreadable) or isinstance(after, Unreadable):
         return False
-    own_contents = {block_content(block) for block in post.blocks}
+    own_contents = {block_content(block) for block in after.blocks}
     return any(block_content(block) not in own_contents for block in visible.blocks)
 
 
 def _header_only(context: CommitContext, write: WriteRecord) -> bytes:
-    """The memory file that the commit created, without what the commit put into it: its head alone."""
-    post = parse(context.journal.blobs.get(write.after_digest))
-    return b"" if isinstance(post, Unreadable) else post.preamble.encode()
+    """Return the header of the memory file that the commit created."""
+    after = parse(context.journal.blobs.get(write.after_digest))
+    return b"" if isinstance(after, Unreadable) else after.preamble.encode()
 
 
 def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteRecord, current: Snapshot) -> None:
@@ -204,9 +200,10 @@ def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteReco
     )
     visible, before = parse(current.text), parse(target)
     if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
-        raise RefusedError(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
-    reverse.merged |= current.digest != write.after_digest
-    data = _merge_revert(context, write, visible, before) if current.digest != write.after_digest else target
+        raise _unreadable_error(write)
+    has_changed = current.digest != write.after_digest
+    reverse.merged |= has_changed
+    data = _merge_revert(context, write, visible, before) if has_changed else target
     after = parse(data)
     if isinstance(after, Unreadable):
         raise RefusedError(f"{write.path} would become unreadable, so nothing was undone. {after.reason}")
@@ -217,26 +214,28 @@ def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteReco
 
 
 def _merge_revert(context: CommitContext, write: WriteRecord, visible: Document, before: Document) -> bytes:
-    post = parse(context.journal.blobs.get(write.after_digest))
-    if isinstance(post, Unreadable):
-        raise RefusedError(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
-    merged = merge(post, visible, before)
+    after = parse(context.journal.blobs.get(write.after_digest))
+    if isinstance(after, Unreadable):
+        raise _unreadable_error(write)
+    merged = merge(after, visible, before)
     if isinstance(merged, MergeFailure):
         raise RefusedError(f"{write.path} has changed too much since to undo this. {merged.reason}")
     return merged.data
+
+
+def _unreadable_error(write: WriteRecord) -> RefusedError:
+    return RefusedError(f"{write.path} cannot be read as memory any more, so nothing was undone; repair it first.")
 
 
 def _record_difference(
     context: CommitContext, reverse: _ReversePlan, file: str, visible: Document, after: Document
 ) -> None:
     old, new = ({block_content(b) for b in d.blocks} for d in (visible, after))
-    removed = [b for b in visible.blocks if block_content(b) not in new]
-    reverse.removed_blocks += removed
-    # Also what stands in an archive already: nothing leaves a file but by a commit that keeps it.
+    reverse.removed_blocks += [b for b in visible.blocks if block_content(b) not in new]
+    # Blocks that an archive contains already are archived too: every commit that removes a block also stores it.
     ids = zip(entry_ids(context.directory.role.name, visible), visible.blocks, strict=True)
-    reverse.archived += archive_entries(
-        context, [(i, b) for i, b in ids if block_content(b) not in new], after, Rule.UNDONE, file
-    )
+    removed = [(entry_id, block) for entry_id, block in ids if block_content(block) not in new]
+    reverse.archived += archive_entries(context, removed, after, Rule.UNDONE, file)
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():
         reverse.archived.append(visible.preamble)
     reverse.restored_blocks += [b for b in after.blocks if block_content(b) not in old]

@@ -73,7 +73,7 @@ def test_a_name_that_is_no_role_is_refused_before_anything_is_made(home: Home, p
     done = home.echod("init", project, f"--roles={roles}")
 
     assert done.returncode == 2
-    assert "cannot be a role" in done.stderr
+    assert "Invalid role name" in done.stderr
     assert list(project.iterdir()) == []
 
 

@@ -97,7 +97,7 @@ def test_a_change_outside_of_its_role_is_refused(target: Target, path: str) -> N
     before = snapshot_tree(target.root.parent)
     with (
         open_role_directory(Role(store, "reviewer")) as ground,
-        pytest.raises(RefusedError, match="does not lie in the role"),
+        pytest.raises(RefusedError, match="is not in the role"),
     ):
         ground.resolve(path)
     assert snapshot_tree(target.root.parent) == before

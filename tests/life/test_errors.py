@@ -127,7 +127,7 @@ def _unprivileged() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("archive", "not a directory stands in the way"), ("MEMORY.md", "symbolic link")]
+    ("name", "said"), [("archive", "not a directory is in the way"), ("MEMORY.md", "symbolic link")]
 )
 def test_a_symlink_in_a_role_is_refused_and_nothing_is_written_through_it(
     home: Home, tmp_path: Path, name: str, said: str

@@ -204,7 +204,7 @@ def test_the_logs_are_in_a_file(service: LaunchdService, tmp_path: Path) -> None
 def test_an_invalid_configuration_is_not_restarted(
     tmp_path: Path, broken: dict[str, str], launchd_name: str, code: int
 ) -> None:
-    result = Home(tmp_path).echod("run", XPC_SERVICE_NAME=launchd_name, **broken)
+    result = Home(tmp_path, {"XPC_SERVICE_NAME": launchd_name, **broken}).echod("run")
 
     assert result.returncode == code, result.stderr
 

@@ -11,7 +11,7 @@ import pytest
 
 from echod.store import fs
 from echod.store.capabilities import Capabilities, probe
-from echod.store.commit.commit import CommitConflict
+from echod.store.changes import CommitConflict
 from echod.store.commit.steps import CommitStep
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError

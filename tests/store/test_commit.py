@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from echod.store.changes import Append, ChangeSet, Write
-from echod.store.commit.commit import CommitConflict, CommitResult
+from echod.store.changes import Append, ChangeSet, CommitConflict, CommitResult, Write
 from echod.store.commit.steps import CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError
 from echod.store.snapshot import content_digest

@@ -6,8 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from echod.store.changes import Append, ChangeSet, ConsumeFindings, Origin, Write
-from echod.store.commit.commit import CommitResult
+from echod.store.changes import Append, ChangeSet, CommitResult, ConsumeFindings, Origin, Write
 from echod.store.errors import RefusedError
 from tests.store.conftest import HEADER, Sandbox, entry
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.store.changes import LateMerge
 from echod.store.commit.steps import CommitStep
 from echod.store.errors import StoreError
 from echod.store.journal import files
@@ -27,7 +28,6 @@ from echod.store.journal.records import (
     AppendRecord,
     CommitRecord,
     ConsumeRecord,
-    LateMerge,
     RecordState,
     RecordUnreadableError,
     WriteRecord,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.store.commit.commit import CommitResult
+from echod.store.changes import CommitResult
 from echod.store.commit.steps import CommitStep
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 

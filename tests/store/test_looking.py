@@ -37,7 +37,7 @@ def test_a_session_that_only_looks_commits_nothing(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     before = modification_times(sandbox)
 
-    with sandbox.engine().open_read_only(sandbox.role) as session, pytest.raises(RefusedError, match="only to look"):
+    with sandbox.engine().open_read_only(sandbox.role) as session, pytest.raises(RefusedError, match="read-only"):
         session.commit(1, plan_consolidation(session.read()))
 
     assert modification_times(sandbox) == before

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.store.changes import Append, ChangeSet, Write
-from echod.store.commit.commit import CommitResult
+from echod.store.changes import Append, ChangeSet, CommitResult, Write
 from echod.store.limits import EngineLimits
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 

@@ -1,1 +1,1 @@
-"""Applies a change set: stage, record the intent, exchange, archive, consume."""
+"""Apply a commit plan: stage, record the intent, archive, exchange, claim."""

@@ -1,8 +1,7 @@
-"""Doing what a record intends; also the redo of recovery, so every step looks first whether it was done.
+"""Apply a commit record: archive, exchange, record late merges, claim findings, mark as applied.
 
-archive, exchange, note absorptions, claim findings, mark as applied
-
-Telling the upstream search index that memory changed. It takes the file away itself; we only ever touch it.
+Recovery uses the same code to redo a record, so every step first checks whether it was done. Afterwards the upstream
+search index is notified by a signal file. The index removes that file itself, and echod only touches it.
 """
 
 from __future__ import annotations
@@ -13,61 +12,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from echod.log import get_logger
+from echod.store.changes import LateMerge
 from echod.store.commit import file_steps
 from echod.store.commit.context import CommitContext
-from echod.store.commit.file_steps import write_staged_file
 from echod.store.commit.prepare import remove_staged_files
 from echod.store.commit.steps import CommitStep
 from echod.store.errors import store_error
 from echod.store.fs import Dir, make_dir, open_dir
-from echod.store.journal.records import CommitRecord, LateMerge, RecordState, WriteRecord
-from echod.store.layout import DIRTY_MARKER, MEMORY, Store, global_root
+from echod.store.journal.records import CommitRecord, RecordState, WriteRecord
+from echod.store.layout import ARCHIVE, DIRTY_MARKER, MEMORY, Store, global_root
+
+log = get_logger(__name__)
 
 _SEARCH_INDEX = ".search-index.db"
 _SIGNAL_DIRECTORY = ".rune-signals"
 _DIRTY_SIGNAL = ".echo-dirty"
 
 
-def touch_search_signal(store: Store) -> None:
-    """Touch `tmp/.rune-signals/.echo-dirty` where somebody listens: an index in the store, or a signal directory.
-
-    The global store has a signal of its own, which is always given. Best effort: without it the index is merely
-    older than the memory.
-    """
-    if (commons := global_root(store)) is not None:
-        with suppress(OSError), open_dir(store.project, commons) as home:
-            _touch(home, DIRTY_MARKER)
-        return
-    has_listener = (store.root / _SEARCH_INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNAL_DIRECTORY)
-    if not has_listener:
-        return
-    try:
-        with open_dir(store.project, ("tmp",)) as tmp:
-            make_dir(tmp, _SIGNAL_DIRECTORY, 0o777)
-            with tmp.open_subdir(_SIGNAL_DIRECTORY) as signals:
-                _touch(signals, _DIRTY_SIGNAL)
-    except OSError:
-        return  # no `tmp`, or something odd in its place: then nobody listens there
-
-
-def _touch(directory: Dir, name: str) -> None:
-    fd = directory.open(name, os.O_WRONLY | os.O_CREAT)
-    os.utime(fd)
-    os.close(fd)
-
-
-def _is_dir(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-log = get_logger(__name__)
-
-
 def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
-    """Do, or finish, what a record intends. Idempotent.
+    """Apply a record, or finish applying it, and return it as applied. Idempotent.
 
     Raises:
-        StoreError: the file system failed; if nothing visible had changed yet, the record was taken back.
+        StoreError: the file system failed. If nothing visible had changed yet, the record was rolled back.
     """
     try:
         record = _apply_steps(context, record)
@@ -75,8 +41,8 @@ def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
         _roll_back_or_defer(context, record, error)
     applied = replace(record, state=RecordState.APPLIED)
     context.journal.save(applied)
-    # Nobody asks for those in archives, which get new files for ever.
-    archives = context.directory.path_of("archive/")
+    # The times of files in archives are never used, and archives get new files forever.
+    archives = context.directory.path_of(f"{ARCHIVE}/")
     own_writes = (write for write in applied.writes if write.mtime_ns and not write.path.startswith(archives))
     context.journal.record_own_mtimes({write.path: write.mtime_ns for write in own_writes})
     if applied.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in applied.consumes):
@@ -116,18 +82,19 @@ def _publish_write(context: CommitContext, record: CommitRecord, write: WriteRec
     directory, name = context.directory.resolve(write.path)
     if file_steps.publish(directory, name, write, context.trace) is file_steps.PublishResult.STAGE_LOST:
         write = _stage_again(context, record, write)
-    found = directory.stat(name)
-    is_ours = found is not None and found.st_ino == write.inode
-    return replace(write, mtime_ns=found.st_mtime_ns if found is not None and is_ours else 0)
+    status = directory.stat(name)
+    is_ours = status is not None and status.st_ino == write.inode
+    return replace(write, mtime_ns=status.st_mtime_ns if status is not None and is_ours else 0)
 
 
 def _stage_again(context: CommitContext, record: CommitRecord, write: WriteRecord) -> WriteRecord:
-    """Someone tidied our stage away. If the target is still the old one, stage again; else lineage decides later."""
+    """Write a staged file again that another program removed. If the target has changed, lineage decides later."""
     directory, name = context.directory.resolve(write.path)
     before = None if write.before_digest is None else context.journal.blobs.get(write.before_digest)
     if context.read(write.path).data != before:
         return write
-    inode = write_staged_file(directory, write.staged_name, context.journal.blobs.get(write.after_digest), name)
+    after = context.journal.blobs.get(write.after_digest)
+    inode = file_steps.write_staged_file(directory, write.staged_name, after, name)
     directory.sync()
     write = replace(write, inode=inode)
     context.journal.save(record.with_write(write))
@@ -136,7 +103,7 @@ def _stage_again(context: CommitContext, record: CommitRecord, write: WriteRecor
 
 
 def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
-    """Write into the older record what of its displaced or claimed file is merged now."""
+    """Record in the older commit how much of its displaced or claimed file is merged now."""
     for older in context.journal.open_records():
         if older.seq != late_merge.seq:
             continue
@@ -150,7 +117,7 @@ def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
 
 
 def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSError) -> None:
-    """After a failing call: take everything back while nothing is visible, else leave the record to recovery."""
+    """Roll back after a failing call while nothing is visible, else leave the record to recovery."""
     path = context.directory.role.path
     is_visible = any(not file_steps.is_unpublished(*context.directory.resolve(w.path), w) for w in record.writes)
     is_visible = is_visible or any(context.directory.root.inode(c.claimed_name) is not None for c in record.consumes)
@@ -164,3 +131,34 @@ def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSE
     context.journal.discard(record)
     log.warning("commit_rolled_back", role=str(path), seq=record.seq, error=repr(error))
     raise store_error("change", path, error) from error
+
+
+def touch_search_signal(store: Store) -> None:
+    """Touch `tmp/.rune-signals/.echo-dirty` if the store has an index or the project has a signal directory.
+
+    The global store has a signal of its own, which is always touched. Best effort: without it the index is merely
+    older than the memory.
+    """
+    if (root_parts := global_root(store)) is not None:
+        with suppress(OSError), open_dir(store.project, root_parts) as root:
+            _touch(root, DIRTY_MARKER)
+        return
+    has_listener = (store.root / _SEARCH_INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNAL_DIRECTORY)
+    if not has_listener:
+        return
+    try:
+        with open_dir(store.project, ("tmp",)) as tmp:
+            make_dir(tmp, _SIGNAL_DIRECTORY)
+            with tmp.open_subdir(_SIGNAL_DIRECTORY) as signals:
+                _touch(signals, _DIRTY_SIGNAL)
+    except OSError:
+        return  # no `tmp`, or something else in its place: then no index listens there
+
+
+def _touch(directory: Dir, name: str) -> None:
+    with directory.open(name, os.O_WRONLY | os.O_CREAT) as fd:
+        os.utime(fd)
+
+
+def _is_dir(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -1,11 +1,14 @@
-"""One commit, from plan to done. The order of the steps is the point; docs/durability.md explains each.
+"""Commit one plan, from staging to the result.
 
-    stage, keep images, compare with the disk, ask the gate, write the intent   -- until here nothing was changed
-    archive, exchange, note absorptions, claim findings, mark as applied        -- from here only forward
+The order of the steps is the point, and docs/durability.md explains each of them:
 
-The first line is `prepare` and this module, the second is `apply`, which is also the redo of recovery.
+    stage, store blobs, compare with the disk, ask the gate, write the intent   -- until here nothing was changed
+    archive, exchange, record late merges, claim findings, mark as applied      -- from here only forward
 
-Holding a plan to the law of conservation before anything is staged; the law itself is in `memory.conservation`.
+The first line is `prepare` and this module. The second is `apply`, which recovery uses to redo a commit.
+
+Before anything is staged, `check_conservation` checks a plan against the law of conservation. The law itself is in
+`memory.conservation`.
 """
 
 from __future__ import annotations
@@ -16,15 +19,7 @@ from echod.memory.alignment import block_content
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
-from echod.store.changes import (
-    CommitConflict,
-    CommitGate,
-    CommitPlan,
-    CommitResult,
-    PlannedConsume,
-    PlannedWrite,
-    no_gate,
-)
+from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit.apply import apply_record
 from echod.store.commit.context import CommitContext
 from echod.store.commit.prepare import prepare_commit, remove_staged_files
@@ -32,7 +27,7 @@ from echod.store.commit.steps import CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
 from echod.store.journal.records import CommitRecord
 
-__all__ = ["CommitConflict", "CommitGate", "CommitResult", "commit", "no_gate"]
+ParseContent = Callable[[bytes], Document | Unreadable]
 
 
 def commit(
@@ -47,15 +42,15 @@ def commit(
 
     Args:
         context: the role and its journal.
-        plan: what to do.
-        gate: asked just before the intent is written.
-        head: git HEAD, remembered with the new state.
-        forced_paths: paths that are written although someone else wrote them meanwhile; what they displace is merged.
+        plan: the changes.
+        gate: called just before the intent is written.
+        head: git HEAD, recorded with the new state.
+        forced_paths: paths that are written even if other programs wrote them meanwhile. Displaced files are merged.
 
     Raises:
-        BusyError: the gate closed, or the writers' lock was held too long; nothing was changed.
-        RefusedError: a file's mode or owner cannot be kept; nothing was changed.
-        StoreError: the file system failed. Nothing was changed, or the record stays and recovery finishes it.
+        BusyError: the gate closed, or the writers' lock was held too long. Nothing was changed.
+        RefusedError: a file's mode or owner cannot be kept. Nothing was changed.
+        StoreError: the file system failed. Nothing was changed, or the record remains and recovery finishes it.
     """
     context.trace(CommitStep.BEGIN)
     record = prepare_commit(context, plan, head)
@@ -78,7 +73,7 @@ def commit(
 
 
 def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: frozenset[str]) -> CommitConflict | None:
-    """Whether the disk still is what the plan was made from."""
+    """Return the first path whose content is no longer the one that the plan was made from, or None."""
     expected: list[tuple[str, bytes | None]] = [(w.path, w.before) for w in plan.writes]
     expected += [(c.path, c.before) for c in plan.consumes]
     for path, before in expected:
@@ -94,7 +89,7 @@ def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: froze
 
 
 def _require_settled_without_exchange(context: CommitContext, plan: CommitPlan) -> None:
-    """Without an atomic exchange a file is replaced only if nobody has touched it for a while."""
+    """Check that files have been unchanged for a while if they cannot be exchanged atomically."""
     if not plan.writes or context.capabilities.get(context.directory.root).exchange:
         return
     for write in plan.writes:
@@ -107,18 +102,18 @@ def _require_settled_without_exchange(context: CommitContext, plan: CommitPlan) 
 
 def _check_before_intent(context: CommitContext, gate: CommitGate) -> None:
     if not context.directory.root.is_current():
-        raise StoreError(
-            f"{context.directory.root.path} was moved or replaced while it was being worked on; try again."
-        )
+        raise StoreError(f"{context.directory.root.path} was moved or replaced during the commit; try again.")
     reason = gate()
     if reason is not None:
         raise BusyError(reason)
     if context.lock.age(context.clock()) > context.limits.lock_seconds:
-        raise BusyError(f"The writers' lock was held for {context.limits.lock_seconds:g} s; others come first.")
+        raise BusyError(
+            f"The writers' lock was held for {context.limits.lock_seconds:g} s and is released for other writers."
+        )
 
 
 def _write_intent(context: CommitContext, record: CommitRecord) -> None:
-    """Write the intent. If that fails nothing is intended; if even that cannot be said, recovery decides."""
+    """Write the intent. If that fails, the record is discarded. If even that fails, recovery decides."""
     try:
         context.journal.save(record)
     except OSError as error:
@@ -129,33 +124,27 @@ def _write_intent(context: CommitContext, record: CommitRecord) -> None:
     context.journal.clear_staging()
 
 
-ParseContent = Callable[[bytes], Document | Unreadable]
-
-
 def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) -> None:
     """Refuse a plan that would lose something.
 
     Args:
-        plan: what a job wants.
-        parse: how contents become documents.
-        by_user: a person asked for it.
+        plan: the changes of a job.
+        parse: turns contents into documents.
+        by_user: whether the user asked for the changes.
 
     Raises:
-        RefusedError: the sentence names the file and the block.
+        RefusedError: the message names the file and the block.
     """
     rewritten = [w for w in plan.writes if w.before is not None]
-    changes = [(w.path, _parse_change(w, parse)) for w in rewritten]
+    changes = [_parse_change(write, parse) for write in rewritten]
     archived = [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
-    broken = find_violations(
-        [change for _, change in changes], texts, redacted_forms=_redacted_forms, user_requested=by_user
-    )
-    if broken:
-        raise _conservation_error(plan, broken[0].kind, broken[0].heading)
-    after_documents = [change.after for _, change in changes] + [
-        d for w in plan.writes if isinstance(d := parse(w.after), Document)
-    ]
+    violations = find_violations(changes, texts, redacted_forms=_redacted_forms, user_requested=by_user)
+    if violations:
+        raise _conservation_error(plan, violations[0].kind, violations[0].heading)
+    after_documents = [change.after for change in changes]
+    after_documents += [d for w in plan.writes if isinstance(d := parse(w.after), Document)]
     present = (
         {block_content(block) for document in after_documents for block in document.blocks} if plan.consumes else set()
     )
@@ -166,7 +155,7 @@ def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) 
 def _parse_change(write: PlannedWrite, parse: ParseContent) -> FileChange:
     before, after = parse(write.before or b""), parse(write.after)
     if isinstance(before, Unreadable):
-        raise RefusedError(f"{write.path} cannot be read, so it is not written over. {before.reason}")
+        raise RefusedError(f"{write.path} cannot be read, so it is not overwritten. {before.reason}")
     if isinstance(after, Unreadable):
         raise RefusedError(f"{write.path} would become unreadable, so it is not written. {after.reason}")
     return FileChange(before, after)

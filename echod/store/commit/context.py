@@ -1,4 +1,4 @@
-"""Everything a commit in one role works with: its open directories, its journal, the numbers, the clock."""
+"""The context of a commit in one role: directories, journal, limits, clock, parse cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from echod.store.commit.steps import Tracer
 from echod.store.errors import as_store_error
 from echod.store.journal.blobs import BlobMissingError
 from echod.store.journal.journal import RoleJournal
+from echod.store.layout import MEMORY
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
@@ -22,7 +23,7 @@ from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest,
 
 @dataclass(slots=True)
 class ParseCache:
-    """How contents were read before, by digest; a bounded memo, not a source of truth.
+    """Parsed contents by digest. A bounded cache, not a source of truth.
 
     It holds `limit` contents and `limit_bytes` of text (a document takes ten times as much), or a single larger one.
     """
@@ -34,7 +35,7 @@ class ParseCache:
     _shapes: dict[str, BlockTexts] = field(default_factory=dict)
 
     def parse_blob(self, journal: RoleJournal, digest: str) -> Document | None:
-        """The document of an image of the journal; None where it is lost or cannot be read."""
+        """Return the document of a blob of the journal, or None if it is lost or unreadable."""
         if digest in self._documents:
             parsed = self._documents[digest][1]
         else:
@@ -45,12 +46,12 @@ class ParseCache:
         return parsed if isinstance(parsed, Document) else None
 
     def parse_document(self, data: bytes) -> Document | None:
-        """The document of a content; None where it cannot be read."""
+        """Return the document of a content, or None if it is unreadable."""
         parsed = self.parse(data)
         return parsed if isinstance(parsed, Document) else None
 
     def parse(self, data: bytes) -> Document | Unreadable:
-        """Parse a content, or recall how it was parsed."""
+        """Parse a content, or return the cached result."""
         key = content_digest(data)
         if key not in self._documents:
             while self._documents and (
@@ -64,7 +65,7 @@ class ParseCache:
         return self._documents[key][1]
 
     def shape(self, digest: str, document: Document) -> BlockTexts:
-        """What lineage sees of a document, whose content has the digest `digest`."""
+        """Return the block texts of a document, which lineage compares. `digest` is that of the document's content."""
         if digest not in self._shapes:
             if len(self._shapes) >= self.limit:
                 self._shapes.pop(next(iter(self._shapes)))
@@ -73,7 +74,7 @@ class ParseCache:
 
 
 class CommitContext(NamedTuple):
-    """What a commit in one role works with."""
+    """The collaborators of a commit in one role."""
 
     directory: RoleDirectory
     journal: RoleJournal
@@ -84,22 +85,27 @@ class CommitContext(NamedTuple):
     cache: ParseCache
     capabilities: CapabilityCache
 
+    @property
+    def memory_path(self) -> str:
+        """The path of the role's memory file, relative to the store."""
+        return self.directory.path_of(MEMORY)
+
     def read(self, path: str) -> Snapshot:
-        """A file of the role as of one moment.
+        """Read a file of the role as of one moment.
 
         Raises:
-            FileUnavailableError: someone is writing it.
+            FileUnavailableError: another program is writing it.
             StoreError: it cannot be read.
         """
         with as_store_error("read", self.directory.role.store.root / path):
             directory, name = self.directory.resolve(path)
-            found = read_snapshot(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
-        if isinstance(found, Snapshot):
-            return found
-        raise FileUnavailableError(found)
+            snapshot = read_snapshot(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
+        if isinstance(snapshot, Snapshot):
+            return snapshot
+        raise FileUnavailableError(snapshot)
 
     def next_timestamp(self) -> float:
-        """Now, but later than anything this role has recorded: the clock may go back, history may not."""
+        """Return the current time, or a later one than any recorded in this role: history never goes back."""
         state, records = self.journal.newest_state(), self.journal.open_records()
         last_timestamp = max(0.0 if state is None else state.since, *(record.at for record in records[-1:]), 0.0)
         return max(self.clock(), last_timestamp + 1e-4)

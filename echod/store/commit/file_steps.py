@@ -1,21 +1,21 @@
-"""Putting a staged file in the place of its target without ever losing what stood there.
+"""The steps of a commit on single files: stage, publish, claim, append.
 
-Afterwards the stage's *name* holds the displaced file, whose late bytes are followed. Every function
-may be called again after a crash at any point: whether the exchange happened is judged by inodes, never by content.
+Each step may be repeated after a crash at any point.
 
-The new content beside its target: same directory, dot-name, same mode, owner and extended attributes, durable.
+Stage: the new content is written beside its target, in the same directory under a dot-name, with the same mode, owner
+and extended attributes, durable. A target that cannot be reproduced (foreign owner) or that its owner made read-only
+is refused before anything is recorded.
 
-A target that cannot be reproduced (foreign owner) or that its owner made read-only is refused before anything
-is written down.
+Publish: the stage replaces the target without ever losing the old file. Afterwards the stage's *name* names the
+displaced file, which is followed for late writes. Whether the exchange happened is decided by inodes, never by
+content.
 
-Taking a findings file away: claimed by rename to a dot-name that only we use, never checked and unlinked.
+Claim: a findings file is renamed to a dot-name that only echod uses, never checked and unlinked. Its agent may
+continue to write through an open descriptor, or create the name again at any time. The first is followed as a late
+write, the second is simply a new file.
 
-Its agent may write on through a descriptor it holds, or make the name anew at any time: the first is followed as
-late bytes, the second is simply a new file.
-
-Adding text to an archive: one write at a known offset, durable; and taking it back where a commit fails early.
-
-After a crash the same call finishes a torn write and adds nothing twice that is already there.
+Append: text is added to an archive in one write at a known offset, durably, and removed again if a commit fails early.
+After a crash the same call completes a torn write and adds nothing twice.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from enum import Enum
 
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
+from echod.paths import PRIVATE_FILE_MODE
 from echod.store.commit.steps import CommitStep, Tracer
 from echod.store.errors import RefusedError
 from echod.store.fs import (
+    NEW_FILE_MODE,
     Dir,
     OpenWriters,
     RenameUnsupportedError,
@@ -41,47 +43,51 @@ from echod.store.fs import (
     write_all,
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
+from echod.store.layout import MEMORY_BACKUP_PREFIX
 
 log = get_logger(__name__)
 
 _COPIED_XATTRS = ("user.", "system.posix_acl_access")
-_NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
-_BACKUP_MODE = 0o600
+_NO_XATTRS_ERRNOS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_OWNER_WRITE = 0o200
+_OLD_SUFFIX = ".old"
 
 
 def write_staged_file(directory: Dir, name: str, data: bytes, target: str) -> int:
     """Write the stage for `target` and return its inode. Durable when this returns.
 
     Raises:
-        RefusedError: mode, owner or attributes of the target cannot be kept, or it is read-only or no plain file.
-        OSError: writing failed; nothing is left behind.
+        RefusedError: mode, owner or attributes of the target cannot be kept, or it is read-only or not a plain file.
+        OSError: writing failed. Nothing is left behind.
     """
     target_status = directory.stat(target)
     if target_status is not None:
         _check_target(directory, target, target_status)
         if target_status.st_nlink > 1:
             log.warning("file_has_hard_links", path=str(directory.path / target), names=target_status.st_nlink)
-    mode = _BACKUP_MODE if target.startswith("MEMORY-") else _NEW_FILE_MODE
-    fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        write_all(fd, data)
-        if target_status is not None:
-            _copy_metadata(fd, directory, target, target_status)
-        full_fsync(fd)
-        return os.fstat(fd).st_ino
-    except BaseException:
-        directory.unlink(name)
-        raise
-    finally:
-        os.close(fd)
+    mode = PRIVATE_FILE_MODE if target.startswith(MEMORY_BACKUP_PREFIX) else NEW_FILE_MODE
+    with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as fd:
+        try:
+            write_all(fd, data)
+            if target_status is not None:
+                _copy_metadata(fd, directory, target, target_status)
+            full_fsync(fd)
+            return os.fstat(fd).st_ino
+        except BaseException:
+            directory.unlink(name)
+            raise
 
 
 def _check_target(directory: Dir, target: str, target_status: os.stat_result) -> None:
     path = directory.path / target
     if not stat.S_ISREG(target_status.st_mode):
-        raise RefusedError(f"{path} is a symbolic link or no plain file; echod leaves it alone. Put a real file there.")
-    if not target_status.st_mode & 0o200:
-        raise RefusedError(f"{path} is read-only; echod respects that. Make it writable (chmod u+w) to let it work.")
+        raise RefusedError(
+            f"{path} is a symbolic link or not a plain file; echod does not change it. Put a plain file there."
+        )
+    if not target_status.st_mode & _OWNER_WRITE:
+        raise RefusedError(
+            f"{path} is read-only; echod does not change it. Make it writable (chmod u+w) to allow changes."
+        )
 
 
 def _copy_metadata(fd: int, directory: Dir, target: str, target_status: os.stat_result) -> None:
@@ -101,42 +107,36 @@ def _copy_metadata(fd: int, directory: Dir, target: str, target_status: os.stat_
 def _copy_xattrs(fd: int, directory: Dir, target: str) -> None:
     if not hasattr(os, "listxattr"):
         return
-    target_fd = directory.open(target, os.O_RDONLY)
-    try:
+    with directory.open(target, os.O_RDONLY) as target_fd:
         for name in _list_xattrs(target_fd):
             try:
                 os.setxattr(fd, name, os.getxattr(target_fd, name))
             except OSError as error:
                 path = directory.path / target
                 raise RefusedError(f"The extended attribute {name} of {path} could not be kept; remove it.") from error
-    finally:
-        os.close(target_fd)
 
 
 def _list_xattrs(fd: int) -> list[str]:
     try:
         return [name for name in os.listxattr(fd) if name.startswith(_COPIED_XATTRS)]
     except OSError as error:
-        if error.errno in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
-            return []  # this file system has none to keep
+        if error.errno in _NO_XATTRS_ERRNOS:
+            return []  # this file system has no attributes to keep
         raise
 
 
-_OLD_SUFFIX = ".old"
-
-
 class PublishResult(Enum):
-    """How it ended."""
+    """The result of `publish`."""
 
-    IN_PLACE = "our content stands in the target's place, or stood there"
-    STAGE_LOST = "someone removed the stage before it was used"
+    IN_PLACE = "the new content is, or was, in the target's place"
+    STAGE_LOST = "another program removed the stage before it was used"
 
 
 def publish(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> PublishResult:
     """Exchange the stage with the target, or create the target. Durable when this returns.
 
     Raises:
-        OSError: the file system refused; the stage still is where it was.
+        OSError: the file system refused. The stage is still in its place.
     """
     staged_inode, target_inode = directory.inode(write.staged_name), directory.inode(target)
     if target_inode == write.inode:
@@ -153,16 +153,15 @@ def publish(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> P
 
 
 def is_unpublished(directory: Dir, target: str, write: WriteRecord) -> bool:
-    """Whether nothing was done yet: the stage still is the stage."""
+    """Return whether nothing was done yet: the stage's name still names the stage."""
     return directory.inode(write.staged_name) == write.inode and directory.inode(target) != write.inode
 
 
 def _exchange_or_create(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
     # A descriptor kept open over the exchange makes the last events on the target ATTRIB and CLOSE_WRITE, which
-    # watchers understand as "changed" (an exchange alone looks to them like a file that went away), and its fresh
-    # time keeps the target's mtime from going backwards.
-    fd = directory.open(write.staged_name, os.O_WRONLY)
-    try:
+    # watchers understand as "changed" (an exchange alone looks to them like a removed file), and its fresh time keeps
+    # the target's mtime from going backwards.
+    with directory.open(write.staged_name, os.O_WRONLY) as fd:
         while True:
             try:
                 _exchange_target(directory, target, write, trace)
@@ -178,29 +177,23 @@ def _exchange_or_create(directory: Dir, target: str, write: WriteRecord, trace: 
                 continue
         os.utime(fd)
         trace(CommitStep.TOUCHED)
-    finally:
-        os.close(fd)
     trace(CommitStep.RELEASED)
 
 
 def _exchange_target(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
-    target_fd = directory.open(target, os.O_RDONLY)
-    try:
-        with read_lease(target_fd):
-            trace(CommitStep.LEASED)
-            try:
-                exchange(directory, write.staged_name, target)
-            except RenameUnsupportedError:
-                _replace_with_link(directory, target, write, trace)
-            trace(CommitStep.EXCHANGED)
-    finally:
-        os.close(target_fd)
+    with directory.open(target, os.O_RDONLY) as target_fd, read_lease(target_fd):
+        trace(CommitStep.LEASED)
+        try:
+            exchange(directory, write.staged_name, target)
+        except RenameUnsupportedError:
+            _replace_with_link(directory, target, write, trace)
+        trace(CommitStep.EXCHANGED)
 
 
 def _replace_with_link(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> None:
-    """Without exchange: keep the old file by a second name, then rename over it.
+    """Replace the target without exchange: keep the old file by a second name, then rename over it.
 
-    A file that replaces the target between the two calls is lost; such file systems are written only when idle.
+    A file that replaces the target between the two calls is lost. Such file systems are written only when idle.
     """
     old_name = write.staged_name + _OLD_SUFFIX
     directory.unlink(old_name)
@@ -211,7 +204,7 @@ def _replace_with_link(directory: Dir, target: str, write: WriteRecord, trace: T
 
 
 def _finish_link_fallback(directory: Dir, write: WriteRecord) -> None:
-    """Finish what a fallback began: the displaced file gets the stage's name, a second name of ours goes."""
+    """Finish a fallback: the displaced file gets the stage's name, and the second name of the new file is removed."""
     if directory.inode(write.staged_name) == write.inode:
         directory.unlink(write.staged_name)
     if directory.inode(write.staged_name + _OLD_SUFFIX) is not None:
@@ -219,7 +212,7 @@ def _finish_link_fallback(directory: Dir, write: WriteRecord) -> None:
 
 
 def claim_findings(directory: Dir, name: str, consume: ConsumeRecord) -> None:
-    """Move the findings file to its claim name; a file that is gone, or claimed already, is fine.
+    """Rename the findings file to its claim name. A file that is missing or already claimed is not an error.
 
     Raises:
         OSError: the file system refused.
@@ -233,59 +226,52 @@ def claim_findings(directory: Dir, name: str, consume: ConsumeRecord) -> None:
 
 
 def file_size(directory: Dir, name: str) -> int:
-    """Where the next text would start; 0 where there is no file."""
-    found = directory.stat(name)
-    return found.st_size if found else 0
+    """Return the offset at which the next text would start; 0 if there is no file."""
+    status = directory.stat(name)
+    return status.st_size if status else 0
 
 
 def append_at(directory: Dir, name: str, data: bytes, offset: int) -> None:
-    """Add `data`, planned for `offset`, unless it is there. Durable once `directory` is synced too.
+    """Append `data`, planned for `offset`, unless it is already there. Durable once `directory` is synced too.
 
     Raises:
-        OSError: it could not be written; the file may end in a part of it, which the next call completes.
+        OSError: it could not be written. The file may end in a part of it, which the next call completes.
     """
-    fd = directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    try:
+    with directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
         remaining = _remaining_data(fd, data, offset)
         write_all(fd, remaining)
         full_fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> None:
-    """Undo `append` after a failure, if nobody wrote after it; else the text stays (twice is better than never)."""
-    found = directory.stat(name)
-    if found is None or found.st_size < offset:
-        return
-    fd = directory.open(name, os.O_RDONLY)
-    try:
-        with read_lease(fd) as writers:
-            os.lseek(fd, offset, os.SEEK_SET)
-            tail = read_all(fd, len(data))
-            no_other_writer = writers is not OpenWriters.SOME
-        if not no_other_writer or not data.startswith(tail):
-            return
-        if offset == 0:
-            directory.unlink(name)
-        elif tail:
-            _truncate(directory, name, offset)
-    finally:
-        os.close(fd)
-
-
-def _truncate(directory: Dir, name: str, offset: int) -> None:
-    fd = directory.open(name, os.O_WRONLY)
-    try:
-        os.ftruncate(fd, offset)
-    finally:
-        os.close(fd)
 
 
 def _remaining_data(fd: int, data: bytes, offset: int) -> bytes:
-    """What of `data` still has to be written at the end."""
+    """Return the part of `data` that must still be written at the end."""
     os.lseek(fd, offset, os.SEEK_SET)
     tail = read_all(fd, MAX_FILE_BYTES)
     if tail and data.startswith(tail):
         return data[len(tail) :]
     return b"" if data in tail else data
+
+
+def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> None:
+    """Undo `append_at` after a failure.
+
+    If another program wrote after it, the text remains: twice is better than never.
+    """
+    status = directory.stat(name)
+    if status is None or status.st_size < offset:
+        return
+    with directory.open(name, os.O_RDONLY) as fd:
+        with read_lease(fd) as writers:
+            os.lseek(fd, offset, os.SEEK_SET)
+            tail = read_all(fd, len(data))
+        if writers is OpenWriters.SOME or not data.startswith(tail):
+            return
+        if offset == 0:
+            directory.unlink(name)
+        elif tail:
+            _truncate(directory, name, offset)
+
+
+def _truncate(directory: Dir, name: str, offset: int) -> None:
+    with directory.open(name, os.O_WRONLY) as fd:
+        os.ftruncate(fd, offset)

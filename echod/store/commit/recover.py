@@ -1,7 +1,7 @@
-"""After a crash: sweep stages that never got a record, then finish every intent, oldest first.
+"""Recover a role after a crash: sweep staged files without a record, then finish every intent.
 
-Sweeping comes first: afterwards a recovery's own commits would have files that look the same. A crash inside
-recovery is the same case again.
+Intents are finished oldest first. Sweeping comes first: afterwards the commits of the recovery itself would have files
+that look the same. A crash inside recovery is the same case again.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from echod.store.journal.records import CommitRecord, RecordState
 
 log = get_logger(__name__)
 
-_STAGED_NAME = re.compile(r"\..+\.echod-(?P<tag>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
+_STAGED_NAME = re.compile(r"\..+\.echod-(?P<journal_id>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 
 
 class DeferredRecovery(NamedTuple):
-    """A role whose recovery has to wait; `reason` is the sentence why. Other roles are not held up."""
+    """A role whose recovery must wait, with the reason. Other roles are not affected."""
 
     role: str
     reason: str
 
 
 class RecoveryReport(NamedTuple):
-    """What a recovery found: commits it finished, stages it swept, roles that must wait."""
+    """The result of a recovery: finished commits, the number of swept staged files, roles that must wait."""
 
     redone: tuple[CommitRecord, ...] = ()
     swept_files: int = 0
@@ -37,18 +37,15 @@ class RecoveryReport(NamedTuple):
 
 
 def recover_role(context: CommitContext) -> RecoveryReport:
-    """Bring a role to a state in which nothing is half done.
+    """Finish everything that is half done in a role.
 
     Raises:
-        StoreError: a record is damaged, or the file system failed; everything stays for the next time.
+        StoreError: a record is damaged, or the file system failed. Everything remains for the next attempt.
     """
     records = context.journal.open_records()
-    # Looking through a directory takes time for every file in it, so it is done only where a kill may have left some.
-    swept = (
-        _sweep_staged_files(context, records)
-        if context.journal.staging_recorded() or not context.journal.staged_files_swept
-        else 0
-    )
+    # The time to list a directory grows with its files, so it is listed only if a kill may have left staged files.
+    may_have_staged_files = context.journal.staging_recorded() or not context.journal.staged_files_swept
+    swept = _sweep_staged_files(context, records) if may_have_staged_files else 0
     context.trace(CommitStep.SWEPT)
     redone = []
     for record in records:
@@ -62,11 +59,13 @@ def recover_role(context: CommitContext) -> RecoveryReport:
 def _sweep_staged_files(context: CommitContext, records: tuple[CommitRecord, ...]) -> int:
     known_seqs = {record.seq for record in records}
     swept = 0
-    with as_store_error("look through", context.directory.root.path):
+    with as_store_error("list", context.directory.root.path):
         for directory in (context.directory.root, *context.directory.subdirectories()):
             for name in directory.list_names():
                 match = _STAGED_NAME.fullmatch(name)
-                if match and match["tag"] == context.journal.journal_id and int(match["seq"]) not in known_seqs:
+                if match is None or match["journal_id"] != context.journal.journal_id:
+                    continue
+                if int(match["seq"]) not in known_seqs:
                     directory.unlink(name)
                     swept += 1
     context.journal.clear_staging()

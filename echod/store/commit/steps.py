@@ -1,6 +1,7 @@
-"""The named moments of a commit, at which a test may kill it, look, or let somebody else write.
+"""The named steps of a commit, at which a test may kill it, look, or let another program write.
 
-The production code walks through them with `no_trace`, which does nothing.
+A module of its own, because the daemon's progress tracer needs the steps without the engine. Production code that is
+not traced uses `no_trace`, which does nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Protocol
 
 
 class CommitStep(StrEnum):
-    """In the order in which a commit passes them."""
+    """The steps in the order in which a commit passes them."""
 
     BEGIN = "begin"
     STAGED = "staged"
@@ -37,11 +38,11 @@ class CommitStep(StrEnum):
 
 
 class Tracer(Protocol):
-    """Told about each step as it is passed."""
+    """Called with each step as it is passed."""
 
     def __call__(self, step: CommitStep, /) -> None:
-        """Passing `step` now."""
+        """Handle `step`, which is being passed now."""
 
 
 def no_trace(step: CommitStep) -> None:
-    """Nobody is looking."""
+    """Do nothing."""

@@ -1,9 +1,8 @@
-"""Where texts stand that had to leave a memory file: reading the archives, and composing what is added to them.
+"""Read a role's archives, compose additions to them, and find forgotten entries in them.
 
-Which entries a person forgot and did not bring back: the archives of what was removed tell it.
-
-It holds as long as the archive stands, and an entry is known again whatever became of its layer, dates and confidence.
-Of the journal only what was undone is asked, and that it does not forget.
+An entry counts as forgotten while the archives of removed text contain it as forgotten and not restored. It is
+recognized even if another program changed its layer, dates and confidence. Of the journal only the list of undone jobs
+is needed, which the journal never deletes.
 """
 
 from __future__ import annotations
@@ -28,14 +27,16 @@ from echod.memory.policy.archive import (
 )
 from echod.memory.redact import redact, redact_entry
 from echod.store.commit.context import CommitContext
-from echod.store.layout import MEMORY
+from echod.store.fs import Dir
+from echod.store.layout import MEMORY, MEMORY_BACKUP_PREFIX
 
-_BACKUP_PREFIX = "MEMORY-"
+_REMOVED_ARCHIVE_NAME = re.compile(rf"{REMOVED_STEM}-(\d{{4}})(?:-(\d+))?\.md")
+_FORGETTING_RULES = (Rule.FORGOTTEN, Rule.RESTORED)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveContents:
-    """All text in a role's archives, backups aside; ask with `in` whether a block's content stands there."""
+    """All text in a role's archives except backups. `content in archives` checks for a block's content."""
 
     text: str
 
@@ -46,56 +47,59 @@ class ArchiveContents:
 
 
 def read_archives(context: CommitContext) -> ArchiveContents:
-    """Read the archives: entries that we took out stand there, so taking them out again loses nothing."""
-    found = context.directory.root.stat("archive")
-    if found is None:
+    """Read the archives. Removing an entry again that they contain loses nothing."""
+    archive = context.directory.archive()
+    if archive is None:
         return ArchiveContents("")
-    directory, _ = context.directory.resolve(context.directory.path_of("archive/x"))
     names = (
-        name for name in directory.list_names() if name.endswith(".md") and not name.startswith((".", _BACKUP_PREFIX))
+        name
+        for name in archive.list_names()
+        if name.endswith(".md") and not name.startswith((".", MEMORY_BACKUP_PREFIX))
     )
-    texts = (directory.read(name, MAX_FILE_BYTES).decode(errors="replace") for name in names)
+    texts = (archive.read(name, MAX_FILE_BYTES).decode(errors="replace") for name in names)
     return ArchiveContents("\n".join(text.replace("\r\n", "\n") for text in texts))
 
 
 def archive_entries(
     context: CommitContext, removed: Iterable[tuple[str | None, Block]], after: Document, rule: Rule, file: str = MEMORY
 ) -> list[str | ArchivedEntry]:
-    """Blocks that leave a file, as the archive is to have them: an entry can be brought back from there.
+    """Return removed blocks in the form in which the archive stores them, from which an entry can be restored.
 
-    Where another version of it stands in its place only the text is kept: that version is the newer one.
+    If the file still contains another version of the entry, only the text is stored, because that version is newer.
 
     Args:
-        context: the role's.
-        removed: the blocks, each with the id that it had; None for one that is no entry.
+        context: the role's context.
+        removed: the blocks, each with the id that it had; None for a block that is not an entry.
         after: the file without them.
-        rule: why, as the archive names it.
+        rule: the reason, as the archive names it.
         file: the file's name.
     """
     role, day = context.directory.role.name, local_date(context.clock())
     present_ids = set(entry_ids(role, after))
     return [
-        block.text if own is None or own in present_ids else to_archived_entry(block, own, role, rule, day, file=file)
-        for own, block in removed
+        block.text
+        if entry_id is None or entry_id in present_ids
+        else to_archived_entry(block, entry_id, role, rule, day, file=file)
+        for entry_id, block in removed
     ]
 
 
 def archive_appends(
     context: CommitContext, removed: Iterable[str | ArchivedEntry], reason: str, job: int | None = None
 ) -> tuple[tuple[str, bytes], ...]:
-    """The append that keeps what leaves in `archive/removed-{year}.md`, or in the next once that is full, redacted.
+    """Return the append, if any, that stores removed text, redacted, in `archive/removed-{year}.md`.
 
-    Nothing for nothing.
+    The next file is used if that one is full.
 
     Args:
-        context: the role's.
-        removed: entries, and texts that are none or of which another version stays.
-        reason: why, in words for a person who reads the archive.
-        job: the job that takes them out; None where no job does.
+        context: the role's context.
+        removed: entries, and texts that are not entries or have another version in the file.
+        reason: the reason, in words for the user who reads the archive.
+        job: the job that removes them; None if no job does.
     """
     day = local_date(context.clock())
     header = f"<!-- echod: {reason}, {day.isoformat()} -->\n".encode()
-    composed = b"".join(header + kept for one in removed if (kept := _format_archived(one, job)))
+    composed = b"".join(header + text for item in removed if (text := _format_archived(item, job)))
     if not composed:
         return ()
     name = select_archive_file(day.year, _archive_sizes(context), len(composed), stem=REMOVED_STEM)
@@ -109,53 +113,42 @@ def _format_archived(removed: str | ArchivedEntry, job: int | None) -> bytes:
 
 
 def _archive_sizes(context: CommitContext) -> dict[str, int]:
-    """Bytes of the archives that texts are added to, by name."""
-    if context.directory.root.stat("archive") is None:
+    """Return the sizes in bytes of the archives of removed text, by name."""
+    archive = context.directory.archive()
+    if archive is None:
         return {}
-    directory, _ = context.directory.resolve(context.directory.path_of("archive/x"))
-    names = (name for name in directory.list_names() if name.startswith(f"{REMOVED_STEM}-"))
-    return {name: found.st_size for name in names if (found := directory.stat(name)) is not None}
-
-
-_REMOVED_ARCHIVE_NAME = re.compile(rf"{REMOVED_STEM}-(\d{{4}})(?:-(\d+))?\.md")
-_RELEVANT_RULES = (Rule.FORGOTTEN, Rule.RESTORED)
+    names = (name for name in archive.list_names() if name.startswith(f"{REMOVED_STEM}-"))
+    return {name: status.st_size for name in names if (status := archive.stat(name)) is not None}
 
 
 def forgotten_keys(context: CommitContext, blocks: Mapping[BlockKey, Block]) -> set[BlockKey]:
-    """Those of these blocks that are forgotten entries."""
-    if not blocks:
+    """Return the keys of those blocks that are forgotten entries."""
+    archive = context.directory.archive()
+    if not blocks or archive is None:
         return set()
-    signatures = _forgotten_signatures(context)
+    signatures = _forgotten_signatures(context, archive)
     return {key for key, block in blocks.items() if signatures and entry_signature(block) in signatures}
 
 
-def _forgotten_signatures(context: CommitContext) -> set[EntrySignature]:
+def _forgotten_signatures(context: CommitContext, archive: Dir) -> set[EntrySignature]:
     events = [
         event
-        for name in _removed_archives(context)
-        for event in _read_archive_entries(context, name)
-        if event.rule in _RELEVANT_RULES
+        for name in _removed_archive_names(archive)
+        for event in read_archive(archive.read(name, MAX_FILE_BYTES)).entries
+        if event.rule in _FORGETTING_RULES
     ]
     if not events:
         return set()
     undone = context.journal.undo_index.undone_jobs()
-    last = {event.id: event.rule for event in events if event.job not in undone}
+    last_rules = {event.id: event.rule for event in events if event.job not in undone}
     return {
         entry_signature(parse_block(event.text))
         for event in events
-        if event.rule == Rule.FORGOTTEN and last.get(event.id) == Rule.FORGOTTEN
+        if event.rule == Rule.FORGOTTEN and last_rules.get(event.id) == Rule.FORGOTTEN
     }
 
 
-def _removed_archives(context: CommitContext) -> list[str]:
-    """The archives of what was removed, in the order in which they were written."""
-    if context.directory.root.stat("archive") is None:
-        return []
-    directory, _ = context.directory.resolve(context.directory.path_of("archive/x"))
-    found = [match for name in directory.list_names() if (match := _REMOVED_ARCHIVE_NAME.fullmatch(name))]
-    return [m[0] for m in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 1)))]
-
-
-def _read_archive_entries(context: CommitContext, name: str) -> tuple[ArchivedEntry, ...]:
-    directory, _ = context.directory.resolve(context.directory.path_of("archive/x"))
-    return read_archive(directory.read(name, MAX_FILE_BYTES)).entries
+def _removed_archive_names(archive: Dir) -> list[str]:
+    """Return the archives of removed text in the order in which they were written."""
+    matches = [match for name in archive.list_names() if (match := _REMOVED_ARCHIVE_NAME.fullmatch(name))]
+    return [m[0] for m in sorted(matches, key=lambda m: (int(m[1]), int(m[2] or 1)))]

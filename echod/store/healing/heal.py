@@ -1,9 +1,10 @@
-"""Bringing the memory file back in line with what is known of it, before anyone plans from it.
+"""Reconcile the memory file with its known states before anything is planned from it.
 
-A stale writer's overwrite is repaired by a commit of its own; what a person did is respected, remembered as the
-newest state, and, where it could have been a mistake, noted for review with the text kept in the archive.
+A stale writer's overwrite is repaired by a commit of its own. A change of the user's is accepted and recorded as the
+newest state. If it could have been a mistake, a notice is added for review and the text is kept in the archive.
 
-A memory file that we took away: that it is gone is our doing, and is not to be taken for a person's.
+If echod itself removed the memory file, `record_deletion` makes its absence the newest state, so that it is not taken
+for the user's change.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from echod.store.healing.known_states import (
     KnownDocument,
     blocks_to_restore,
     keyed_blocks,
-    load_state,
+    load_newest_state,
     recent_states,
     recently_consumed,
     restore_key,
@@ -53,32 +54,29 @@ from echod.store.healing.known_states import (
 from echod.store.journal.journal import KnownState
 from echod.store.journal.notices import Notice, add_notice
 from echod.store.layout import MEMORY
+from echod.store.limits import MAX_MERGE_ATTEMPTS
 from echod.store.snapshot import Snapshot, content_digest
 
 log = get_logger(__name__)
 
-_MAX_ROUNDS = 4
-_HOUR = 3600.0
-
 
 def read_healed_memory(context: CommitContext) -> Snapshot:
-    """The memory file, repaired if a stale writer overwrote it. What is read becomes a known state.
+    """Read the memory file, and repair it first if a stale writer overwrote it. The result becomes a known state.
 
     Raises:
         BusyError: it is being written, or was emptied a moment ago.
         StoreError: it cannot be read or repaired.
     """
-    path = context.directory.path_of(MEMORY)
-    for attempt in range(2 * _MAX_ROUNDS):
+    path = context.memory_path
+    for attempt in range(2 * MAX_MERGE_ATTEMPTS):
         snapshot = context.read(path)
         plan = _plan_repair(context, snapshot)
         if plan is None:
             return snapshot
-        # Others who write without pause must not starve the repair: then it goes on, and what it displaces is merged.
+        # Programs that write without pause must not starve the repair. Displaced files are merged then.
         forced_paths = frozenset({path}) if attempt >= context.limits.max_replans else frozenset()
-        if isinstance(
-            commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths), CommitConflict
-        ):
+        result = commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths)
+        if isinstance(result, CommitConflict):
             continue
         log.info(
             "memory_healed",
@@ -89,8 +87,15 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
     raise BusyError(f"{MEMORY} is overwritten again and again by another program.")
 
 
+def record_deletion(context: CommitContext, plan: CommitPlan) -> None:
+    """Record the absence of the memory file as the newest known state, if the plan removed the file."""
+    if any(consume.path == context.memory_path for consume in plan.consumes):
+        absent = KnownState(context.journal.blobs.put(b""), context.next_timestamp(), git_head(context))
+        context.journal.record_states([absent])
+
+
 def git_head(context: CommitContext) -> str | None:
-    """Git HEAD where a repository tracks the memory file."""
+    """Return git HEAD if a repository tracks the memory file, else None."""
     tracked = _tracked_file(context)
     return tracked.head if tracked else None
 
@@ -102,7 +107,7 @@ def reconcile_with_known(
     excluded: set[BlockKey],
     archives: ArchiveContents,
 ) -> MergeResult | MergeFailure:
-    """`document` with what the newest known state had and it does not know, less the blocks in `excluded`."""
+    """Merge into `document` the blocks of the newest known state that its writer had not read, except `excluded`."""
     newest = known[-1].document
     target = without_blocks(newest, excluded)
     if isinstance(descent, InterleavedWrite):
@@ -113,14 +118,14 @@ def reconcile_with_known(
 
 
 def _plan_repair(context: CommitContext, snapshot: Snapshot) -> CommitPlan | None:
-    """The commit that repairs the memory file; None where it is as it should be (and then it is remembered)."""
+    """Plan the commit that repairs the memory file, or return None and record its state if it needs no repair."""
     document = context.cache.parse_document(snapshot.text)
     if document is None:
-        return None  # unreadable: left alone, and never a known state
+        return None  # unreadable: not changed, and never a known state
     reappeared = _find_reappeared(context, snapshot, document)
     if not reappeared:
         return _plan_lineage_repair(context, snapshot, document)
-    # Where the file comes from is judged without what is not to be in it.
+    # The lineage of the file is judged without the blocks that must not be in it.
     remaining = without_blocks(document, reappeared)
     plan = _plan_lineage_repair(context, snapshot, remaining)
     return _plan_without_forgotten(
@@ -129,45 +134,40 @@ def _plan_repair(context: CommitContext, snapshot: Snapshot) -> CommitPlan | Non
 
 
 def _find_reappeared(context: CommitContext, snapshot: Snapshot, document: Document) -> set[BlockKey]:
-    """Entries that a person forgot and somebody put into the memory again, and that are to leave it once more."""
-    state = context.journal.newest_state()
-    newest = load_state(context, state) if state else None
+    """Return the forgotten entries that another program added to the memory again, and that must be removed again."""
+    newest = load_newest_state(context)
     if newest is None or newest.version.content_hash == content_digest(snapshot.text):
         return set()
     known_contents = {block_content(block) for block in newest.document.blocks}
-    reappeared = {
+    new = {
         key: block
         for key, block in keyed_blocks(document)
         if block.entry is not None and block_content(block) not in known_contents
     }
-    keys = forgotten_keys(context, reappeared)
-    keys -= _edited_in_place(
-        newest.document, document, {key: block for key, block in reappeared.items() if key in keys}
-    )
+    keys = forgotten_keys(context, new)
+    keys -= _edited_in_place(newest.document, document, {key: block for key, block in new.items() if key in keys})
     if not keys:
         return set()
     if _changed_by_git(_tracked_file(context), newest, snapshot) or not round_trips(without_blocks(document, keys)):
-        _notify_forgotten(
-            context, [reappeared[key] for key in keys], "stands in the memory again although it was forgotten"
-        )
+        _notify_forgotten(context, [new[key] for key in keys], "is in the memory again although it was forgotten")
         return set()
     exhausted = restored_too_often(context, keys)
     if exhausted:
         _notify_forgotten(
-            context, [reappeared[key] for key in exhausted], "was forgotten, and came back each time it was taken out"
+            context, [new[key] for key in exhausted], "was forgotten, and came back each time it was removed"
         )
     if keys - exhausted:
-        again = [reappeared[key] for key in keys - exhausted]
+        removed = [new[key] for key in keys - exhausted]
         _notify_forgotten(
-            context, again, "came back and was taken out again, since it was forgotten (echod restore brings it back)"
+            context, removed, "came back and was removed again, since it was forgotten (echod restore brings it back)"
         )
     return keys - exhausted
 
 
 def _edited_in_place(before: Document, after: Document, reappeared: Mapping[BlockKey, Block]) -> set[BlockKey]:
-    """Those of `reappeared` that stood in `before` and were merely touched since (layer, confidence, new evidence).
+    """Return those of `reappeared` that were in `before` and were only edited (layer, confidence, new evidence).
 
-    Each entry that is not there as it was accounts for one that says the same: of two, the other one came back.
+    Each entry that is no longer there unchanged accounts for one with the same text: of two, the other one came back.
     """
     if not reappeared:
         return set()
@@ -191,9 +191,9 @@ def _plan_without_forgotten(
     reappeared: list[tuple[BlockKey, Block]],
     plan: CommitPlan | None,
 ) -> CommitPlan:
-    """The repair of the rest, if there is one, and the forgotten entries taken out with it.
+    """Add the removal of forgotten entries to the repair of the other blocks, if there is one.
 
-    What such an entry says beyond what was archived of it, as new evidence, is archived too.
+    Text of such an entry that the archives do not contain, such as new evidence, is archived too.
     """
     writes = plan.writes if plan else ()
     archives = read_archives(context)
@@ -201,20 +201,19 @@ def _plan_without_forgotten(
     return CommitPlan(
         None,
         "heal",
-        "; ".join(["took out again what a person had forgotten", *([plan.summary] if plan else [])]),
-        writes or (PlannedWrite(context.directory.path_of(MEMORY), snapshot.data, remaining.render()),),
+        "; ".join(["removed entries again that the user had forgotten", *([plan.summary] if plan else [])]),
+        writes or (PlannedWrite(context.memory_path, snapshot.data, remaining.render()),),
         (*(plan.appends if plan else ()), *archive_appends(context, new, "came back after it was forgotten")),
         restored_blocks=(*(plan.restored_blocks if plan else ()), *(restore_key(key) for key, _ in reappeared)),
     )
 
 
 def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: Document) -> CommitPlan | None:
-    """The commit that repairs what a stale writer did; `document` is what counts of the file that was found."""
-    document_digest = content_digest(document.render())
-    state = context.journal.newest_state()
-    newest = load_state(context, state) if state else None
+    """Plan the repair of a stale overwrite. `document` is the part of the file on disk that counts."""
+    digest = content_digest(document.render())
+    newest = load_newest_state(context)
     if newest is not None and (
-        document_digest == newest.version.content_hash or _only_added(context, document_digest, document, newest)
+        digest == newest.version.content_hash or _contains_newest(context, digest, document, newest)
     ):
         return _restore_overwritten(context, snapshot, document, Successor(), (newest,))
     known = recent_states(context)
@@ -225,36 +224,36 @@ def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: D
     if not snapshot.text.strip() and newest.document.blocks:
         _wait_if_just_emptied(context, snapshot)
         return _accept_user_change(
-            context, snapshot, newest, tuple(newest.version.texts), "emptied", "somebody emptied the file"
+            context, snapshot, newest, tuple(newest.version.texts), "emptied", "the file was emptied"
         )
     tracked = _tracked_file(context)
     mtime = snapshot.mtime_ns / 1e9 if snapshot.mtime_ns else None
     descent = classify_descent(
-        CurrentVersion(document_digest, mtime, context.cache.shape(document_digest, document)),
+        CurrentVersion(digest, mtime, context.cache.shape(digest, document)),
         [k.version for k in known],
         now=context.clock(),
         young_seconds=context.limits.young_seconds,
     )
     if not isinstance(descent, Successor) and _changed_by_git(tracked, newest, snapshot):
-        missing = tuple(k for k in newest.version.texts if k not in context.cache.shape(document_digest, document))
-        return _accept_user_change(context, snapshot, newest, missing, "git", "git put another version in place")
+        missing = tuple(k for k in newest.version.texts if k not in context.cache.shape(digest, document))
+        return _accept_user_change(context, snapshot, newest, missing, "git", "git put another version in its place")
     match descent:
         case Reversion(missing):
             return _accept_user_change(
-                context, snapshot, newest, missing, "reverted", "somebody put an earlier version back"
+                context, snapshot, newest, missing, "reverted", "an earlier version was put back"
             )
         case SuspectedStaleWrite(missing):
             return _accept_user_change(
-                context, snapshot, newest, missing, "doubtful", "an edit took out what echod had added"
+                context, snapshot, newest, missing, "doubtful", "an edit removed entries that echod had added"
             )
         case _:
             return _restore_overwritten(context, snapshot, document, descent, known)
 
 
-def _only_added(context: CommitContext, digest: str, document: Document, newest: KnownDocument) -> bool:
-    """Whether every block of the newest state is still there, unchanged: the usual case, and quickly seen."""
-    now = context.cache.shape(digest, document)
-    return all(now.get(key) == text for key, text in newest.version.texts.items())
+def _contains_newest(context: CommitContext, digest: str, document: Document, newest: KnownDocument) -> bool:
+    """Return whether every block of the newest state is still there, unchanged: the usual case, quickly recognized."""
+    texts = context.cache.shape(digest, document)
+    return all(texts.get(key) == text for key, text in newest.version.texts.items())
 
 
 def _restore_overwritten(
@@ -268,7 +267,7 @@ def _restore_overwritten(
     excluded = restored_too_often(context, missing)
     if excluded:
         _notify_keys(
-            context, "restored-too-often", "was put back several times and overwritten again", known[-1], excluded
+            context, "restored-too-often", "was restored several times and overwritten again", known[-1], excluded
         )
     lost = [b.text for k, b in keyed_blocks(known[-1].document) if k in excluded]
     is_ordinary = isinstance(descent, Successor) and not recently_consumed(context)
@@ -287,20 +286,20 @@ def _restore_overwritten(
     lost = [text for text in lost if text.rstrip() not in archives]
     if data == document.render():
         return _accept_version(context, snapshot, lost)
-    names = tuple(restore_key(key) for key in (missing - excluded) | set(to_restore))
-    why = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _describe_cause(descent)
+    restored_keys = tuple(restore_key(key) for key in (missing - excluded) | set(to_restore))
+    cause = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _describe_cause(descent)
     return CommitPlan(
         None,
         "heal",
-        f"put back what another program overwrote: {why}",
-        (PlannedWrite(context.directory.path_of(MEMORY), snapshot.data, data),),
-        archive_appends(context, lost, "gave way to another edit"),
-        restored_blocks=names,
+        f"restored entries that another program overwrote: {cause}",
+        (PlannedWrite(context.memory_path, snapshot.data, data),),
+        archive_appends(context, lost, "replaced by another edit"),
+        restored_blocks=restored_keys,
     )
 
 
 def _append_blocks(healed: Document, to_restore: tuple[Block, ...]) -> MergeResult | MergeFailure:
-    """The owed blocks at the end. One that is the last but half-written is completed; the others are no versions."""
+    """Add the blocks at the end. A half-written last block is completed, and the others are new blocks."""
     present = healed.blocks
     if present and any(is_truncated(present[-1], block) for block in to_restore):
         present = present[:-1]
@@ -308,7 +307,7 @@ def _append_blocks(healed: Document, to_restore: tuple[Block, ...]) -> MergeResu
 
 
 def _describe_cause(descent: StaleWrite | InterleavedWrite) -> str:
-    return descent.reason.value if isinstance(descent, StaleWrite) else "young blocks were gone"
+    return descent.reason.value if isinstance(descent, StaleWrite) else "young blocks were missing"
 
 
 def _accept_user_change(
@@ -319,14 +318,14 @@ def _accept_user_change(
     kind: str,
     cause: str,
 ) -> CommitPlan | None:
-    """A person's doing: keep the text of what went with it, tell, and take the file as it is."""
+    """Accept the file as the user changed it, archive the removed text and add a notice."""
     if not missing:
         return _accept_version(context, snapshot, [])
     archives = read_archives(context)
     lost = [
-        (own, b)
-        for own, k, b in _identify_blocks(context, newest)
-        if k in set(missing) and block_content(b) not in archives
+        (entry_id, block)
+        for entry_id, key, block in _identify_blocks(context, newest)
+        if key in set(missing) and block_content(block) not in archives
     ]
     _notify_keys(context, kind, f"left the memory because {cause}; the text is in the archive", newest, missing)
     return _accept_version(context, snapshot, _archived_form(context, snapshot, lost))
@@ -336,29 +335,24 @@ def _leave_to_user(
     context: CommitContext, snapshot: Snapshot, newest: KnownDocument, missing: set[BlockKey], problem: MergeFailure
 ) -> CommitPlan | None:
     _notify_keys(
-        context, "unmergeable", f"could not be put back ({problem.reason}); the text is in the archive", newest, missing
+        context, "unmergeable", f"could not be restored ({problem.reason}); the text is in the archive", newest, missing
     )
-    return _accept_version(
-        context,
-        snapshot,
-        _archived_form(context, snapshot, [(i, b) for i, k, b in _identify_blocks(context, newest) if k in missing]),
-    )
+    lost = [(entry_id, block) for entry_id, key, block in _identify_blocks(context, newest) if key in missing]
+    return _accept_version(context, snapshot, _archived_form(context, snapshot, lost))
 
 
 def _identify_blocks(context: CommitContext, state: KnownDocument) -> Iterator[tuple[str | None, BlockKey, Block]]:
     ids = entry_ids(context.directory.role.name, state.document)
-    return ((own, key, block) for own, (key, block) in zip(ids, keyed_blocks(state.document), strict=True))
+    return ((entry_id, key, block) for entry_id, (key, block) in zip(ids, keyed_blocks(state.document), strict=True))
 
 
 def _archived_form(
     context: CommitContext, snapshot: Snapshot, removed: list[tuple[str | None, Block]]
 ) -> list[str | ArchivedEntry]:
     document = context.cache.parse_document(snapshot.text)
-    return (
-        [b.text for _, b in removed]
-        if document is None
-        else archive_entries(context, removed, document, Rule.REMOVED_EXTERNALLY)
-    )
+    if document is None:
+        return [block.text for _, block in removed]
+    return archive_entries(context, removed, document, Rule.REMOVED_EXTERNALLY)
 
 
 def _accept_version(
@@ -366,25 +360,23 @@ def _accept_version(
 ) -> CommitPlan | None:
     _record_state(context, snapshot)
     appends = archive_appends(context, removed, "left the memory")
-    return (
-        CommitPlan(None, "archive", "kept the text of entries that left the memory", appends=appends)
-        if appends
-        else None
-    )
+    if not appends:
+        return None
+    return CommitPlan(None, "archive", "archived the text of entries that left the memory", appends=appends)
 
 
 def _record_state(context: CommitContext, snapshot: Snapshot) -> None:
-    """Make what stands there the newest known state."""
+    """Record the content on disk as the newest known state."""
     state = context.journal.newest_state()
-    file_digest, head = content_digest(snapshot.text), git_head(context)
-    if state and (state.digest, state.head) == (file_digest, head):
+    digest, head = content_digest(snapshot.text), git_head(context)
+    if state and (state.digest, state.head) == (digest, head):
         return
     context.journal.blobs.put(snapshot.text)
-    context.journal.record_states([KnownState(file_digest, context.next_timestamp(), head)])
+    context.journal.record_states([KnownState(digest, context.next_timestamp(), head)])
 
 
 def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:
-    """A program that truncates or moves away before it writes looks like this for a moment; a person, for longer."""
+    """Raise if the file was emptied just now: a program that truncates or renames it first writes moments later."""
     changed = snapshot.mtime_ns / 1e9 if snapshot.data is not None else context.directory.root.path.stat().st_mtime
     if 0 <= context.clock() - changed < context.limits.settle_seconds:
         raise BusyError(f"{MEMORY} was emptied a moment ago; another program may be about to write it.")
@@ -421,10 +413,3 @@ def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text
 def _summarize_titles(titles: tuple[str, ...]) -> str:
     first, *others = titles or ("Something",)
     return repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
-
-
-def record_deletion(context: CommitContext, plan: CommitPlan) -> None:
-    """Make it the newest known state that there is no memory file, if the plan took it away."""
-    if any(consume.path == context.directory.path_of(MEMORY) for consume in plan.consumes):
-        absent = KnownState(context.journal.blobs.put(b""), context.next_timestamp(), git_head(context))
-        context.journal.record_states([absent])

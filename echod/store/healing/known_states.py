@@ -1,6 +1,7 @@
-"""What we owe: blocks that were taken out of findings moments ago, and how often a block was put back already.
+"""The known contents of a memory file as documents, which lineage compares with the file on disk.
 
-The known contents of a memory file as documents: what lineage compares with.
+Also the blocks consumed from findings seconds ago that must be restored if they vanish, with a limit of restores for
+each block.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ from echod.store.commit.context import CommitContext
 from echod.store.healing.archives import ArchiveContents
 from echod.store.journal.journal import KnownState
 from echod.store.journal.records import RecordState
-from echod.store.layout import MEMORY
-
-_HOUR = 3600.0
 
 
 class KnownDocument(NamedTuple):
@@ -30,34 +28,40 @@ class KnownDocument(NamedTuple):
 
 
 def recent_states(context: CommitContext) -> tuple[KnownDocument, ...]:
-    """Known states young enough to matter, oldest first; those whose content was lost are left out."""
-    oldest = context.clock() - context.limits.history_hours * _HOUR
+    """Return the known states within the history, oldest first, without those whose content was lost."""
+    oldest = context.clock() - context.limits.history_seconds
     states = context.journal.states()
-    young = (*(s for s in states[:-1] if s.since >= oldest), *states[-1:])
-    return tuple(known for state in young if (known := load_state(context, state)) is not None)
+    recent = (*(s for s in states[:-1] if s.since >= oldest), *states[-1:])
+    return tuple(known for state in recent if (known := load_state(context, state)) is not None)
 
 
 def load_state(context: CommitContext, state: KnownState) -> KnownDocument | None:
-    """A known state with its document; None where its content was lost."""
+    """Return a known state with its document, or None if its content was lost."""
     document = context.cache.parse_blob(context.journal, state.digest)
     if document is None:
         return None
-    state_shape = context.cache.shape(state.digest, document)
-    return KnownDocument(KnownVersion(state.digest, state.since, state_shape), document, state.head)
+    shape = context.cache.shape(state.digest, document)
+    return KnownDocument(KnownVersion(state.digest, state.since, shape), document, state.head)
+
+
+def load_newest_state(context: CommitContext) -> KnownDocument | None:
+    """Return the newest known state with its document, or None if there is none or its content was lost."""
+    state = context.journal.newest_state()
+    return load_state(context, state) if state else None
 
 
 def keyed_blocks(document: Document) -> zip[tuple[BlockKey, Block]]:
-    """The blocks of a document with their keys."""
+    """Return the blocks of a document with their keys."""
     return zip(numbered_keys(document), document.blocks, strict=True)
 
 
 def restore_key(key: BlockKey) -> str:
-    """How a block is named where it is counted how often it was put back."""
+    """Return the name under which the restores of a block are counted."""
     return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
 
 
 def restored_too_often(context: CommitContext, keys: Iterable[BlockKey]) -> set[BlockKey]:
-    """Blocks that were put back so often that now a person decides."""
+    """Return the blocks that were restored so often that now the user decides."""
     counts: dict[str, int] = {}
     for record in context.journal.open_records():
         for name in record.restored_blocks:
@@ -66,16 +70,16 @@ def restored_too_often(context: CommitContext, keys: Iterable[BlockKey]) -> set[
 
 
 def blocks_to_restore(context: CommitContext, data: bytes, archives: ArchiveContents) -> dict[BlockKey, Block]:
-    """Blocks we took out of findings files moments ago that stand neither in the memory nor in an archive."""
+    """Return the blocks that were consumed from findings moments ago and are in neither the memory nor an archive."""
     document = context.cache.parse_document(data)
     if document is None:
         return {}
     present = {block_content(b) for b in document.blocks}
     keys = set(numbered_keys(document))
     missing: dict[BlockKey, Block] = {}
-    for pre, post in recently_consumed(context):
-        before = set(numbered_keys(pre))
-        new = [(key, block) for key, block in keyed_blocks(post) if key not in before and key not in keys]
+    for before, after in recently_consumed(context):
+        keys_before = set(numbered_keys(before))
+        new = [(key, block) for key, block in keyed_blocks(after) if key not in keys_before and key not in keys]
         missing.update((k, b) for k, b in new if block_content(b) not in present and block_content(b) not in archives)
     for key in restored_too_often(context, missing):
         del missing[key]
@@ -83,9 +87,9 @@ def blocks_to_restore(context: CommitContext, data: bytes, archives: ArchiveCont
 
 
 def recently_consumed(context: CommitContext) -> list[tuple[Document, Document]]:
-    """Memory before and after each commit that consumed findings, is young and was not undone."""
+    """Return the memory before and after each commit that consumed findings, is young and was not undone."""
     since = context.clock() - context.limits.young_seconds
-    found = []
+    documents = []
     records = context.journal.open_records()
     undone = {seq for record in records for seq in record.undoes}
     for record in records:
@@ -93,12 +97,12 @@ def recently_consumed(context: CommitContext) -> list[tuple[Document, Document]]
         if record.state is not RecordState.APPLIED or not consumed or record.at < since or record.seq in undone:
             continue
         for write in record.writes:
-            post = context.cache.parse_blob(context.journal, write.after_digest)
-            pre = (
+            after = context.cache.parse_blob(context.journal, write.after_digest)
+            before = (
                 context.cache.parse_blob(context.journal, write.before_digest)
                 if write.before_digest
                 else Document("", ())
             )
-            if write.path == context.directory.path_of(MEMORY) and pre is not None and post is not None:
-                found.append((pre, post))
-    return found
+            if write.path == context.memory_path and before is not None and after is not None:
+                documents.append((before, after))
+    return documents

@@ -1,13 +1,11 @@
-"""Late bytes: what reaches a file after it was displaced or claimed, through a descriptor somebody still held.
+"""Merge late writes: bytes that reach a file after it was displaced or claimed.
 
-Once the lease says that nobody can write to it any more, what came late is merged as a commit of its own. A
-displaced file may itself be a stale overwrite, so its own lineage is healed first. Late findings are offered again
-as a new findings file, for the consolidation to read like any other. A record is closed when its files are old
-enough, cannot be written to, and hold nothing new.
+The writer still had a descriptor open. Once the lease shows that no process can write to the file any more, late bytes
+are merged as a commit of their own. A displaced file may itself be a stale overwrite, so its own lineage is healed
+first. Late findings are written to a new findings file, which the next consolidation reads like any other.
 
-Files that were displaced or claimed, as they are now: somebody may still hold them open and write.
-
-The end of a commit: its displaced and claimed files are tidied away, the record becomes history.
+A commit ends when its files are old enough, cannot be written to, and contain nothing new. Then its displaced and
+claimed files are removed and its record becomes history.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, b
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
-from echod.store.changes import CommitPlan, CommitResult, PlannedWrite, no_gate
+from echod.store.changes import CommitPlan, CommitResult, LateMerge, PlannedWrite, no_gate
 from echod.store.commit.apply import record_late_merge
 from echod.store.commit.commit import commit
 from echod.store.commit.context import CommitContext
@@ -35,18 +33,29 @@ from echod.store.healing.archives import archive_appends, read_archives
 from echod.store.healing.heal import git_head, read_healed_memory, reconcile_with_known
 from echod.store.healing.known_states import recent_states
 from echod.store.journal.journal import KnownState, RoleJournal
-from echod.store.journal.records import CommitRecord, ConsumeRecord, LateMerge, RecordState, WriteRecord
-from echod.store.layout import MEMORY, late_findings_name
+from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
+from echod.store.layout import late_findings_name
+from echod.store.limits import MAX_MERGE_ATTEMPTS
 from echod.store.snapshot import content_digest
 
+log = get_logger(__name__)
 
-class LateWrite(NamedTuple):
-    """A file as it is now.
+
+class _DisplacedFile(NamedTuple):
+    """A displaced or claimed file of a commit, under `name` beside its former `path` (relative to the store)."""
+
+    path: str
+    name: str
+    merged_digest: str
+
+
+class _LateWrite(NamedTuple):
+    """The present content of a displaced or claimed file.
 
     Attributes:
-        data: its content; None where it is gone.
-        is_final: nobody can write to it, as far as can be known.
-        is_certain: the kernel says so.
+        data: its content; None if the file does not exist.
+        is_final: whether no process can write to it, as far as can be known.
+        is_certain: whether the kernel confirmed that.
     """
 
     data: bytes | None
@@ -54,27 +63,80 @@ class LateWrite(NamedTuple):
     is_certain: bool
 
     def is_merged(self, merged_digest: str) -> bool:
-        """Whether there is nothing new in it: `merged_digest` is the digest of what is merged of it."""
+        """Return whether it contains nothing beyond the content with `merged_digest`, which is merged already."""
         return self.data is None or content_digest(self.data) == merged_digest
 
 
-def displaced_files(record: CommitRecord) -> list[tuple[str, str, str]]:
-    """Displaced and claimed files: the path they had, the name they have, what is merged of them."""
-    displaced = [(w.path, w.staged_name, w.merged_digest) for w in record.writes]
-    return displaced + [(c.path, c.claimed_name, c.merged_digest) for c in record.consumes]
+def needs_late_merge(context: CommitContext) -> bool:
+    """Return whether `merge_late_writes` would find anything to do. Read-only."""
+    records = context.journal.open_records()
+    if any(r.state is RecordState.INTENT or _can_close(context, r) or _has_late_write(context, r) for r in records):
+        return True
+    newest = context.journal.newest_state()
+    if newest is None or not records:
+        return False
+    try:
+        return newest.digest != content_digest(context.read(context.memory_path).text)
+    except BusyError:
+        return False
 
 
-def has_late_write(context: CommitContext, record: CommitRecord) -> bool:
-    """Whether something came late that can be merged now.
+def merge_late_writes(context: CommitContext) -> tuple[int, ...]:
+    """Merge the late writes of every open record, close finished records, and return the numbers of the new commits.
 
-    Where it is certain that nothing ever will, the record is not looked at again until it is closed: nobody has a
-    descriptor, and nobody but us knows the names.
+    Raises:
+        BusyError: the memory file is being written. The rest waits.
+        StoreError: the file system failed. The rest waits.
+    """
+    seqs: list[int] = []
+    for record in context.journal.open_records():
+        if record.state is RecordState.APPLIED and _has_late_write(context, record):
+            seqs += _merge_record(context, record)
+    for record in context.journal.open_records():
+        if record.state is RecordState.APPLIED and _can_close(context, record):
+            _close_record(context, record)
+    return tuple(seqs)
+
+
+def merge_late_writes_of(context: CommitContext, seq: int | None) -> None:
+    """Merge the late writes to the files of the commit `seq` (None: nothing was committed)."""
+    for record in context.journal.open_records():
+        if record.seq == seq:
+            _merge_record(context, record)
+
+
+def _merge_record(context: CommitContext, record: CommitRecord) -> tuple[int, ...]:
+    """Merge the late writes to the files of one record, and return the numbers of the new commits."""
+    seqs = [_merge_late_write(context, record, write) for write in record.writes]
+    seqs += [_restore_late_findings(context, record, consume) for consume in record.consumes]
+    return tuple(seq for seq in seqs if seq is not None)
+
+
+def close_orphaned(journal: RoleJournal, *, older_than: float) -> None:
+    """Close the open records of a role whose directory the user removed. Its contents remain in the journal for now."""
+    for record in journal.open_records():
+        if record.at < older_than:
+            log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
+            journal.add_to_ledger(record)
+            journal.close(replace(record, state=RecordState.CLOSED))
+
+
+def _displaced_files(record: CommitRecord) -> list[_DisplacedFile]:
+    displaced = [_DisplacedFile(w.path, w.staged_name, w.merged_digest) for w in record.writes]
+    return displaced + [_DisplacedFile(c.path, c.claimed_name, c.merged_digest) for c in record.consumes]
+
+
+def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
+    """Return whether there is a late write that can be merged now.
+
+    If it is certain that there will never be one, the record is not checked again until it is closed: no process has a
+    descriptor, and only echod knows the names.
     """
     if (record.seq, record.at) in context.journal.quiescent_commits:
         return False
     is_quiescent = True
-    for path, name, merged_digest in displaced_files(record):
-        late = read_late_write(context, path, name)
+    for path, name, merged_digest in _displaced_files(record):
+        late = _read_late_write(context, path, name)
         if late.is_final and not late.is_merged(merged_digest):
             return True
         is_quiescent = is_quiescent and late.is_certain and late.is_merged(merged_digest)
@@ -83,152 +145,92 @@ def has_late_write(context: CommitContext, record: CommitRecord) -> bool:
     return False
 
 
-def read_late_write(context: CommitContext, path: str, name: str) -> LateWrite:
-    """Look at a displaced or claimed file that lies under `name` beside `path` (relative to the store)."""
-    with as_store_error("look at the replaced file beside", context.directory.role.store.root / path):
+def _read_late_write(context: CommitContext, path: str, name: str) -> _LateWrite:
+    """Read a displaced or claimed file, which is stored under `name` beside `path` (relative to the store)."""
+    with as_store_error("read the replaced file beside", context.directory.role.store.root / path):
         directory, _ = context.directory.resolve(path)
         try:
-            fd = directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:
-            return LateWrite(None, is_final=True, is_certain=True)
-        try:
-            with read_lease(fd) as writers:
+            with directory.open(name, os.O_RDONLY) as fd, read_lease(fd) as writers:
                 data = read_all(fd, MAX_FILE_BYTES)
-                stat = os.fstat(fd)
-        finally:
-            os.close(fd)
+                status = os.fstat(fd)
+        except FileNotFoundError:
+            return _LateWrite(None, is_final=True, is_certain=True)
     if len(data) > MAX_FILE_BYTES:
-        return LateWrite(
-            data[:0], is_final=False, is_certain=False
-        )  # too big to be merged: it stays for a person to look at
-    has_settled = context.clock() - max(stat.st_mtime, stat.st_ctime) >= context.limits.settle_seconds
+        return _LateWrite(b"", is_final=False, is_certain=False)  # too large to merge: it remains for the user
+    has_settled = context.clock() - max(status.st_mtime, status.st_ctime) >= context.limits.settle_seconds
     is_certain = writers is OpenWriters.NONE
-    return LateWrite(
-        data, is_final=is_certain or (writers is OpenWriters.UNKNOWN and has_settled), is_certain=is_certain
-    )
+    is_final = is_certain or (writers is OpenWriters.UNKNOWN and has_settled)
+    return _LateWrite(data, is_final=is_final, is_certain=is_certain)
 
 
-log = get_logger(__name__)
-
-_HOUR = 3600.0
-
-
-def can_close(context: CommitContext, record: CommitRecord) -> bool:
-    """Whether a record is old enough, and nobody can write to its files, and they hold nothing new."""
-    if context.clock() - record.at <= context.limits.displaced_hours * _HOUR:
+def _can_close(context: CommitContext, record: CommitRecord) -> bool:
+    """Return whether a record is old enough, and its files contain nothing new and cannot be written to."""
+    if context.clock() - record.at <= context.limits.displaced_seconds:
         return False
-    for path, name, merged_digest in displaced_files(record):
-        late = read_late_write(context, path, name)
+    for path, name, merged_digest in _displaced_files(record):
+        late = _read_late_write(context, path, name)
         if late.data is not None and not (late.is_final and late.is_merged(merged_digest)):
             context.journal.quiescent_commits.discard((record.seq, record.at))
             return False
     return True
 
 
-def close_orphaned(journal: RoleJournal, *, older_than: float) -> None:
-    """Close what is open in a role whose directory a person removed; its contents stay in the journal for a while."""
-    for record in journal.open_records():
-        if record.at < older_than:
-            log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
-            journal.add_to_ledger(record)
-            journal.close(replace(record, state=RecordState.CLOSED))
-
-
-def close_record(context: CommitContext, record: CommitRecord) -> None:
-    """Remove what was displaced and claimed, and move the record to the history."""
+def _close_record(context: CommitContext, record: CommitRecord) -> None:
+    """Remove the displaced and claimed files, and move the record to the history."""
     context.trace(CommitStep.CLOSING)
-    with as_store_error("tidy up in", context.directory.role.path):
-        for path, name, _ in displaced_files(record):
+    with as_store_error("clean up in", context.directory.role.path):
+        for path, name, _ in _displaced_files(record):
             directory, _ = context.directory.resolve(path)
             directory.unlink(name)
         context.trace(CommitStep.DISPLACED_REMOVED)
         context.journal.add_to_ledger(record)
         for write in record.writes:
-            if write.path == context.directory.path_of(MEMORY):
-                states = [KnownState(i, record.at, record.head) for i in (write.before_digest, write.after_digest) if i]
-                context.journal.record_states(states)
+            if write.path == context.memory_path:
+                digests = (write.before_digest, write.after_digest)
+                context.journal.record_states([KnownState(d, record.at, record.head) for d in digests if d])
         context.journal.close(replace(record, state=RecordState.CLOSED))
     context.trace(CommitStep.CLOSED)
 
 
-_MAX_ROUNDS = 4
-
-
-def merge_late_writes(context: CommitContext) -> tuple[int, ...]:
-    """Merge what came late in every open record and close what can be closed; the new commits' numbers.
-
-    Raises:
-        BusyError: the memory file is being written; the rest waits.
-        StoreError: the file system failed; the rest waits.
-    """
-    seqs: list[int] = []
-    for record in context.journal.open_records():
-        if record.state is RecordState.APPLIED and has_late_write(context, record):
-            seqs += merge_late_writes_of(context, record)
-    for record in context.journal.open_records():
-        if record.state is RecordState.APPLIED and can_close(context, record):
-            close_record(context, record)
-    return tuple(seqs)
-
-
-def merge_late_writes_of(context: CommitContext, record: CommitRecord) -> tuple[int, ...]:
-    """Merge what came late into the files of one record; the new commits' numbers."""
-    seqs = [_merge_late_write(context, record, write) for write in record.writes]
-    seqs += [_restore_late_findings(context, record, consume) for consume in record.consumes]
-    return tuple(seq for seq in seqs if seq is not None)
-
-
-def needs_late_merge(context: CommitContext) -> bool:
-    """Whether `merge_late_writes` would find anything to do, without touching a thing."""
-    records = context.journal.open_records()
-    if any(r.state is RecordState.INTENT or can_close(context, r) or has_late_write(context, r) for r in records):
-        return True
-    newest = context.journal.newest_state()
-    if newest is None or not records:
-        return False
-    try:
-        return newest.digest != content_digest(context.read(context.directory.path_of(MEMORY)).text)
-    except BusyError:
-        return False
-
-
 def _merge_late_write(context: CommitContext, record: CommitRecord, write: WriteRecord) -> int | None:
-    for attempt in range(_MAX_ROUNDS):
-        late = read_late_write(context, write.path, write.staged_name)
-        if late.data is None or not late.is_final or content_digest(late.data) == write.merged_digest:
+    for attempt in range(MAX_MERGE_ATTEMPTS):
+        late = _read_late_write(context, write.path, write.staged_name)
+        if late.data is None or not late.is_final or late.is_merged(write.merged_digest):
             return None
         forced_paths = frozenset({write.path}) if attempt >= context.limits.max_replans else frozenset()
         outcome = _try_merge(context, record, write, late.data, forced_paths)
         if outcome is not None:
             return outcome.seq
-    return None  # others keep writing; the displaced file waits on the disk
+    return None  # other programs keep writing; the displaced file remains on disk
 
 
 def _try_merge(
     context: CommitContext, record: CommitRecord, write: WriteRecord, late: bytes, forced_paths: frozenset[str]
 ) -> CommitResult | None:
-    """One try; None where someone else was faster."""
+    """Try once to merge a late write. Return None if another program was faster."""
     late_merge = LateMerge(record.seq, write.staged_name, context.journal.blobs.put(late))
-    visible = read_healed_memory(context) if _is_memory(context, write) else context.read(write.path)
+    visible = read_healed_memory(context) if write.path == context.memory_path else context.read(write.path)
     base = context.journal.blobs.get(write.merged_digest)
-    now, before, then = map(context.cache.parse, (visible.text, base, late))
-    if isinstance(now, Unreadable):
-        raise BusyError(f"{write.path} cannot be read, so what came late waits. {now.reason}")
+    visible_document, base_document, late_document = map(context.cache.parse, (visible.text, base, late))
+    if isinstance(visible_document, Unreadable):
+        raise BusyError(f"{write.path} cannot be read, so a late write to it waits. {visible_document.reason}")
     merged: MergeResult | MergeFailure
-    if isinstance(before, Unreadable) or isinstance(then, Unreadable):
-        merged = MergeFailure("what came late cannot be read")
+    if isinstance(base_document, Unreadable) or isinstance(late_document, Unreadable):
+        merged = MergeFailure("the late write cannot be read")
     else:
-        merged = _merge_documents(context, record, write, now, before, then)
+        merged = _merge_documents(context, record, write, visible_document, base_document, late_document)
     if isinstance(merged, MergeFailure):
         merged = MergeResult(visible.text, (), (late.decode(errors="replace"),))
     archives = read_archives(context)
     plan = CommitPlan(
         None,
         "late-write",
-        "merged what another program wrote into the file that was just replaced",
+        "merged a write of another program to the file that was just replaced",
         () if merged.data == visible.text else (PlannedWrite(write.path, visible.data, merged.data),),
         archive_appends(
-            context, (text for text in merged.overridden if text.rstrip() not in archives), "came late and gave way"
+            context,
+            (text for text in merged.overridden if text.rstrip() not in archives),
+            "written late and replaced by another edit",
         ),
         late_merges=(late_merge,),
     )
@@ -240,49 +242,48 @@ def _try_merge(
     return outcome if isinstance(outcome, CommitResult) else None
 
 
-def _is_memory(context: CommitContext, write: WriteRecord) -> bool:
-    return write.path == context.directory.path_of(MEMORY)
-
-
 def _merge_documents(
     context: CommitContext, record: CommitRecord, write: WriteRecord, visible: Document, base: Document, late: Document
 ) -> MergeResult | MergeFailure:
     if len(late.blocks) * 2 < len(base.blocks):
-        # Half a file through a held descriptor is a torn write rather than a wish: take what it adds, no removals.
+        # Half a file through an open descriptor is a torn write rather than an edit: merge its additions, no removals.
         return merge(restrict_removals(base, late, ()), visible, late)
-    if not _is_memory(context, write):
+    if write.path != context.memory_path:
         return merge(base, visible, late)
-    origin = _healed_late_version(context, write, late)
-    if isinstance(origin, MergeFailure):
-        return origin
-    return merge(base, visible, origin, older_texts=_older_texts(context, record, write))
+    healed = _healed_late_version(context, write, late)
+    if isinstance(healed, MergeFailure):
+        return healed
+    return merge(base, visible, healed, older_texts=_older_texts(context, record, write))
 
 
 def _older_texts(context: CommitContext, record: CommitRecord, write: WriteRecord) -> frozenset[str]:
-    """What blocks said in the memory files that were displaced before this one, as far as that is merged.
+    """Return the block texts of the memory files that were displaced before this one, as far as they are merged.
 
     A program that reads and replaces the file quickly has its first version displaced by one commit and its second by
-    the next; when both are merged the first one stands in the memory, and gives way to the second. The next commit may
-    be the very one that merged the first.
+    the next. When both are merged, the first one is in the memory and must be replaced by the second. The next commit
+    may be the very one that merged the first.
     """
     records = context.journal.open_records()
     writes = [(r, w) for r in records for w in r.writes if w.path == write.path]
     earlier = {w.merged_digest for r, w in writes if r.seq < record.seq and w.merged_digest != w.before_digest}
     earlier.update(merged.digest for r, _ in writes for merged in r.late_merges if merged.seq < record.seq)
-    documents = (context.cache.parse_blob(context.journal, image) for image in sorted(earlier))
+    documents = (context.cache.parse_blob(context.journal, digest) for digest in sorted(earlier))
     return frozenset(block_content(block) for document in documents if document for block in document.blocks)
 
 
 def _healed_late_version(context: CommitContext, write: WriteRecord, late: Document) -> Document | MergeFailure:
-    """`late` with what its own writer overwrote: its newest possible ancestor is what was absorbed of it before."""
+    """Return `late` with the blocks that its own writer overwrote.
+
+    Its newest possible ancestor is the version of the displaced file that was merged before.
+    """
     known = recent_states(context)
     ancestors = [i for i, k in enumerate(known) if k.version.content_hash == write.merged_digest]
     if not ancestors:
         return late
     known = known[: ancestors[-1] + 1]
-    found = CurrentVersion(content_digest(late.render()), None, block_texts(late))
+    current = CurrentVersion(content_digest(late.render()), None, block_texts(late))
     descent = classify_descent(
-        found, [k.version for k in known], now=context.clock(), young_seconds=context.limits.young_seconds
+        current, [k.version for k in known], now=context.clock(), young_seconds=context.limits.young_seconds
     )
     if not isinstance(descent, StaleWrite | InterleavedWrite):
         return late
@@ -294,8 +295,8 @@ def _healed_late_version(context: CommitContext, write: WriteRecord, late: Docum
 
 
 def _restore_late_findings(context: CommitContext, record: CommitRecord, consume: ConsumeRecord) -> int | None:
-    late = read_late_write(context, consume.path, consume.claimed_name)
-    if late.data is None or not late.is_final or content_digest(late.data) == consume.merged_digest:
+    late = _read_late_write(context, consume.path, consume.claimed_name)
+    if late.data is None or not late.is_final or late.is_merged(consume.merged_digest):
         return None
     text = _added_findings(context.journal.blobs.get(consume.merged_digest), late.data)
     late_merge = LateMerge(record.seq, consume.claimed_name, context.journal.blobs.put(late.data))
@@ -306,7 +307,7 @@ def _restore_late_findings(context: CommitContext, record: CommitRecord, consume
     plan = CommitPlan(
         None,
         "late-findings",
-        "offered again what an agent wrote into findings that were just consumed",
+        "restored findings that an agent wrote into a file that was just consumed",
         (PlannedWrite(_late_findings_path(context, consume), None, text),),
         late_merges=(late_merge,),
     )
@@ -315,13 +316,16 @@ def _restore_late_findings(context: CommitContext, record: CommitRecord, consume
 
 
 def _late_findings_path(context: CommitContext, consume: ConsumeRecord) -> str:
-    """A name that only we use: an agent that rewrites its own file must not overwrite this one."""
+    """Return a name that only echod uses: an agent that rewrites its own file must not overwrite this one."""
     path = PurePosixPath(consume.path)
     return str(path.with_name(late_findings_name(path.name, context.journal.next_seq())))
 
 
 def _added_findings(merged: bytes, late: bytes) -> bytes:
-    """The blocks that came or changed; all of it where it cannot be told. Without secrets, as the file is a new one."""
+    """Return the new and changed blocks, or all of `late` if they cannot be identified.
+
+    Secrets are removed, because the file is a new one.
+    """
     before, after = parse(merged), parse(late)
     if isinstance(before, Unreadable) or isinstance(after, Unreadable):
         return redact_bytes(late)

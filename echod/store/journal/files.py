@@ -1,69 +1,46 @@
-"""Small private files of the journal: replaced or added to, durably or lazily, never readable by others."""
+"""Read and write the small private files of the journal, durably or lazily.
+
+Every file of the journal is written by `_replace` or `_append` and read by `read_if_exists`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from echod.files import FileVersion, file_version
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.store.fs import full_fsync, write_all
 
 
 def write_durable(path: Path, data: bytes) -> None:
-    """Write a private file of the journal in one step and durably: old or new, never torn."""
-    temporary = path.with_name(f"{path.name}.part")
-    fd = _open_private(temporary, os.O_WRONLY | os.O_TRUNC)
-    try:
-        write_all(fd, data)
-        full_fsync(fd)
-    finally:
-        os.close(fd)
-    temporary.replace(path)
+    """Write a private file in one step and durably: its content is the old one or the new one, never torn."""
+    _replace(path, data, sync=True)
     fsync_directory(path.parent)
 
 
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a private file whose content is durable now, and whose name after the next `fsync_directory`."""
+    _replace(path, data, sync=True)
+
+
 def write_fast(path: Path, data: bytes) -> None:
-    """The same for what may be forgotten by a power cut: the operating system decides when it reaches the disk."""
-    temporary = path.with_name(f"{path.name}.part")
-    fd = _open_private(temporary, os.O_WRONLY | os.O_TRUNC)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
-    temporary.replace(path)
-
-
-def _open_private(path: Path, flags: int) -> int:
-    flags |= os.O_CREAT | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, PRIVATE_FILE_MODE)
-    except FileNotFoundError:
-        path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
-        return os.open(path, flags, PRIVATE_FILE_MODE)
+    """Write a private file in one step. A power cut may lose it: the operating system decides when it is on disk."""
+    _replace(path, data, sync=False)
 
 
 def append_durable(path: Path, line: str) -> None:
-    """Add a line to a private file of the journal and make it durable; a torn last line is ended first."""
-    append_fast(path, line)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        full_fsync(fd)
-    finally:
-        os.close(fd)
+    """Add a line to a private file and make it durable. A torn last line is ended first."""
+    _append(path, line, sync=True)
 
 
 def append_fast(path: Path, line: str) -> None:
-    """The same for what may be forgotten by a power cut."""
-    fd = _open_private(path, os.O_RDWR | os.O_APPEND)
-    try:
-        size = os.fstat(fd).st_size
-        has_torn_line = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-        write_all(fd, ("\n" * has_torn_line + line + "\n").encode())
-    finally:
-        os.close(fd)
+    """Add a line to a private file. A power cut may lose it. A torn last line is ended first."""
+    _append(path, line, sync=False)
 
 
 def fsync_directory(path: Path) -> None:
@@ -75,21 +52,66 @@ def fsync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file that are not empty; none where there is no file. What a disk garbled costs its line only."""
+def read_if_exists(path: Path) -> bytes | None:
+    """Return the content of a file, or None if it does not exist."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        return path.read_bytes()
     except FileNotFoundError:
-        return
+        return None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file that are not empty, none if there is no file. Bytes garbled by a disk cost one line."""
+    text = (read_if_exists(path) or b"").decode(errors="replace")
     yield from (line for line in text.split("\n") if line)
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects in a file, one a line; what a power cut tore, or is no object, is passed over."""
+    """Yield the objects in a file, one on each line. Lines torn by a power cut and other values are skipped."""
     for line in read_lines(path):
         try:
             value = json.loads(line)
         except ValueError:
-            continue  # what the line told is unknown to us, or was written once more
+            continue  # its content is unknown, or was written a second time
         if isinstance(value, dict):
             yield value
+
+
+def version_of(path: Path) -> FileVersion | None:
+    """Return the version of a file, or None if it does not exist."""
+    try:
+        return file_version(path.stat())
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: Path, data: bytes, *, sync: bool) -> None:
+    temporary = path.with_name(f"{path.name}.part")
+    with _open_private(temporary, os.O_WRONLY | os.O_TRUNC) as fd:
+        write_all(fd, data)
+        if sync:
+            full_fsync(fd)
+    temporary.replace(path)
+
+
+def _append(path: Path, line: str, *, sync: bool) -> None:
+    with _open_private(path, os.O_RDWR | os.O_APPEND) as fd:
+        size = os.fstat(fd).st_size
+        has_torn_line = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        write_all(fd, ("\n" * has_torn_line + line + "\n").encode())
+        if sync:
+            full_fsync(fd)
+
+
+@contextmanager
+def _open_private(path: Path, flags: int) -> Iterator[int]:
+    flags |= os.O_CREAT | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, PRIVATE_FILE_MODE)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        fd = os.open(path, flags, PRIVATE_FILE_MODE)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

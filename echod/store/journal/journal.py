@@ -1,20 +1,21 @@
-"""Where commits are written down: one directory a role, plain files, fsynced, independent of the database.
+"""The journal: the commits of each role in plain, synced files, independent of the database.
 
-    {journal}/{store}/project            the store's path, for people and for `echod log`
-    {journal}/{store}/{role}/records/    commits that are not finished with (intent, applied)
+    {journal}/{store}/project            the store's path, for the user and for `echod log`
+    {journal}/{store}/{role}/records/    commits that are still followed (intent, applied)
     {journal}/{store}/{role}/closed/     commits kept for undo and log
     {journal}/{store}/{role}/blobs/      contents, named by digest
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
-    {journal}/{store}/{role}/ledger      findings consumed (+) or given back (-), one line each, by commit
-    {journal}/{store}/{role}/undo-seqs   numbers of the commits that undo one, one a line
-    {journal}/{store}/{role}/restored-findings  findings given back by undos that are forgotten, one digest a line
-    {journal}/{store}/{role}/deleted-undos  commits that are forgotten and undid one or were undone, one JSON line each
-    {journal}/{store}/{role}/journal-id  marks the dot-files this journal owns in the store
+    {journal}/{store}/{role}/ledger      findings consumed (+) or restored (-), one line each, by commit
+    {journal}/{store}/{role}/undo-seqs   numbers of the commits that undo another one, one on each line
+    {journal}/{store}/{role}/restored-findings  findings restored by deleted undo commits, one digest on each line
+    {journal}/{store}/{role}/deleted-undos  deleted commits that undid another one or were undone, one JSON line each
+    {journal}/{store}/{role}/notices, questions  items for the user, one JSON line each
+    {journal}/{store}/{role}/journal-id  marks the dot-files in the store that belong to this journal
     {journal}/{store}/{role}/own-mtimes  modification times of files as echod left them
-    {journal}/{store}/{role}/lock        mark of the writers' lock we hold
-    {journal}/{store}/{role}/staging     there may be files beside the memory that no commit knows of yet
+    {journal}/{store}/{role}/lock        token of the writers' lock that echod holds
+    {journal}/{store}/{role}/staging     exists while there may be staged files that no commit knows yet
 
-Only one process may use a journal for writing at a time (the worker lock sees to it).
+Only one process may write to a journal at a time (the worker lock ensures it).
 """
 
 from __future__ import annotations
@@ -27,32 +28,38 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from echod.files import FileVersion
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store.journal.blobs import BlobStore
-from echod.store.journal.files import append_fast, read_json_lines, write_durable, write_fast
+from echod.store.journal.files import (
+    append_fast,
+    read_if_exists,
+    read_json_lines,
+    version_of,
+    write_durable,
+    write_fast,
+)
 from echod.store.journal.ledger import Ledger
 from echod.store.journal.notices import NOTICES, QUESTIONS
 from echod.store.journal.record_directory import RecordDirectory
+from echod.store.journal.records import CommitRecord, RecordState
 from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoIndex, UndoInfo, undo_info
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
-
-if TYPE_CHECKING:
-    from echod.store.journal.records import CommitRecord
 
 _ROOT_ROLE = "+root"
 _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
 class KnownState(NamedTuple):
-    """A content of the memory file that was really there.
+    """A content that the memory file really had.
 
     Attributes:
         digest: its digest.
         since: when it became visible (Unix seconds, never going back).
-        head: git HEAD at that time, None where no repository tracks the file.
+        head: git HEAD at that time; None if no repository tracks the file.
     """
 
     digest: str
@@ -66,14 +73,14 @@ class RoleJournal:
 
     Attributes:
         root: its directory.
-        staged_files_swept: whether this process has looked for what a killed one may have left beside the memory.
-        quiescent_commits: open commits (number and time) whose files nobody can write any more.
+        staged_files_swept: whether this process has looked for staged files left by a killed one.
+        quiescent_commits: open commits (number and time) whose files no process can write any more.
     """
 
     root: Path
     staged_files_swept: bool = False
     quiescent_commits: set[tuple[int, float]] = field(default_factory=set)
-    _cached_states: tuple[tuple[int, int, int], tuple[KnownState, ...]] | None = field(init=False, default=None)
+    _cached_states: tuple[FileVersion, tuple[KnownState, ...]] | None = field(init=False, default=None)
 
     @cached_property
     def _open_directory(self) -> RecordDirectory[CommitRecord]:
@@ -85,7 +92,7 @@ class RoleJournal:
 
     @cached_property
     def undo_index(self) -> UndoIndex:
-        """What was taken back in the role."""
+        """The undone commits of the role."""
         return UndoIndex(self.root, self._open_directory, self._closed_directory)
 
     @cached_property
@@ -94,33 +101,31 @@ class RoleJournal:
 
     @property
     def blobs(self) -> BlobStore:
-        """The contents this journal keeps."""
+        """The contents in this journal."""
         return BlobStore(self.root / "blobs")
 
     @property
     def journal_id(self) -> str:
-        """Marks our own dot-files in the store, so that another journal's (or a lost one's) are never swept."""
-        try:
-            return (self.root / "journal-id").read_text()
-        except FileNotFoundError:
-            return "none"
+        """The mark of this journal's dot-files in the store, so that those of other journals are never swept."""
+        data = read_if_exists(self.root / "journal-id")
+        return "none" if data is None else data.decode()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While it lasts nobody but this thread writes here: the role is held."""
+        """Declare that only this thread writes here for the length of the block, because it holds the role."""
         with self._open_directory.exclusive(), self._closed_directory.exclusive():
             yield
 
     def open_records(self) -> tuple[CommitRecord, ...]:
-        """Commits that are not finished with, oldest first."""
+        """Return the commits that are still followed, oldest first."""
         return self._open_directory.summaries()
 
     def closed_records(self) -> tuple[CommitRecord, ...]:
-        """Commits kept for undo and log, oldest first."""
+        """Return the commits kept for undo and log, oldest first."""
         return self._closed_directory.records()
 
     def next_seq(self) -> int:
-        """A number no commit of this role has had (the newest closed record is never removed)."""
+        """Return a number that no commit of this role has had (the newest closed record is never removed)."""
         return 1 + max(self._open_directory.max_seq(), self._closed_directory.max_seq())
 
     def save(self, record: CommitRecord) -> None:
@@ -129,28 +134,28 @@ class RoleJournal:
         self._open_directory.save(record)
 
     def discard(self, record: CommitRecord) -> None:
-        """Remove a record of which nothing was done."""
+        """Remove a record that was not applied at all."""
         self._open_directory.delete(record)
         self._open_directory.sync()
 
     def close(self, record: CommitRecord) -> None:
-        """Move a record to the history; `record` carries the state CLOSED. Idempotent."""
+        """Move a record, which has the state CLOSED, to the history. Idempotent."""
         self._closed_directory.save(record)
-        self._open_directory.delete(record)  # should that be forgotten by a power cut, it is closed once more
+        self._open_directory.delete(record)  # if a power cut loses this, the record is closed once more
         self.quiescent_commits.discard((record.seq, record.at))
 
     def rewrite_closed(self, record: CommitRecord) -> None:
-        """Write a closed record again (retention thins its images)."""
+        """Write a closed record again (retention redacts its blobs)."""
         self._closed_directory.save(record)
 
     def delete_closed(self, record: CommitRecord) -> None:
-        """Forget a closed record for good, but not what it gave back, if that stays given back, nor what was undone."""
+        """Delete a closed record, but keep which findings remain restored by it and which commits it undid."""
         self.undo_index.retain(record)
         self._closed_directory.delete(record)
         self.undo_index.unregister(record)
 
     def newest_state(self) -> KnownState | None:
-        """The last of `states`, found without looking at all of them; None where there is none."""
+        """Return the last of `states` without reading all of them, or None if there is no known state."""
         recorded = _latest(self._recorded_states())
         for record in reversed(self.open_records()):
             if states := _memory_states(record):
@@ -158,14 +163,14 @@ class RoleJournal:
         return recorded
 
     def states(self) -> tuple[KnownState, ...]:
-        """Known contents of the memory file, oldest first, neighbours different."""
-        found = [
+        """Return the known contents of the memory file, oldest first, without equal neighbours."""
+        states = [
             *self._recorded_states(),
             *(state for record in self.open_records() for state in _memory_states(record)),
         ]
-        found.sort(key=lambda state: state.since)
+        states.sort(key=lambda state: state.since)
         merged: list[KnownState] = []
-        for state in found:
+        for state in states:
             if merged and merged[-1].digest == state.digest:
                 merged[-1] = KnownState(state.digest, merged[-1].since, state.head)
             else:
@@ -173,116 +178,112 @@ class RoleJournal:
         return tuple(merged)
 
     def record_states(self, states: Iterable[KnownState]) -> None:
-        """Remember contents; losing these lines to a power cut only shortens the history."""
+        """Record contents. Losing these lines to a power cut only shortens the history."""
         append_fast(self.root / "states", "\n".join(map(_state_line, states)))
 
     def replace_states(self, states: Iterable[KnownState]) -> None:
-        """Replace the remembered contents by these."""
+        """Replace all recorded contents."""
         write_durable(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
     def consumed_keys(self) -> AbstractSet[str]:
-        """The ledger as of now: findings already consumed and not given back, open commits included."""
+        """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
         return self._ledger.keys(self.open_records())
 
     def notice_files(self) -> frozenset[str]:
-        """Those files that have something in them which a person may be told: to look in vain at each costs more."""
+        """Return the names of the files that may contain items for the user. Opening each in vain would cost more."""
         try:
             with os.scandir(self.root) as entries:
                 sizes = {entry.name: entry.stat().st_size for entry in entries if entry.name in _NOTICE_FILES}
         except FileNotFoundError:
             return frozenset()
-        # Where it is not listed which commits undo one, the answer is in the commits.
+        # Without the list of commits that undo another one, the records must be read.
         return frozenset(name for name in _NOTICE_FILES if sizes.get(name, name == UNDO_SEQS))
 
     def partially_consumed(self) -> frozenset[str]:
-        """Digests of findings files of which a part was taken up; all of them may be gone by now."""
+        """Return the digests of partially consumed findings files. These files may no longer exist."""
         return frozenset(part.digest for record in self.open_records() for part in record.partial_consumes)
 
     def add_to_ledger(self, record: CommitRecord) -> None:
-        """Carry a record's keys to the ledger, durably, before it is closed. Entering twice changes nothing."""
+        """Add a record's keys to the ledger, durably, before it is closed. Adding them twice changes nothing."""
         self._ledger.add(record)
 
-    def trim_ledger(self, keys: int) -> None:
-        """Bound the ledger: of so many findings the last that was done with each."""
-        self._ledger.trim(keys)
+    def trim_ledger(self, max_keys: int) -> None:
+        """Limit the ledger to the last change of each of the `max_keys` newest findings."""
+        self._ledger.trim(max_keys)
 
     def own_mtimes(self) -> Mapping[str, int]:
-        """Files (relative to the store) and their modification time in nanoseconds as echod last left them."""
+        """Return files (relative to the store) with their modification time in nanoseconds as echod last left them."""
         try:
-            mtimes: dict[str, int] = json.loads((self.root / "own-mtimes").read_bytes())
-        except (FileNotFoundError, ValueError):
+            mtimes: dict[str, int] = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
+        except ValueError:
             return {}
         return mtimes
 
     def record_own_mtimes(self, mtimes: Mapping[str, int]) -> None:
-        """Remember modification times; after a power cut they are merely unknown."""
+        """Record modification times. After a power cut they are merely unknown."""
         if mtimes:
             merged = {**self.own_mtimes(), **mtimes}
             write_fast(self.root / "own-mtimes", json.dumps(merged, sort_keys=True).encode())
 
     def record_lock(self, token: str) -> None:
-        """Remember the mark of the writers' lock we take, so that recovery can release it at once."""
+        """Record the token of the writers' lock, so that recovery can release it at once."""
         write_fast(self.root / "lock", token.encode())
 
     def recorded_lock(self) -> str | None:
-        """The mark of a lock we took and did not say to have released."""
-        try:
-            return (self.root / "lock").read_text()
-        except FileNotFoundError:
-            return None
+        """Return the token of a lock that was taken and not recorded as released, or None."""
+        data = read_if_exists(self.root / "lock")
+        return None if data is None else data.decode()
 
     def clear_lock(self) -> None:
-        """We hold no lock any more."""
+        """Record that no lock is held any more."""
         (self.root / "lock").unlink(missing_ok=True)
 
     def record_staging(self) -> None:
-        """Remember that stages are about to be made, so that whoever comes after a kill looks for them.
+        """Record that staged files are about to be written, so that recovery looks for them after a kill.
 
-        A power cut may forget it; but then every process is a new one, and looks in any case.
+        A power cut may lose this. But then every process is a new one, and looks in any case.
         """
         write_fast(self.root / "staging", b"")
 
     def staging_recorded(self) -> bool:
-        """Whether a process began to stage and did not say how that ended."""
+        """Return whether a process began to stage files and did not record the end."""
         return (self.root / "staging").exists()
 
     def clear_staging(self) -> None:
-        """Every stage belongs to a commit that is written down, or is gone."""
+        """Record that every staged file belongs to a written commit, or is removed."""
         (self.root / "staging").unlink(missing_ok=True)
 
     def _recorded_states(self) -> tuple[KnownState, ...]:
-        """The states of closed commits and of what others wrote; read anew where the file has changed."""
-        try:
-            status = (self.root / "states").stat()
-        except FileNotFoundError:
+        """Return the states of closed commits and of other programs' writes. Cached while the file is unchanged."""
+        version = version_of(self.root / "states")
+        if version is None:
             return ()
-        version = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._cached_states is None or self._cached_states[0] != version:
-            read = (KnownState(s["digest"], s["since"], s["head"]) for s in read_json_lines(self.root / "states"))
-            self._cached_states = (version, tuple(read))
+            states = (KnownState(s["digest"], s["since"], s["head"]) for s in read_json_lines(self.root / "states"))
+            self._cached_states = (version, tuple(states))
         return self._cached_states[1]
 
 
 @dataclass(slots=True)
 class Journal:
-    """All roles' journals below one directory."""
+    """The journals of all roles below one directory."""
 
     root: Path
     _roles: dict[tuple[str, str], RoleJournal] = field(default_factory=dict)
     _stores: dict[str, Path] = field(default_factory=dict)
 
     def role_journal(self, role: Role) -> RoleJournal:
-        """The journal of a role, created when first written."""
+        """Return the journal of a role. Its directory is created by the first write."""
         key = (role.store.key, role.name)
         if key not in self._roles:
-            self._roles[key] = RoleJournal(self._store_dir(role.store) / (role.name or _ROOT_ROLE))
+            self._roles[key] = RoleJournal(self.store_directory(role.store) / (role.name or _ROOT_ROLE))
         return self._roles[key]
 
     def create_role_journal(self, role: Role) -> RoleJournal:
-        """The journal of a role, its directory made."""
+        """Return the journal of a role, and create its directory if it is missing."""
         journal = self.role_journal(role)
         if not (journal.root / "journal-id").exists():
-            # Each by itself: parents that mkdir makes on the way would be readable for others.
+            # One by one: parents that mkdir creates itself would be readable for other users.
             journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
@@ -293,45 +294,44 @@ class Journal:
         return journal
 
     def roles(self, store: Store) -> tuple[Role, ...]:
-        """The roles of a store that have a journal, whether or not their directories still exist."""
+        """Return the roles of a store that have a journal, even if their directories no longer exist."""
         try:
-            with os.scandir(self._store_dir(store)) as entries:
+            with os.scandir(self.store_directory(store)) as entries:
                 names = sorted(entry.name for entry in entries if entry.is_dir())
         except FileNotFoundError:
             return ()
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
 
     def stores(self) -> tuple[Store, ...]:
-        """Every store that has a journal."""
+        """Return every store that has a journal."""
         try:
             files = sorted(self.root.glob("*/project"))
         except FileNotFoundError:
             return ()
-        return tuple(store_at(Path(p.read_text())) for p in files)
+        return tuple(store_at(Path(file.read_text())) for file in files)
 
-    def _store_dir(self, store: Store) -> Path:
+    def store_directory(self, store: Store) -> Path:
+        """Return the directory of a store's journals."""
         if store.key not in self._stores:
             self._stores[store.key] = self.root / content_digest(store.key.encode())[:16]
         return self._stores[store.key]
 
 
 def _memory_states(record: CommitRecord) -> list[KnownState]:
-    """The contents of the memory file before and after a commit that is done."""
-    from echod.store.journal.records import RecordState  # noqa: PLC0415  slow to load; most looks read no record
-
+    """Return the contents of the memory file before and after an applied commit."""
     if record.state is not RecordState.APPLIED:
         return []
     writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]
     return [
-        KnownState(image, record.at, record.head)
+        KnownState(digest, record.at, record.head)
         for write in writes
-        for image in (write.before_digest, write.after_digest)
-        if image
+        for digest in (write.before_digest, write.after_digest)
+        if digest
     ]
 
 
 def _latest(states: Iterable[KnownState]) -> KnownState | None:
-    """The last one of those that became visible last."""
+    """Return the state that became visible last; of equal ones the last."""
     latest: KnownState | None = None
     for state in states:
         if latest is None or state.since >= latest.since:

@@ -1,7 +1,8 @@
-"""What a person should look at: it is noted in the journal, and the work goes on; nothing waits for the answer.
+"""Record notices and questions for the user in the journal.
 
-What the engine did itself is a `Notice`. What a job was told and may not do is a `Question`: it is noted before the
-job's commit, and counts only once the ledger says that the commit was done. So no kill can lose it.
+The work continues without an answer. A `Notice` reports an action of the engine. A `Question` is a finding's request
+that a job may not fulfil. It is recorded before the job's commit, and counts only once the ledger shows that the
+commit was applied. So no kill can lose it.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from echod.store.journal.files import append_durable, read_json_lines
 from echod.store.layout import Role
 
 NOTICES, QUESTIONS = "notices", "questions"
-"""The files of a role's journal that these are in."""
+"""The names of their files in a role's journal."""
 
 CLAIM, SUPERSEDES = "claim", "supersedes"
-"""The kinds of questions: a finding claims a layer that only a person gives; what it replaces is in doubt."""
+"""The kinds of questions: a finding claims a layer that only the user may give, or supersedes an unclear entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing to look at.
+    """One notice.
 
     Attributes:
         at: Unix seconds.
-        kind: `reverted`, `doubtful`, `restored-too-often`, `git`, `unmergeable` or `forgotten`.
+        kind: `reverted`, `doubtful`, `emptied`, `restored-too-often`, `git`, `unmergeable` or `forgotten`.
         role: the role's name.
         text: a sentence: what happened, what echod did, where the text is.
-        titles: headings of the blocks it is about.
+        titles: headings of the affected blocks.
     """
 
     at: float
@@ -41,30 +42,18 @@ class Notice:
     titles: tuple[str, ...] = ()
 
 
-def add_notice(root: Path, notice: Notice) -> None:
-    """Add a review item to a role's journal."""
-    append_durable(root / NOTICES, json.dumps(asdict(notice)))
-
-
-def read_notices(root: Path) -> tuple[Notice, ...]:
-    """The review items of a role's journal, oldest first."""
-    return tuple(
-        Notice(**{**raw, "titles": tuple(raw["titles"])}) for raw in _read_rows(root / NOTICES, Notice.__slots__)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a finding asks for and only a person may do.
+    """A finding's request that only the user may fulfil.
 
     Attributes:
         at: Unix seconds.
         kind: `CLAIM` or `SUPERSEDES`.
         role: the role's name.
-        key: the finding's, in the ledger.
-        entry: the id of the entry that holds what the finding says.
-        target: the layer, or the normalised title of what gives way.
-        problem: why nothing gave way; empty for a claim.
+        key: the finding's key in the ledger.
+        entry: the id of the entry with the finding's text.
+        target: the layer, or the normalized title of the superseded entry.
+        problem: why no entry was superseded; empty for a claim.
     """
 
     at: float
@@ -77,12 +66,13 @@ class Question:
 
 
 class Notices(NamedTuple):
-    """What a store's journal has for a person.
+    """The items for the user in a store's journal.
 
     Attributes:
-        notices: what the engine did itself, oldest first.
-        questions: what findings that were folded in ask for, oldest first.
-        restored_findings: by role, digests of findings files that undos gave back; not folded in again unasked.
+        notices: actions of the engine, oldest first.
+        questions: requests of consolidated findings, oldest first.
+        restored_findings: by role, digests of findings files that undos restored. They are not consolidated again
+            automatically.
     """
 
     notices: tuple[Notice, ...]
@@ -90,8 +80,20 @@ class Notices(NamedTuple):
     restored_findings: Mapping[Role, frozenset[str]]
 
 
+def add_notice(root: Path, notice: Notice) -> None:
+    """Add a notice to a role's journal."""
+    append_durable(root / NOTICES, json.dumps(asdict(notice)))
+
+
+def read_notices(root: Path) -> tuple[Notice, ...]:
+    """Return the notices of a role's journal, oldest first."""
+    return tuple(
+        Notice(**{**raw, "titles": tuple(raw["titles"])}) for raw in _read_rows(root / NOTICES, Notice.__slots__)
+    )
+
+
 def add_questions(root: Path, questions: Iterable[Question]) -> None:
-    """Add questions to a role's journal, durably, unless they are there."""
+    """Add questions to a role's journal, durably, except for those that it contains already."""
     known = {_question_identity(question) for question in read_questions(root)}
     new = [question for question in questions if _question_identity(question) not in known]
     if new:
@@ -99,7 +101,7 @@ def add_questions(root: Path, questions: Iterable[Question]) -> None:
 
 
 def read_questions(root: Path) -> tuple[Question, ...]:
-    """The questions of a role's journal, oldest first, also those of findings that were never folded in."""
+    """Return the questions of a role's journal, oldest first, including those of findings never consolidated."""
     return tuple(Question(**raw) for raw in _read_rows(root / QUESTIONS, Question.__slots__))
 
 
@@ -108,6 +110,6 @@ def _question_identity(question: Question) -> tuple[str, ...]:
 
 
 def _read_rows(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The objects in a file, one a line, that have these fields and no others; what a power cut tore has not."""
+    """Yield the objects in a file that have exactly these fields, which a line torn by a power cut does not have."""
     expected = set(names)
     yield from (raw for raw in read_json_lines(path) if raw.keys() == expected)

@@ -1,7 +1,7 @@
-"""A directory of commit records, one file each. What is wanted of them is remembered, since they are asked for often.
+"""A directory of commit records, one file each, with a cached summary of each record.
 
-Whoever holds the role may say so (`exclusive`): then the directory is looked through once and not at every question, of
-which a commit has dozens.
+The thread that holds the role may take it exclusively (`exclusive`). Then the directory is listed once instead of for
+each of the dozens of queries of a commit.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from echod.store.journal.files import fsync_directory, write_durable
-
-if TYPE_CHECKING:
-    from echod.store.journal.records import CommitRecord
+from echod.files import FileVersion, file_version
+from echod.store.journal.files import fsync_directory, read_if_exists, version_of, write_durable
+from echod.store.journal.records import CommitRecord, RecordUnreadableError, decode_record
 
 RecordSummary = TypeVar("RecordSummary")
 
@@ -26,26 +25,26 @@ _SUFFIX = ".json"
 
 @dataclass(slots=True)
 class RecordDirectory(Generic[RecordSummary]):
-    """The records in `root`; `summarize` makes what is remembered of each."""
+    """The records in `root`. `summarize` returns the part of a record that is cached."""
 
     root: Path
     summarize: Callable[[CommitRecord], RecordSummary]
-    _cache: dict[str, tuple[tuple[int, int], RecordSummary]] = field(default_factory=dict)
+    _cache: dict[str, tuple[FileVersion, RecordSummary]] = field(default_factory=dict)
     _exclusive_thread: int | None = None
     _exclusive_summaries: dict[int, RecordSummary] | None = None
     _ordered: tuple[RecordSummary, ...] | None = None
 
     def records(self) -> tuple[CommitRecord, ...]:
-        """Every record in full, by number; read anew.
+        """Read every record in full, in order of their numbers, without the cache.
 
         Raises:
             RecordUnreadableError: one is damaged.
         """
-        found = (self._read(name) for name in sorted(self._file_names()))
-        return tuple(record for record in found if record is not None)
+        records = (self._read(name) for name in sorted(self._file_names()))
+        return tuple(record for record in records if record is not None)
 
     def summaries(self) -> tuple[RecordSummary, ...]:
-        """What is remembered of each record, by number.
+        """Return the summary of each record, in order of their numbers.
 
         Raises:
             RecordUnreadableError: one is damaged.
@@ -59,7 +58,7 @@ class RecordDirectory(Generic[RecordSummary]):
         return self._ordered
 
     def summary_of(self, seq: int) -> RecordSummary | None:
-        """What is remembered of the record of a number; None where there is none.
+        """Return the summary of the record with a number, or None if there is no such record.
 
         Raises:
             RecordUnreadableError: it is damaged.
@@ -67,20 +66,11 @@ class RecordDirectory(Generic[RecordSummary]):
         if self._exclusive_summaries is not None and self._exclusive_thread == threading.get_ident():
             return self._exclusive_summaries.get(seq)
         name = f"{seq:08d}{_SUFFIX}"
-        try:
-            status = (self.root / name).stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        version, cached = (status.st_ino, status.st_mtime_ns), self._cache.get(name)
-        if cached is None or cached[0] != version:
-            record = self._read(name)
-            if record is None:
-                return None
-            cached = self._cache[name] = (version, self.summarize(record))
-        return cached[1]
+        version = version_of(self.root / name)
+        return None if version is None else self._summarize_file(name, version)
 
     def max_seq(self) -> int:
-        """The highest number of a record, readable or not; 0 where there is none."""
+        """Return the highest number of a record, readable or not; 0 if there is no record."""
         return max((int(name.removesuffix(_SUFFIX)) for name in self._file_names()), default=0)
 
     def save(self, record: CommitRecord) -> None:
@@ -95,7 +85,7 @@ class RecordDirectory(Generic[RecordSummary]):
             self._ordered = None
 
     def delete(self, record: CommitRecord) -> None:
-        """Remove a record, if it is there; `sync` makes that durable."""
+        """Remove a record if it exists. `sync` makes that durable."""
         self._path(record).unlink(missing_ok=True)
         self._cache.pop(self._path(record).name, None)
         if self._exclusive_summaries is not None:
@@ -103,12 +93,12 @@ class RecordDirectory(Generic[RecordSummary]):
             self._ordered = None
 
     def sync(self) -> None:
-        """Make it durable that records were dropped."""
+        """Make the removal of records durable."""
         fsync_directory(self.root)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While it lasts nobody but this thread writes here."""
+        """Declare that only this thread writes here for the length of the block."""
         self._exclusive_summaries = self._ordered = None
         self._exclusive_thread = threading.get_ident()
         try:
@@ -118,43 +108,43 @@ class RecordDirectory(Generic[RecordSummary]):
 
     def _scan(self) -> dict[int, RecordSummary]:
         versions = self._versions()
-        found: dict[int, RecordSummary] = {}
+        summaries: dict[int, RecordSummary] = {}
         for name, version in sorted(versions.items()):
-            cached = self._cache.get(name)
-            if cached is None or cached[0] != version:
-                record = self._read(name)
-                if record is None:
-                    continue
-                cached = (version, self.summarize(record))
-                self._cache[name] = cached
-            found[int(name.removesuffix(_SUFFIX))] = cached[1]
+            summary = self._summarize_file(name, version)
+            if summary is not None:
+                summaries[int(name.removesuffix(_SUFFIX))] = summary
         for stale in self._cache.keys() - versions.keys():
             self._cache.pop(stale, None)
-        return found
+        return summaries
 
-    def _versions(self) -> dict[str, tuple[int, int]]:
-        """What tells that a record is the one that was read. Paths would cost more than the looks at the files."""
-        found: dict[str, tuple[int, int]] = {}
+    def _summarize_file(self, name: str, version: FileVersion) -> RecordSummary | None:
+        cached = self._cache.get(name)
+        if cached is None or cached[0] != version:
+            record = self._read(name)
+            if record is None:
+                return None
+            cached = self._cache[name] = (version, self.summarize(record))
+        return cached[1]
+
+    def _versions(self) -> dict[str, FileVersion]:
+        """Return the version of each record's file. Building paths would cost more than the status calls."""
+        versions: dict[str, FileVersion] = {}
         try:
             with os.scandir(self.root) as entries:
                 for entry in entries:
                     if entry.name.endswith(_SUFFIX):
-                        # Another process may close or forget it at any time.
+                        # Another process may close or delete it at any time.
                         with suppress(FileNotFoundError):
-                            status = entry.stat(follow_symlinks=False)
-                            found[entry.name] = (status.st_ino, status.st_mtime_ns)
+                            versions[entry.name] = file_version(entry.stat(follow_symlinks=False))
         except FileNotFoundError:
             return {}
-        return found
+        return versions
 
     def _read(self, name: str) -> CommitRecord | None:
-        from echod.store.journal.records import RecordUnreadableError, decode_record  # noqa: PLC0415  slow to load; most looks read none
-
         path = self.root / name
+        data = read_if_exists(path)
         try:
-            return decode_record(path.read_bytes())
-        except FileNotFoundError:
-            return None
+            return None if data is None else decode_record(data)
         except RecordUnreadableError as error:
             raise RecordUnreadableError(f"{error} ({path})") from error
 

@@ -1,6 +1,6 @@
-"""Bounding the journal: commits beyond the time of undo, exact images of secrets, old states, unused contents.
+"""Limit the journal: old commits, exact blobs of redacted secrets, old states, unused contents.
 
-The journal of a store that nobody wants kept any more: how much that is, and how it goes. Not the store itself.
+The last section measures and deletes the journal of a store that is no longer managed. It never touches the store.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from echod.store.errors import as_store_error
 from echod.store.journal.blobs import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord
-from echod.store.layout import Role, Store
+from echod.store.layout import Store
 from echod.store.limits import EngineLimits
 
-_DAY = 86_400.0
-_HOUR = 3_600.0
+_DELETED_PREFIX = ".purged-"
 
 
 def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[[], float]) -> int:
-    """Forget what is beyond its time in one role's journal; how many bytes that freed."""
+    """Delete expired data from one role's journal and return the freed bytes."""
     now = clock()
     closed = journal.closed_records()
-    for record in closed[:-1]:  # the newest stays: it carries the number that the next commit follows
-        if now - record.at > limits.undo_days * _DAY:
+    for record in closed[:-1]:  # the newest remains: the next commit gets the number after it
+        if now - record.at > limits.undo_seconds:
             journal.delete_closed(record)
-    for record in _redacted_records(journal, now - limits.redacted_days * _DAY):
+    for record in _redacted_records(journal, now - limits.redacted_seconds):
         journal.rewrite_closed(record)
     journal.trim_ledger(limits.max_ledger_keys)
     states = _states_to_keep(journal, limits, now)
@@ -42,35 +41,35 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
 
 
 def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
-    """States within the history and its bound of bytes, newest kept first; the newest always stays."""
-    kept: list[KnownState] = []
+    """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains."""
+    newest_first: list[KnownState] = []
     size = 0
     for state in reversed(journal.states()):
         size += journal.blobs.size(state.digest)
-        if kept and (now - state.since > limits.history_hours * _HOUR or size > limits.max_history_bytes):
+        if newest_first and (now - state.since > limits.history_seconds or size > limits.max_history_bytes):
             break
-        kept.append(state)
-    return kept[::-1]
+        newest_first.append(state)
+    return newest_first[::-1]
 
 
-def _redacted_records(journal: RoleJournal, limit: float) -> Iterator[CommitRecord]:
-    """Closed records that change since exact images of secrets have their end, those first that were made first.
+def _redacted_records(journal: RoleJournal, expired_before: float) -> Iterator[CommitRecord]:
+    """Return the closed records that change when exact blobs of secrets expire, oldest first.
 
-    Where a commit made before `limit` (Unix seconds) took a secret out of a file, the secret leaves its images, and
-    those of earlier commits, which held it too. What the file still holds stays in the images. From now on undo brings
-    back what is left.
+    If a commit made before `expired_before` (Unix seconds) removed a secret from a file, the secret is removed from the
+    blobs of that commit, and from those of earlier commits, which contained it too. Secrets that the file still
+    contains remain in the blobs. From then on an undo restores the redacted text.
     """
     removed: dict[str, RemovedSecrets] = {}
     changed: list[CommitRecord] = []
     for record in reversed(journal.closed_records()):
-        expired = record.redacted and not record.blobs_redacted and record.at < limit
+        expired = record.redacted and not record.blobs_redacted and record.at < expired_before
         if expired:
             for path, secrets in _removed_secrets(journal, record):
                 removed[path] = removed.get(path, NO_REMOVED_SECRETS).union(secrets)
         redacted = _without_secrets(journal, record, removed, expired=expired)
         if expired or redacted != record:
             changed.append(replace(redacted, blobs_redacted=True))
-    # A kill in between must not make what was taken out unknown: the commit that tells it is amended last.
+    # A kill in between must not lose which secrets were removed: the commit that shows them is rewritten last.
     return reversed(changed)
 
 
@@ -90,11 +89,11 @@ def _without_secrets(
     all_removed = NO_REMOVED_SECRETS.union(*removed.values())
     writes = []
     for write in record.writes:
-        # A file that the commit made may be a copy of another one, as backups are.
+        # A file that the commit created may be a copy of another one, as backups are.
         secrets = all_removed if write.before_digest is None else removed.get(write.path, NO_REMOVED_SECRETS)
-        pre = None if write.before_digest is None else _redact_blob(journal, write.before_digest, secrets)
-        post, absorbed = (_redact_blob(journal, image, secrets) for image in (write.after_digest, write.merged_digest))
-        writes.append(replace(write, before_digest=pre, after_digest=post, merged_digest=absorbed))
+        before = None if write.before_digest is None else _redact_blob(journal, write.before_digest, secrets)
+        after, merged = (_redact_blob(journal, digest, secrets) for digest in (write.after_digest, write.merged_digest))
+        writes.append(replace(write, before_digest=before, after_digest=after, merged_digest=merged))
     consumes = tuple(
         replace(c, before_digest=c.archived_digest, merged_digest=c.archived_digest) if expired else c
         for c in record.consumes
@@ -111,38 +110,31 @@ def _redact_blob(journal: RoleJournal, digest: str, secrets: RemovedSecrets) -> 
         return digest
 
 
-_DELETING = ".purged-"
-
-
 def journal_bytes(journal: Path, store: Store) -> int:
-    """What the journal keeps about a store, in bytes; 0 for nothing."""
+    """Return the size of a store's journal in bytes; 0 if there is none."""
     with as_store_error("read the journal in", journal):
-        walk = os.walk(_store_directory(journal, store))
-        return sum((Path(place) / name).lstat().st_size for place, _, names in walk for name in names)
+        walk = os.walk(Journal(journal).store_directory(store))
+        return sum((Path(directory) / name).lstat().st_size for directory, _, names in walk for name in names)
 
 
 def delete_journal(journal: Path, store: Store) -> None:
-    """Remove all of it: what was done there can neither be listed nor undone any more.
+    """Delete a store's journal, after which nothing there can be listed or undone.
 
-    Whoever calls holds the worker lock, and has closed what was open (`Engine.merge_late_writes`).
+    The caller holds the worker lock and has closed all open commits (`Engine.merge_late_writes`).
 
     Raises:
         StoreError: it cannot be removed.
     """
-    directory = _store_directory(journal, store)
-    with as_store_error("tidy up the journal in", journal):
+    directory = Journal(journal).store_directory(store)
+    with as_store_error("clean up the journal in", journal):
         finish_deletions(journal)
         if directory.exists():
-            # In one step, so that nobody ever finds half a journal.
-            directory.rename(journal.with_name(_DELETING + directory.name))
+            # In one step, so that no process ever finds half a journal.
+            directory.rename(journal.with_name(_DELETED_PREFIX + directory.name))
             finish_deletions(journal)
 
 
 def finish_deletions(journal: Path) -> None:
-    """Remove what a process left that was killed while it forgot a store. Whoever calls holds the worker lock."""
-    for leftover in sorted(journal.parent.glob(f"{_DELETING}*")):
+    """Remove the leftovers of a process that was killed in `delete_journal`. The caller holds the worker lock."""
+    for leftover in sorted(journal.parent.glob(f"{_DELETED_PREFIX}*")):
         shutil.rmtree(leftover)
-
-
-def _store_directory(journal: Path, store: Store) -> Path:
-    return Journal(journal).role_journal(Role(store, "")).root.parent
