@@ -405,7 +405,7 @@ class TestFindingsThatWereGivenBack:
         return site
 
     def test_are_folded_in_again_when_that_is_accepted_and_no_others(self, site: ReviewSite) -> None:
-        assert site.consolidate() == JobDone("nothing to do: a person took back what the findings gave", changed=False)
+        assert site.consolidate() == JobDone("nothing to do: an undo restored the findings", changed=False)
         site.write("seer-findings.md", learning_text("money is in cents"))
 
         site.answer(site.item("undone"), ReviewAnswer.ACCEPTED)
