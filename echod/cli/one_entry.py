@@ -7,11 +7,10 @@ from difflib import ndiff
 from pathlib import Path
 
 from echod.app.context import open_read_context
-from echod.app.services import Services, open_services
-from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.app.services import open_services
+from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job
 from echod.cli.by_hand import EntryScope, WriteOptions, confirm, require_write_mode
 from echod.cli.find import ArchiveMatch, MemoryMatch, find_entry, find_in_memory, global_flag, list_archive_matches
-from echod.cli.pack_changes import retry_while_busy
 from echod.cli.shell import CommandContext
 from echod.cli.text import pluralize, role_label, sanitize, short_path, wrap
 from echod.cli.wake import notify_daemon
@@ -20,17 +19,15 @@ from echod.jobs import forget as forget_job
 from echod.jobs import restore as restore_job
 from echod.jobs import set_layer
 from echod.jobs.archives import ArchivedCopy
-from echod.jobs.base import JobOutcome
+from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import MEMORY_FILE, Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact_entry
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
-from echod.store.layout import Role, global_root
-from echod.store.session import RoleSession
+from echod.state.job import JobKind
+from echod.store.layout import Role
 
 """The layers that only a person gives and takes."""
 
@@ -65,10 +62,10 @@ def raise_entry(
     if not write_options.yes:
         _confirm_layer_change(found, before, layer)
 
-    def run(_: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        return set_layer.run(job.id, session, found.id, layer, gate, context.now)
+    def action(job: JobContext) -> JobOutcome:
+        return set_layer.run(job, found.id, layer)
 
-    _run_entry_job(context, JobKind.RAISE, found.role, run, write_options)
+    _run_entry_job(context, JobKind.RAISE, found.role, action, write_options)
 
 
 def forget_entry(context: CommandContext, entry: str, scope: EntryScope, write_options: WriteOptions) -> None:
@@ -96,10 +93,10 @@ def forget_entry(context: CommandContext, entry: str, scope: EntryScope, write_o
     if not write_options.yes:
         confirm("Forget it?")
 
-    def run(_: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        return forget_job.run(job.id, session, [found.id], gate, context.now, rule=Rule.FORGOTTEN)
+    def action(job: JobContext) -> JobOutcome:
+        return forget_job.run(job, [found.id], rule=Rule.FORGOTTEN)
 
-    _run_entry_job(context, JobKind.FORGET, found.role, run, write_options)
+    _run_entry_job(context, JobKind.FORGET, found.role, action, write_options)
 
 
 def restore_archived_entry(context: CommandContext, entry: str, scope: EntryScope, write_options: WriteOptions) -> None:
@@ -123,11 +120,10 @@ def restore_archived_entry(context: CommandContext, entry: str, scope: EntryScop
         return
     require_write_mode(context)
 
-    def run(services: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        pins = restore_job.PinContext(services.entries, services.settings.policy.pin_days)
-        return restore_job.run(job.id, session, copy.entry, pins, gate, context.now)
+    def action(job: JobContext) -> JobOutcome:
+        return restore_job.run(job, copy.entry)
 
-    _run_entry_job(context, JobKind.RESTORE, found.role, run, write_options)
+    _run_entry_job(context, JobKind.RESTORE, found.role, action, write_options)
 
 
 def _newest_copy(found: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
@@ -185,21 +181,12 @@ def _run_entry_job(
     context: CommandContext,
     kind: JobKind,
     role: Role,
-    run: Callable[[Services, RoleSession, Job, CommitGate], JobOutcome],
+    action: Callable[[JobContext], JobOutcome],
     write_options: WriteOptions,
 ) -> None:
-    """Do it, as a job of its own, and say what was done. No workflow holds the global store, but others write there."""
-    is_global = global_root(role.store) is not None
+    """Do it, as a job of its own, and say what was done."""
     with open_services(context.paths, context.settings, context.environ, context.now) as services:
-
-        def attempt(job: Job, gate: CommitGate) -> str:
-            with services.engine.open_role(role) as session:
-                return summary_or_raise(run(services, session, job, gate))
-
-        def work(job: Job, gate: CommitGate) -> str:
-            return retry_while_busy(lambda: attempt(job, gate)) if is_global else attempt(job, gate)
-
         manual_job = ManualJob(kind, role, "a person asked for it")
-        result = run_manual_job(context, services, manual_job, work, force=write_options.force or is_global)
+        result = run_manual_job(context, services, manual_job, action, force=write_options.force)
     notify_daemon(context)
     context.print_info(result.describe(role_label(role.name)))

@@ -9,7 +9,7 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import open_services
-from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job
 from echod.cli.by_hand import WriteOptions, require_write_mode
 from echod.cli.shell import CommandContext
 from echod.cli.text import sanitize, short_path, wrap
@@ -20,8 +20,7 @@ from echod.jobs import remember as remember_job
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
 from echod.memory.notes import Note, UnwritableNote, create_note, with_note
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import Role
 
 _MAX_CHARACTERS = 20_000
@@ -53,14 +52,14 @@ def remember_note(
         return
     require_write_mode(context)
     with open_services(context.paths, context.settings, context.environ, context.now) as services:
-
-        def work(job: Job, gate: CommitGate) -> str:
-            services.engine.create_role(role)
-            with services.engine.open_role(role) as session:
-                return summary_or_raise(remember_job.run(job.id, session, note, gate, context.now))
-
-        manual_job = ManualJob(JobKind.REMEMBER, role, "a person asked for it")
-        result = run_manual_job(context, services, manual_job, work, force=write_options.force)
+        result = run_manual_job(
+            context,
+            services,
+            ManualJob(JobKind.REMEMBER, role, "a person asked for it"),
+            lambda job: remember_job.run(job, note),
+            prepare=lambda: services.engine.create_role(role),
+            force=write_options.force,
+        )
     notify_daemon(context)
     context.print_info(
         wrap(sanitize(note.title), indent=f"{result.summary[:1].upper()}{result.summary[1:]}: ", hang="  ")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from echod.app.context import open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.asked import JobRefusedError, ManualJob, run_multi_role_job, summary_or_raise
 from echod.cli.by_hand import WriteOptions, confirm_by_typing, require_write_mode
 from echod.cli.shell import CommandContext
 from echod.cli.text import pluralize, sanitize, short_path, wrap
@@ -16,8 +16,8 @@ from echod.cli.wake import notify_daemon
 from echod.clock import local_date
 from echod.errors import EchodError, UsageError
 from echod.jobs import reset as reset_job
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.state.job import JobKind
 from echod.store.layout import Role, Store, find_roles
 
 
@@ -91,23 +91,23 @@ def _reset_store(
     """Empty the roles of one store as one job, so that one undo takes it back."""
     emptied_roles: list[str] = []
 
-    def work(job: Job, gate: CommitGate) -> str:
+    def work(resources: JobResources) -> JobOutcome:
         for role in roles:
             try:
-                with services.engine.open_role(role) as session:
-                    summary_or_raise(reset_job.run(job.id, session, gate, context.now))
+                with resources.open_role(role) as job:
+                    summary_or_raise(reset_job.run(job))
             except EchodError as error:
                 if not emptied_roles:
                     raise
                 raise JobRefusedError(
                     f"{role.name} was not emptied: {error} Before it {' and '.join(emptied_roles)} were; "
-                    f"to take that back: echod undo {job.id}"
+                    f"to take that back: echod undo {resources.job_id}"
                 ) from error
             emptied_roles.append(role.name)
-        return f"emptied {', '.join(emptied_roles)}"
+        return JobDone(f"emptied {', '.join(emptied_roles)}", changed=True)
 
     job_role = Role(store, roles[0].name if len(roles) == 1 else "")
-    result = run_manual_job(
+    result = run_multi_role_job(
         context, services, ManualJob(JobKind.RESET, job_role, "a person asked for it"), work, force=force
     )
     context.print_info(wrap(f"Emptied {', '.join(emptied_roles)} in {short_path(store.key)}.", hang="  "))

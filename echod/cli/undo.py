@@ -12,7 +12,7 @@ import click
 
 from echod.app.context import open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.asked import ManualJob, run_manual_job
+from echod.cli.asked import ManualJob, run_multi_role_job
 from echod.cli.by_hand import build_manual_gate, confirm, require_write_mode, select_stores, workflow_running_error
 from echod.cli.shell import CommandContext
 from echod.cli.text import format_timestamp, sanitize, short_path, wrap
@@ -20,10 +20,10 @@ from echod.cli.wake import notify_daemon
 from echod.clock import local_date
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
+from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.model import Block
 from echod.packs.manifests import sync_manifests
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import global_root, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
@@ -139,17 +139,17 @@ def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
 def _run_undo_job(context: CommandContext, services: Services, plan: _UndoPlan, *, force: bool) -> int:
     """Do it, as a job of its own; its number."""
 
-    def work(job: Job, gate: CommitGate) -> str:
-        undo_result = services.engine.undo(plan.job, by_job=job.id, gate=gate)
+    def work(resources: JobResources) -> JobOutcome:
+        undo_result = services.engine.undo(plan.job, by_job=resources.job_id, gate=resources.gate)
         today = local_date(context.now())
         until = today + timedelta(days=services.settings.policy.pin_days)
         pin_restored(services.entries, plan.newest_commit.store, plan.newest_commit.kind, undo_result, today, until)
         if plan.is_global:
             sync_manifests(services.engine, plan.project)
-        return f"took back job {plan.job}: {plan.newest_commit.summary}"
+        return JobDone(f"took back job {plan.job}: {plan.newest_commit.summary}", changed=True)
 
     manual_job = ManualJob(JobKind.UNDO, plan.newest_commit.role, f"a person takes back job {plan.job}")
-    return run_manual_job(context, services, manual_job, work, force=force or plan.is_global).job.id
+    return run_multi_role_job(context, services, manual_job, work, force=force or plan.is_global).job.id
 
 
 def _undo_plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]:

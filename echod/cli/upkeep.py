@@ -11,7 +11,7 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.asked import ManualJob, run_manual_job, summary_or_raise
+from echod.cli.asked import ManualJob, run_manual_job
 from echod.cli.by_hand import WriteOptions, confirm, require_write_mode, select_stores
 from echod.cli.shell import CommandContext
 from echod.cli.text import pluralize, sanitize, short_path, wrap
@@ -26,8 +26,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, PruneAction, Rule
 from echod.projects.maintenance import MaintenancePolicy
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import Role, Store, find_roles
 from echod.store.session import RoleView
 
@@ -252,15 +251,11 @@ def _file_plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]
 def _run_file_job(context: CommandContext, services: Services, kind: JobKind, role: Role, *, force: bool) -> str:
     """Do it, as a job of its own, and say what was done. The plan is made anew from the file as it is then."""
     run = prune.run if kind is JobKind.PRUNE else compress.run
-    policy = services.read_context.maintenance_policy(role.store.project).policy
-
-    def work(job: Job, gate: CommitGate) -> str:
-        services.entries.release_first_prune(role.store.key, [role.name])
-        with services.engine.open_role(role) as session:
-            return summary_or_raise(
-                run(job.id, session, services.entries, policy, gate, context.now, allow_writes=True)
-            )
-
     return run_manual_job(
-        context, services, ManualJob(kind, role, "a person asked for it"), work, force=force
+        context,
+        services,
+        ManualJob(kind, role, "a person asked for it"),
+        run,
+        prepare=lambda: services.entries.release_first_prune(role.store.key, [role.name]),
+        force=force,
     ).describe(role.name)

@@ -1,1 +1,5 @@
-"""Observations reported by an agent's hooks, from the spool to the observe job."""
+"""Take the events that hooks reported from the spool to the observe job.
+
+`spool` reads the directory in which hooks leave events; `inbox` assigns the events to stores and roles. Other packages
+import them by path, since commands that only count events need no inbox.
+"""

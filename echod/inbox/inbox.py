@@ -1,7 +1,7 @@
-"""Sorts what hooks told: which completed task belongs to which store and role, and what is dropped for which reason.
+"""Assign the events of hooks to stores and roles, and drop the others, each with a reason.
 
-Whatever is kept waits here for the observe job of its role; its file stays in the spool until the entry is in the
-memory. What is dropped is counted, so that nobody has to wonder where an observation went.
+An assigned observation waits here for the observe job of its role. Its file stays in the spool until the entry is in
+the memory. Dropped events are counted by reason, so that the user can find out what happened to an observation.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.clock import local_date
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
@@ -27,7 +27,6 @@ from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
-TASK, SESSION_START = "task-completed", "session-start"
 RECEIVED, REGISTERED = "received", "the project was registered"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -36,26 +35,26 @@ _MAX_META_BYTES = 64 * 1024
 
 
 class DropReason(StrEnum):
-    """Why an event has no place to go to; the words are shown to the person who asks."""
+    """The reason why an event is dropped, as `echod claude status` shows it."""
 
     NO_DIRECTORY = "the event names no directory"
     NO_STORE = "there is no memory at or above the session's directory (echod init)"
     NOT_REGISTERED = "the project is not registered (echod add)"
-    OPTED_OUT = "the project's settings do not want observations"
+    OPTED_OUT = "the project's settings disable observations"
     NO_ROLE = "the role has no memory file (echod init)"
-    ALREADY_RECORDED = "the task was told before"
+    ALREADY_RECORDED = "the task was already recorded"
     RECORDED_ELSEWHERE = "another program has recorded the task"
 
 
 class InboxSettings(NamedTuple):
-    """What the settings say about events.
+    """The settings for events.
 
     Attributes:
-        teams: patterns of the teams that are listened to.
-        projects: the resolved roots of the projects that are maintained at this moment.
-        register: puts a project on the list at the start of a session in it; None where the person did not ask for it.
-        observations_enabled: whether a project wants observations.
-        global_store: the store of the user, which belongs to no project.
+        teams: patterns of the teams whose tasks are observed.
+        projects: returns the resolved roots of the projects that are maintained now.
+        register: registers a project when a session starts in it; None if the user did not enable that.
+        observations_enabled: returns whether a project allows observations.
+        global_store: the global store, which belongs to no project.
     """
 
     teams: Sequence[str]
@@ -66,7 +65,7 @@ class InboxSettings(NamedTuple):
 
 
 class PendingObservation(NamedTuple):
-    """An observation that waits in the spool, and where it belongs."""
+    """An observation in the spool, and its store."""
 
     spooled_event: SpooledEvent
     store: Store
@@ -74,7 +73,7 @@ class PendingObservation(NamedTuple):
 
 
 class Inbox:
-    """One for a process; may be asked by several threads."""
+    """The pending observations of all stores. One for each process. Thread-safe."""
 
     def __init__(self, spool: Spool, event_log: HookEventLog, settings: InboxSettings) -> None:
         self._spool = spool
@@ -86,26 +85,26 @@ class Inbox:
         self._lock = threading.Lock()
 
     def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
-        """Look at what is new in the spool; the keys of the stores that letters wait for.
+        """Read the new events of the spool, and return the keys of the stores with pending observations.
 
         Args:
             now: Unix seconds.
-            extra_projects: projects that are maintained here and from now on, whether or not they are registered.
+            extra_projects: projects that are maintained from now on even if they are not registered.
         """
         with self._lock:
             self._extra_projects.update(extra_projects)
             try:
-                waiting = self._spool.list_events()
+                events = self._spool.list_events()
             except OSError as error:
                 log.warning("spool_unreadable", error=error.strerror)
                 return frozenset()
             self._spool.remove_unfinished(now)
-            # Asked anew: an event of a project that was registered a moment ago must not be dropped.
-            projects = {*self._extra_projects, *self._settings.projects()} if waiting else set()
+            # Read again each time: an event of a project that was registered a moment ago must not be dropped.
+            projects = {*self._extra_projects, *self._settings.projects()} if events else set()
             self._stores_by_directory.clear()
             outcomes: dict[SpooledEvent, str] = {}
             all_pending: dict[str, PendingObservation] = {}
-            for spooled in waiting:
+            for spooled in events:
                 match self._pending.get(spooled.name) or self._route(spooled, projects):
                     case PendingObservation() as pending if pending.store.project in projects:
                         all_pending[spooled.name] = pending
@@ -118,16 +117,16 @@ class Inbox:
             return frozenset(pending.store.key for pending in all_pending.values())
 
     def pending_for(self, store: Store) -> Mapping[str, tuple[PendingObservation, ...]]:
-        """What waits for a store, by role, in the order in which it was told."""
-        found: dict[str, list[PendingObservation]] = {}
+        """Return the pending observations of a store by role, in the order of the events."""
+        by_role: dict[str, list[PendingObservation]] = {}
         with self._lock:
             for pending in self._pending.values():
                 if pending.store == store:
-                    found.setdefault(pending.observation.role, []).append(pending)
-        return {role: tuple(all_pending) for role, all_pending in found.items()}
+                    by_role.setdefault(pending.observation.role, []).append(pending)
+        return {role: tuple(all_pending) for role, all_pending in by_role.items()}
 
     def remove_recorded(self, all_pending: Iterable[PendingObservation]) -> None:
-        """These are done with: their entries are in the memory, and were counted."""
+        """Remove observations whose entries are in the memory and were counted."""
         names = [pending.spooled_event.name for pending in all_pending]
         with self._lock:
             self._spool.remove(names)
@@ -135,14 +134,14 @@ class Inbox:
                 self._pending.pop(name, None)
 
     def drop(self, all_pending: Mapping[PendingObservation, str], now: float) -> None:
-        """These become no entries, each for a reason."""
+        """Remove observations that do not become entries, and count their reasons."""
         with self._lock:
             self._remove_and_count({pending.spooled_event: reason for pending, reason in all_pending.items()}, now)
             for pending in all_pending:
                 self._pending.pop(pending.spooled_event.name, None)
 
     def _remove_and_count(self, outcomes: Mapping[SpooledEvent, str], now: float) -> None:
-        # Taken first: of two processes that sort the same spool, one counts.
+        # Removed first: of two processes that read the same spool, only one counts an event.
         removed = self._spool.remove(spooled.name for spooled in outcomes)
         totals: dict[tuple[str, str], int] = {}
         for spooled, outcome in outcomes.items():
@@ -152,7 +151,7 @@ class Inbox:
             self._event_log.add_count(event, outcome, number, now)
 
     def _route(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
-        """Where an event belongs, or what became of it; None if it cannot be read now, or is another process's."""
+        """Return the observation of an event, or its outcome; None if it cannot be read now, or was taken."""
         try:
             event = self._spool.read(spooled)
         except FileNotFoundError:
@@ -183,11 +182,11 @@ class Inbox:
     ) -> PendingObservation | str:
         task = parse_task(event)
         definition = _agent_definition(event) if task.teammate else ""
-        found = observe_task(
-            task, definition=definition, teams=self._settings.teams, day=_local_date(spooled.spooled_at)
+        observation = observe_task(
+            task, definition=definition, teams=self._settings.teams, day=local_date(spooled.spooled_at)
         )
-        if isinstance(found, ObservationDropReason):
-            return found
+        if isinstance(observation, ObservationDropReason):
+            return observation
         store = self._find_store(event)
         if isinstance(store, DropReason):
             return store
@@ -195,12 +194,12 @@ class Inbox:
             return DropReason.NOT_REGISTERED
         if not self._settings.observations_enabled(store.project):
             return DropReason.OPTED_OUT
-        if not has_memory_file(Role(store, found.role)):
+        if not has_memory_file(Role(store, observation.role)):
             return DropReason.NO_ROLE
-        return PendingObservation(spooled, store, found)
+        return PendingObservation(spooled, store, observation)
 
     def _find_store(self, event: Mapping[str, object]) -> Store | DropReason:
-        """The nearest store at or above the session's directory, of the project itself if that is in a copy."""
+        """Return the nearest store at or above the session's directory. In a worktree, of the main worktree."""
         directory = event.get("cwd")
         if not isinstance(directory, str) or not directory.startswith(os.sep) or "\0" in directory:
             return DropReason.NO_DIRECTORY
@@ -210,10 +209,10 @@ class Inbox:
 
     def _find_nearest_store(self, directory: Path) -> Store | DropReason:
         try:
-            here = main_worktree_path(directory)
-        except (OSError, ValueError):  # no path at all: too long, or of characters that no file system has
+            root = main_worktree_path(directory)
+        except (OSError, ValueError):  # not a path: too long, or with invalid characters
             return DropReason.NO_DIRECTORY
-        for candidate in (here, *here.parents):
+        for candidate in (root, *root.parents):
             try:
                 stores = layout.find_stores(candidate)
             except OSError:
@@ -224,19 +223,15 @@ class Inbox:
 
 
 def has_memory_file(role: Role) -> bool:
-    """Whether a role has a memory file; observations begin none."""
+    """Return whether a role has a memory file. Observations do not create one."""
     try:
         return stat.S_ISDIR(role.path.lstat().st_mode) and stat.S_ISREG(role.memory.lstat().st_mode)
     except OSError:
         return False
 
 
-def _local_date(at: float) -> date:
-    return datetime.fromtimestamp(at).astimezone().date()
-
-
 def _agent_definition(event: Mapping[str, object]) -> str:
-    """The definition of a team's member, which the event does not name; Claude Code keeps it beside the transcript."""
+    """Return the definition of a team member. The event does not name it; Claude Code stores it at the transcript."""
     transcript, agent = event.get("transcript_path"), event.get("agent_id")
     if not isinstance(transcript, str) or not isinstance(agent, str):
         return ""
@@ -250,5 +245,5 @@ def _agent_definition(event: Mapping[str, object]) -> str:
             fields = json.loads(file.read(_MAX_META_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
-    named = (fields.get(name) for name in _DEFINITION_FIELDS) if isinstance(fields, dict) else ()
-    return next((name for name in named if isinstance(name, str) and name), "")
+    names = (fields.get(name) for name in _DEFINITION_FIELDS) if isinstance(fields, dict) else ()
+    return next((name for name in names if isinstance(name, str) and name), "")

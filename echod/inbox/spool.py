@@ -1,6 +1,6 @@
-"""The other side of the spool: what hooks wrote, read and taken away. `echod.hooks.spool` tells how it is written.
+"""Read and remove the events that hooks wrote. `echod.hooks.spool` is the writing side.
 
-Several processes may look at it at once; an event belongs to whoever removes its file.
+Several processes may read the spool at the same time. An event belongs to the process that removes its file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DROP_REASONS = {
     spool.TOO_LARGE: "the event was larger than 1 MiB",
     spool.EMPTY: "the event was empty",
     spool.NOT_WRITTEN: "the spool could not be written",
-    spool.UNKNOWN: "a hook was called for an event that is not known",
+    spool.UNKNOWN: "a hook was called for an unknown event",
 }
 
 
 class SpooledEvent(NamedTuple):
-    """An event that waits: its file's name, what kind of event it is, and when it was told (Unix seconds)."""
+    """An event in the spool: its file's name, its kind, and when it was written (Unix seconds)."""
 
     name: str
     kind: str
@@ -41,16 +41,16 @@ class SpooledEvent(NamedTuple):
 
 
 class Spool:
-    """The events in one directory, which need not exist."""
+    """The events in a directory, which may be missing."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def list_events(self) -> tuple[SpooledEvent, ...]:
-        """What waits, the oldest first.
+        """List the events, the oldest first.
 
         Raises:
-            OSError: it cannot be listed; unreadable is not empty.
+            OSError: the directory cannot be listed. Unreadable is not empty.
         """
         try:
             names = sorted(path.name for path in self._directory.iterdir())
@@ -60,23 +60,23 @@ class Spool:
         return tuple(SpooledEvent(m.string, m["event"], int(m["ns"]) / _NANOSECONDS) for m in matches)
 
     def read(self, spooled: SpooledEvent) -> Mapping[str, object] | None:
-        """The event's fields; None if it is not understood (a power cut tore it, it is no JSON object).
+        """Return the event's fields; None if it is not a JSON object, for example after a power cut.
 
         Raises:
-            OSError: it cannot be read; if it is gone (FileNotFoundError) another process took it.
+            OSError: the file cannot be read; FileNotFoundError if another process took it.
         """
         try:
             event = json.loads(read_regular(self._directory / spooled.name, spool.MAX_EVENT_BYTES))
         except (ValueError, RecursionError):
             return None
         except OSError as error:
-            if error.errno in (errno.EINVAL, errno.EFBIG):  # no hook wrote it
+            if error.errno in (errno.EINVAL, errno.EFBIG):  # not written by a hook
                 return None
             raise
         return event if isinstance(event, dict) else None
 
     def remove(self, names: Iterable[str]) -> frozenset[str]:
-        """Remove these events; those that this call removed. What another process took is not among them."""
+        """Remove events, and return those that this call removed, not those that another process took."""
         removed = set()
         for name in names:
             try:
@@ -90,7 +90,7 @@ class Spool:
         return frozenset(removed)
 
     def remove_unfinished(self, now: float) -> None:
-        """Remove what hooks that were killed left unfinished, once it is an hour old at `now`."""
+        """Remove the unfinished files of killed hooks that are an hour old at `now`."""
         try:
             unfinished = [path for path in self._directory.iterdir() if path.name.endswith(spool.PARTIAL_SUFFIX)]
             for path in unfinished:
@@ -102,7 +102,7 @@ class Spool:
             log.warning("spool_cleanup_failed", error=error.strerror)
 
     def count_dropped(self) -> Mapping[str, int]:
-        """How many events hooks could not spool since ever, by reason in words."""
+        """Return the total number of events that hooks could not spool, by reason."""
         try:
             letters = Counter(read_regular(self._directory / spool.DROPPED_FILE, 2 * spool.MAX_DROPPED_COUNT).decode())
         except (OSError, ValueError):

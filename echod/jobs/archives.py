@@ -1,4 +1,4 @@
-"""The archives of a role as the policies' jobs see them: how full they are, and which backup is there already."""
+"""Read the archive of a role, and plan appends and backups to it. Not a job kind, but shared by several."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _BACKUP_PREFIX = "MEMORY-"
 
 
 class ArchivedCopy(NamedTuple):
-    """An entry of an archive, and the file that it stands in, relative to the role."""
+    """An archived entry, and the file that contains it, relative to the role."""
 
     file: str
     entry: ArchivedEntry
 
 
 def pruned_archive_sizes(role: Role) -> Mapping[str, int]:
-    """Bytes of the files in the role's archive that pruned entries are appended to, by name."""
+    """Return the sizes in bytes of the archive files for pruned entries, by name."""
     return _archive_sizes(role, PRUNED_STEM)
 
 
 def append_pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
-    """What a change set adds to the archive of a role for entries that a rule takes out; nothing for none."""
+    """Return the append to the archive for entries that a rule removes; empty for no entries."""
     return _append_with_room(role, today, entries, job_id, PRUNED_STEM)
 
 
 def append_removed(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
-    """What a change set adds to the archive of a role for entries that a person takes out; nothing for none."""
+    """Return the append to the archive for entries that the user removes; empty for no entries."""
     return _append_with_room(role, today, entries, job_id, REMOVED_STEM)
 
 
 def append_short_form(role: Role, text: str | None, today: date) -> tuple[Append, ...]:
-    """What a change set adds to the archive of a role for the short form of an entry whose full text comes back."""
+    """Return the append to the archive for the short form of an entry whose full text is restored."""
     if text is None:
         return ()
     data = f"\n<!-- echod: gave way to its full text, {today.isoformat()} -->\n{redact_entry(text).text.rstrip()}\n"
@@ -54,7 +54,7 @@ def append_short_form(role: Role, text: str | None, today: date) -> tuple[Append
 
 
 def list_archived_entries(role: Role) -> tuple[ArchivedCopy, ...]:
-    """Every entry in the archive of a role, oldest first. Backups are no archive.
+    """List every entry in the archive of a role, oldest first. Backups are excluded.
 
     Raises:
         StoreError: the archive cannot be read.
@@ -63,22 +63,22 @@ def list_archived_entries(role: Role) -> tuple[ArchivedCopy, ...]:
         names = [
             e.name for e in _archive_files(role, "") if e.name.endswith(".md") and not e.name.startswith(_BACKUP_PREFIX)
         ]
-        found = [
+        copies = [
             ArchivedCopy(f"{_ARCHIVE_DIRECTORY}/{name}", entry)
             for name in sorted(names, key=lambda name: (len(name), name))
             for entry in read_archive(read_regular(role.path / _ARCHIVE_DIRECTORY / name, MAX_FILE_BYTES)).entries
         ]
-    return tuple(sorted(found, key=lambda kept: (kept.entry.day, kept.entry.job or 0)))
+    return tuple(sorted(copies, key=lambda copy: (copy.entry.day, copy.entry.job or 0)))
 
 
 def append_to_archive(path: PurePosixPath, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
-    """What a change set adds to an archive for these entries; nothing for none."""
+    """Return the append of these entries to an archive file; empty for no entries."""
     text = render_archived_entries(entries, job_id)
     return (Append(path, text),) if text else ()
 
 
 def backup_name(role: Role, data: bytes, today: date) -> str | None:
-    """A free name, relative to the role, for a backup of its memory file; None if an identical one is there."""
+    """Return an unused name, relative to the role, for a backup of its memory file; None if an identical one exists."""
     for entry in _archive_files(role, _BACKUP_PREFIX):
         same_size = entry.stat(follow_symlinks=False).st_size == len(data)
         if same_size and _BACKUP_NAME.fullmatch(entry.name) and read_regular(Path(entry.path), len(data)) == data:
@@ -87,7 +87,7 @@ def backup_name(role: Role, data: bytes, today: date) -> str | None:
 
 
 def free_backup_name(role: Role, today: date) -> str:
-    """A free name, relative to the role, for a backup of its memory file."""
+    """Return an unused name, relative to the role, for a backup of its memory file."""
     used = {entry.name for entry in _archive_files(role, _BACKUP_PREFIX)}
     number, name = 1, f"MEMORY-{today.isoformat()}.md"
     while name in used:
@@ -112,7 +112,7 @@ def _archive_sizes(role: Role, stem: str) -> Mapping[str, int]:
 
 
 def _archive_files(role: Role, prefix: str) -> Iterator[os.DirEntry[str]]:
-    """The plain files of a role's archive with names that begin so. A symlinked archive is none: nothing is there."""
+    """Yield the regular files of a role's archive with this prefix. A symlinked archive counts as empty."""
     directory = role.path / _ARCHIVE_DIRECTORY
     if directory.is_symlink() or not directory.is_dir():
         return

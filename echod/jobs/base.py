@@ -1,34 +1,56 @@
-"""From a plan to a commit: the part that jobs which plan from what a role holds have in common.
-
-How a run of a job ended, in words for the person.
-"""
+"""The parts that all job kinds share: context, outcomes, change sets, and the loop from a plan to a commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
+from echod.memory.policy import PolicySettings
+from echod.state.entries import EntryStore
+from echod.state.job import MANUAL_KINDS, JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, CommitResult
+from echod.store.changes import Append, ChangeSet, CommitGate, CommitResult, ConsumeFindings, Origin, Write
+from echod.store.engine import Engine
+from echod.store.layout import Role
 from echod.store.session import RoleSession, RoleView
+
+RETRY_SECONDS = 10.0
+"""The deferral of a job when another program is writing the same files."""
+
+_MAX_PLANS = 5
+"""The engine accepts a plan after few retries. More of them happen only if another program never stops writing."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """It did what there was to do; `changed` is false where there was nothing (or nothing may be written)."""
+    """The job completed.
+
+    Attributes:
+        summary: what it did, in a phrase.
+        changed: false if there was nothing to do, or nothing may be written.
+        skipped: a sentence for each file that was left unchanged although it should have been changed.
+    """
 
     summary: str
     changed: bool
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobDeferred:
-    """It has to wait: `reason` says for what, `until` (Unix seconds) when to look again at the latest."""
+    """The job has to wait.
+
+    Attributes:
+        reason: what it waits for.
+        until: Unix seconds when it checks again at the latest.
+    """
 
     reason: str
     until: float
@@ -36,14 +58,14 @@ class JobDeferred:
 
 @dataclass(frozen=True, slots=True)
 class JobBlocked:
-    """Trying again is pointless until the input changes; a person may have to act."""
+    """A retry is pointless until the input changes. The user may have to act."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobFailed:
-    """It went wrong; it will be tried again with growing pauses."""
+    """The job failed and is retried after growing pauses."""
 
     error: str
 
@@ -51,62 +73,162 @@ class JobFailed:
 JobOutcome = JobDone | JobDeferred | JobBlocked | JobFailed
 
 
-RETRY_SECONDS = 10.0
-_MAX_PLANS = 5
+class JobContext(NamedTuple):
+    """The arguments of every job kind: its number, the locked role, and the collaborators.
+
+    Attributes:
+        job_id: the job's number, under which its commit is recorded.
+        session: the role, locked for this job.
+        entries: the recorded data about entries.
+        policy: the numbers of the maintenance policies for the role's project.
+        gate: called just before the point of no return of a commit.
+        clock: returns Unix seconds.
+        allow_writes: false in report mode, in which a job only reports what it would do.
+    """
+
+    job_id: int
+    session: RoleSession
+    entries: EntryStore
+    policy: PolicySettings
+    gate: CommitGate
+    clock: Callable[[], float]
+    allow_writes: bool = True
 
 
-def _no_record() -> None:
-    """There is nothing to be written down beside the commit."""
+class JobResources(NamedTuple):
+    """A job before a role is locked: the engine that opens roles, and the other fields of its `JobContext`.
+
+    For jobs that lock several roles, or one role several times.
+    """
+
+    job_id: int
+    engine: Engine
+    entries: EntryStore
+    policy: PolicySettings
+    gate: CommitGate
+    clock: Callable[[], float]
+    allow_writes: bool = True
+
+    @contextmanager
+    def open_role(self, role: Role) -> Iterator[JobContext]:
+        """Lock a role for the job.
+
+        Raises:
+            BusyError, RefusedError, StoreError: see `Engine.open_role`.
+        """
+        with self.engine.open_role(role) as session:
+            yield JobContext(self.job_id, session, self.entries, self.policy, self.gate, self.clock, self.allow_writes)
+
+
+def _do_nothing() -> None:
+    """Do nothing before or after the commit."""
 
 
 class Proposal(NamedTuple):
-    """What a job wants to change, and what is to be written down of it once it is done."""
+    """The changes that a job plans.
+
+    Attributes:
+        changes: the file operations and their summary.
+        before_commit: called just before each attempt to commit; not in report mode.
+        after_commit: called once the changes are on the disk, to record them in the database.
+        skipped: see `JobDone.skipped`.
+    """
 
     changes: ChangeSet
-    after_commit: Callable[[], None] = _no_record
+    before_commit: Callable[[], None] = _do_nothing
+    after_commit: Callable[[], None] = _do_nothing
+    skipped: tuple[str, ...] = ()
 
 
 Planner = Callable[[RoleView, date], Proposal | JobOutcome]
-"""Plans from what a role holds on a local day; an outcome where there is nothing to change, or not now."""
+"""Plans from the state of a role on a local day. Returns an outcome if there is nothing to change, or not now."""
+
+MemoryPlanner = Callable[[RoleView, Document, date], Proposal | JobOutcome]
+"""A planner for a memory file that can be parsed."""
 
 
-def plan_and_commit(
-    job_id: int,
-    session: RoleSession,
-    planner: Planner,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
-    """Plan and commit, again if someone else was faster.
+def plan_memory_and_commit(context: JobContext, planner: MemoryPlanner) -> JobOutcome:
+    """Plan from the parsed memory file, and commit. An unreadable file blocks the job.
 
-    Args:
-        job_id: the job's number.
-        session: the role that is held.
-        planner: decides what to change.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
-        allow_writes: whether anything may be written at all, or only reported.
+    Raises:
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
+    """
+
+    def plan(view: RoleView, today: date) -> Proposal | JobOutcome:
+        document = parse_memory(view)
+        return document if isinstance(document, JobBlocked) else planner(view, document, today)
+
+    return plan_and_commit(context, plan)
+
+
+def plan_and_commit(context: JobContext, planner: Planner) -> JobOutcome:
+    """Plan from the state of the role, and commit.
+
+    Raises:
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
+    """
+    return replan_and_commit(context, lambda: planner(context.session.read(), local_date(context.clock())))
+
+
+def replan_and_commit(context: JobContext, plan: Callable[[], Proposal | JobOutcome]) -> JobOutcome:
+    """Plan and commit, and plan again whenever another program wrote in between.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
     for _ in range(_MAX_PLANS):
-        proposal = planner(session.read(), local_date(clock()))
+        proposal = plan()
         if not isinstance(proposal, Proposal):
             return proposal
         summary = proposal.changes.summary
-        if not allow_writes:
-            return JobDone(f"report only: would do: {summary}", changed=False)
-        if isinstance(session.commit(job_id, proposal.changes, gate=gate), CommitResult):
+        if not context.allow_writes:
+            return report_only(summary)
+        proposal.before_commit()
+        result = context.session.commit(context.job_id, proposal.changes, gate=context.gate)
+        if isinstance(result, CommitResult):
             proposal.after_commit()
-            return JobDone(summary, changed=True)
-    return JobDeferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+            return JobDone(summary, changed=True, skipped=proposal.skipped)
+    return JobDeferred("other programs keep writing the same files", context.clock() + RETRY_SECONDS)
+
+
+def report_only(summary: str) -> JobDone:
+    """Return the outcome of a job in report mode."""
+    return JobDone(f"report only: would do: {summary}", changed=False)
+
+
+def change_set(
+    view: RoleView,
+    kind: JobKind,
+    summary: str,
+    writes: Iterable[Write] = (),
+    *,
+    appends: Iterable[Append] = (),
+    consumes: Iterable[ConsumeFindings] = (),
+) -> ChangeSet:
+    """Return the change set of a job on the role of `view`. Only manual kinds may change protected content."""
+    return ChangeSet(
+        kind=kind.value,
+        role=view.role.name,
+        summary=summary,
+        writes=tuple(writes),
+        appends=tuple(appends),
+        consumes=tuple(consumes),
+        origin=Origin.USER if kind in MANUAL_KINDS else Origin.SERVICE,
+    )
+
+
+def write_memory(view: RoleView, data: bytes) -> Write:
+    """Return the replacement of the memory file that the job planned from."""
+    return Write(role_path(view, layout.MEMORY), view.memory.digest, data)
+
+
+def role_path(view: RoleView, name: str | PurePosixPath) -> PurePosixPath:
+    """Return the path of a file of the role, relative to its store, as change sets use it."""
+    return PurePosixPath(view.role.name) / name
 
 
 def parse_memory(view: RoleView) -> Document | JobBlocked:
-    """The memory file that a job plans from; or what becomes of the job where it cannot be understood."""
+    """Parse the memory file, or return the outcome for a file that cannot be parsed."""
     document = parse(view.memory.text)
     return (
         JobBlocked(f"{layout.MEMORY} is left alone: {document.reason}")
@@ -116,7 +238,7 @@ def parse_memory(view: RoleView) -> Document | JobBlocked:
 
 
 def knowledge_unavailable(view: RoleView, now: float) -> JobDeferred | JobBlocked | None:
-    """What becomes of a job that needs the knowledge file where that cannot be read; None where it can."""
+    """Return the outcome of a job that needs the knowledge file while it cannot be read; None if it can."""
     problem = view.knowledge_problem
     if problem is None:
         return None

@@ -1,41 +1,26 @@
-"""The elevate job: an entry of a project is written into the global memory, because a person asked for it."""
+"""The elevate job: copy an entry of a project to the global memory at the user's request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, change_set, plan_and_commit, write_memory
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.packs.elevation import GLOBAL_ROLE, ElevationRequest, ElevationResult, NotEligible, elevate_entry
 from echod.state.job import JobKind
-from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
 from echod.store.layout import Role
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    block: Block,
-    source_role: Role,
-    domain: str,
-    gate: CommitGate,
-    clock: Callable[[], float],
-) -> JobOutcome:
-    """Write an entry into the global memory, which is begun if there is none.
+def run(context: JobContext, block: Block, source_role: Role, domain: str) -> JobOutcome:
+    """Add an entry to the global memory, which is created if it is missing.
 
     Args:
-        job_id: the job's number.
-        session: the global memory's role, held.
+        context: the job, with the global memory's role locked.
         block: the entry.
-        source_role: the role that it stands in.
-        domain: what it is about there.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+        source_role: the entry's role.
+        domain: the entry's domain in the global memory.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -45,22 +30,16 @@ def run(
         after = plan_elevation(view.memory.data, block, source_role, domain, today)
         if isinstance(after, NotEligible):
             return JobBlocked(after.reason)
-        changes = ChangeSet(
-            kind=JobKind.ELEVATE.value,
-            role=view.role.name,
-            summary=f"elevated from {source_role.name} of {source_role.store.project.name} as {after.id}",
-            writes=(Write(PurePosixPath(layout.MEMORY), view.memory.digest, after.document.render()),),
-            origin=Origin.USER,
-        )
-        return Proposal(changes)
+        summary = f"elevated from {source_role.name} of {source_role.store.project.name} as {after.id}"
+        return Proposal(change_set(view, JobKind.ELEVATE, summary, [write_memory(view, after.document.render())]))
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_elevation(
     memory: bytes | None, block: Block, source_role: Role, domain: str, today: date
 ) -> ElevationResult | NotEligible:
-    """The global memory with the entry; or why not, in words that end without a full stop."""
+    """Return the global memory with the entry, or the reason why it is not eligible, without a full stop."""
     document: Document | Unreadable = parse(new_memory_file(GLOBAL_ROLE) if memory is None else memory)
     if isinstance(document, Unreadable):
         return NotEligible(f"the global memory is left alone: {document.reason.rstrip('.')}")

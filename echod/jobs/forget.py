@@ -1,66 +1,57 @@
-"""The forget job: entries leave the memory file for the archive, because a person wants them gone."""
+"""The forget job: move entries from the memory file to the archive at the user's request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import date
-from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_removed
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    change_set,
+    plan_memory_and_commit,
+    write_memory,
+)
+from echod.memory.model import Document
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import EditRefusal, remove_entries
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: Collection[str],
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    rule: Rule,
-) -> JobOutcome:
-    """Take entries out of the memory file of `session`; each stands in `archive/removed-{year}.md` then.
+def run(context: JobContext, entries: Collection[str], *, rule: Rule) -> JobOutcome:
+    """Move entries to `archive/removed-{year}.md`.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
-        entries: full ids, all of them in the file.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
-        rule: why they go, as the archive says it.
+        context: the job, with the role locked.
+        entries: full ids, all of them in the memory file.
+        rule: the reason that the archive records.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        document = parse_memory(view)
-        if isinstance(document, JobBlocked):
-            return document
+    def planner(view: RoleView, document: Document, today: date) -> Proposal | JobOutcome:
         removal = remove_entries(view.role.name, document, entries, rule, today)
         if isinstance(removal, EditRefusal):
             return JobBlocked(f"{layout.MEMORY} stays as it is: {removal.reason}")
         if not removal.archived:
-            return JobDone("there was nothing to take out", changed=False)
-        changes = ChangeSet(
-            kind=JobKind.FORGET.value,
-            role=view.role.name,
-            summary=_summary(entries, rule),
-            writes=(
-                Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, removal.document.render()),
-            ),
-            appends=append_removed(view.role, today, removal.archived, job_id),
-            origin=Origin.USER,
+            return JobDone("there was nothing to remove", changed=False)
+        changes = change_set(
+            view,
+            JobKind.FORGET,
+            _summary(entries, rule),
+            [write_memory(view, removal.document.render())],
+            appends=append_removed(view.role, today, removal.archived, context.job_id),
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_memory_and_commit(context, planner)
 
 
 def _summary(entries: Collection[str], rule: Rule) -> str:

@@ -1,11 +1,10 @@
-"""The observe job: append an entry for each completed task that hooks told of, all of a role in one commit.
+"""The observe job: append an entry for each completed task that hooks reported, all of a role in one commit.
 
-What becomes an entry is decided by `memory.observations` and `inbox.inbox`. An event leaves the spool only when
-its entry is in the memory; wherever the process ends in between, no task is recorded twice.
+`echod.memory.observations` and `echod.inbox.inbox` decide which tasks become entries. An event is removed from the
+spool only when its entry is in the memory file. Wherever a process ends in between, no task is recorded twice.
 
-The marks by which writers of observations tell each other what is recorded: `tmp/.rune-signals/.obs-{team}_{task}`.
-
-They belong to the workflow plugins. echod reads them, adds its own, and never removes any.
+Programs that write observations mark recorded tasks with `tmp/.rune-signals/.obs-{team}_{task}`. The signals belong to
+the workflow plugins. echod reads them, adds its own, and removes none.
 """
 
 from __future__ import annotations
@@ -13,19 +12,30 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from datetime import date
+from pathlib import Path
 from typing import NamedTuple
 
 from echod.inbox.inbox import DropReason, Inbox, PendingObservation
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    change_set,
+    plan_and_commit,
+    report_only,
+    write_memory,
+)
 from echod.log import get_logger
 from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, with_observations
 from echod.state.hook_events import HookEventLog, TaskRecord, TaskState
+from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, CommitResult, Write
-from echod.store.session import RoleSession
+from echod.store.session import RoleView
 
 log = get_logger(__name__)
 
@@ -33,13 +43,120 @@ _SIGNAL_DIRECTORY = Path("tmp/.rune-signals")
 _SHARED_FILE_MODE = 0o666  # less the umask: other programs of this user read it
 
 
+class ObserveContext(NamedTuple):
+    """The pending observations, and the log of recorded tasks."""
+
+    inbox: Inbox
+    event_log: HookEventLog
+
+
+@dataclass(slots=True)
+class _Classified:
+    """Observations by treatment. `recorded`: a run that was killed has written the entry."""
+
+    new: list[PendingObservation] = field(default_factory=list)
+    recorded: list[PendingObservation] = field(default_factory=list)
+    dropped: dict[PendingObservation, str] = field(default_factory=dict)
+
+
+def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
+    """Record the pending observations of the role.
+
+    Args:
+        context: the job, with the role locked.
+        sources: the inbox and the log.
+
+    Raises:
+        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
+        StateError: the database was lost.
+    """
+    role = context.session.role
+    sources.inbox.refresh(context.clock())  # another process may have queued this job, or done it
+    all_pending = sources.inbox.pending_for(role.store).get(role.name, ())
+    if not all_pending:
+        return JobDone("nothing to do: the events were removed", changed=False)
+
+    def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
+        if view.memory.data is None:
+            if context.allow_writes:
+                sources.inbox.drop(dict.fromkeys(all_pending, str(DropReason.NO_ROLE)), context.clock())
+            return JobDone(f"nothing recorded: {DropReason.NO_ROLE}", changed=False)
+        tasks = sources.event_log.find_tasks(pending.observation.key for pending in all_pending)
+        classified = _classify(all_pending, tasks, view.memory.data, role.store.project)
+        if not context.allow_writes:
+            return report_only(_summary(classified))
+
+        def finish() -> None:
+            _finish_observations(sources, classified, context.clock())
+
+        if not classified.new:
+            finish()
+            return JobDone(_summary(classified), changed=False)
+        data = with_observations(view.memory.data, (pending.observation for pending in classified.new))
+        if isinstance(data, UnwritableMemory):
+            return JobBlocked(f"{layout.MEMORY} is left alone: {data.reason}")
+        events = {pending.observation.key: pending.spooled_event.name for pending in classified.new}
+        return Proposal(
+            change_set(view, JobKind.OBSERVE, _summary(classified), [write_memory(view, data)]),
+            before_commit=lambda: sources.event_log.mark_started(events, context.clock()),
+            after_commit=finish,
+        )
+
+    return plan_and_commit(context, planner)
+
+
+def _classify(
+    all_pending: Sequence[PendingObservation], tasks: Mapping[str, TaskRecord], memory: bytes, project: Path
+) -> _Classified:
+    classified = _Classified()
+    has_started = any(task.state is TaskState.STARTED for task in tasks.values())
+    texts = Counter(existing_texts(memory)) if has_started else Counter[str]()
+    keys: set[str] = set()
+    for pending in all_pending:
+        key, signal = pending.observation.key, pending.observation.signal
+        task = tasks.get(key)
+        if key in keys:
+            classified.dropped[pending] = DropReason.ALREADY_RECORDED
+        elif task is not None and task.state is TaskState.RECORDED:
+            if task.event_name == pending.spooled_event.name:
+                classified.recorded.append(pending)
+            else:
+                classified.dropped[pending] = DropReason.ALREADY_RECORDED
+        elif task is not None and texts[comparison_text(pending.observation)] > 0:
+            texts[comparison_text(pending.observation)] -= 1
+            classified.recorded.append(pending)
+        elif signal is not None and has_task_signal(project, signal):
+            classified.dropped[pending] = DropReason.RECORDED_ELSEWHERE
+        else:
+            classified.new.append(pending)
+        keys.add(key)
+    return classified
+
+
+def _finish_observations(sources: ObserveContext, classified: _Classified, now: float) -> None:
+    """Record that the entries are in the memory, signal it to other writers, and only then remove the events."""
+    written = [*classified.new, *classified.recorded]
+    sources.event_log.mark_recorded([pending.observation.key for pending in written], now)
+    for pending in written:
+        if pending.observation.signal is not None:
+            write_task_signal(pending.store.project, pending.observation.signal)
+    sources.inbox.remove_recorded(written)
+    sources.inbox.drop(classified.dropped, now)
+
+
+def _summary(classified: _Classified) -> str:
+    number = len(classified.new)
+    text = f"{number} {'observation' if number == 1 else 'observations'} recorded" if number else "nothing new"
+    return f"{text}, {len(classified.dropped)} already known" if classified.dropped else text
+
+
 def has_task_signal(project: Path, signal: str) -> bool:
-    """Whether somebody has marked this task as recorded."""
+    """Return whether a program marked this task as recorded."""
     return os.path.lexists(project / _SIGNAL_DIRECTORY / signal)
 
 
 def write_task_signal(project: Path, signal: str) -> None:
-    """Mark a task as recorded, where a plugin keeps such marks; a mark that cannot be left is only logged."""
+    """Mark a task as recorded if a plugin keeps such signals. A failure is only logged."""
     directory = project / _SIGNAL_DIRECTORY
     try:
         if not all(stat.S_ISDIR(path.lstat().st_mode) for path in (directory.parent, directory)):
@@ -50,128 +167,3 @@ def write_task_signal(project: Path, signal: str) -> None:
         return
     except OSError as error:
         log.info("signal_not_written", project=str(project), error=error.strerror)
-
-
-RETRY_SECONDS = 10.0
-_MAX_PLANS = 5
-
-
-class ObserveContext(NamedTuple):
-    """Where the letters come from, and what is known of their tasks."""
-
-    inbox: Inbox
-    event_log: HookEventLog
-
-
-@dataclass(slots=True)
-class _Classified:
-    """Letters by what there is to do with them; `recorded` are those whose entry a run that was killed has written."""
-
-    new: list[PendingObservation] = field(default_factory=list)
-    recorded: list[PendingObservation] = field(default_factory=list)
-    dropped: dict[PendingObservation, str] = field(default_factory=dict)
-
-
-def run(
-    job_id: int,
-    session: RoleSession,
-    context: ObserveContext,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
-    """Record what waits for the role of `session`.
-
-    Args:
-        job_id: the job's number.
-        session: the role, held.
-        context: see there.
-        gate: asked before the point of no return.
-        clock: Unix seconds.
-        allow_writes: whether anything may be written at all.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-        StateError: the database was lost.
-    """
-    role = session.role
-    context.inbox.refresh(clock())  # another process may have queued this job, or done it
-    all_pending = context.inbox.pending_for(role.store).get(role.name, ())
-    if not all_pending:
-        return JobDone("nothing to do: the events are gone", changed=False)
-    for _ in range(_MAX_PLANS):
-        memory = session.read().memory
-        if memory.data is None:
-            if allow_writes:
-                context.inbox.drop(dict.fromkeys(all_pending, str(DropReason.NO_ROLE)), clock())
-            return JobDone(f"nothing recorded: {DropReason.NO_ROLE}", changed=False)
-        tasks = context.event_log.find_tasks(pending.observation.key for pending in all_pending)
-        found = _classify(all_pending, tasks, memory.data, role.store.project)
-        if not allow_writes:
-            return JobDone(f"report only: would do: {_summary(found)}", changed=False)
-        if not found.new:
-            _finish_observations(context, found, clock())
-            return JobDone(_summary(found), changed=False)
-        data = with_observations(memory.data, (pending.observation for pending in found.new))
-        if isinstance(data, UnwritableMemory):
-            return JobBlocked(f"{layout.MEMORY} is left alone: {data.reason}")
-        context.event_log.mark_started(
-            {pending.observation.key: pending.spooled_event.name for pending in found.new}, clock()
-        )
-        changes = ChangeSet(
-            kind="observe",
-            role=role.name,
-            summary=_summary(found),
-            writes=(Write(PurePosixPath(role.name, layout.MEMORY), memory.digest, data),),
-        )
-        if isinstance(session.commit(job_id, changes, gate=gate), CommitResult):
-            _finish_observations(context, found, clock())
-            return JobDone(_summary(found), changed=True)
-    return JobDeferred("other programs keep writing the same file", clock() + RETRY_SECONDS)
-
-
-def _classify(
-    all_pending: Sequence[PendingObservation], tasks: Mapping[str, TaskRecord], memory: bytes, project: Path
-) -> _Classified:
-    found = _Classified()
-    texts = (
-        Counter(existing_texts(memory)) if any(s.state is TaskState.STARTED for s in tasks.values()) else Counter[str]()
-    )
-    keys: set[str] = set()
-    for pending in all_pending:
-        key, signal = pending.observation.key, pending.observation.signal
-        before = tasks.get(key)
-        if key in keys:
-            found.dropped[pending] = DropReason.ALREADY_RECORDED
-        elif before is not None and before.state is TaskState.RECORDED:
-            if before.event_name == pending.spooled_event.name:
-                found.recorded.append(pending)
-            else:
-                found.dropped[pending] = DropReason.ALREADY_RECORDED
-        elif before is not None and texts[comparison_text(pending.observation)] > 0:
-            texts[comparison_text(pending.observation)] -= 1
-            found.recorded.append(pending)
-        elif signal is not None and has_task_signal(project, signal):
-            found.dropped[pending] = DropReason.RECORDED_ELSEWHERE
-        else:
-            found.new.append(pending)
-        keys.add(key)
-    return found
-
-
-def _finish_observations(context: ObserveContext, classified: _Classified, now: float) -> None:
-    """The entries are in the memory: remember that, tell other writers, and only then take the events away."""
-    written = [*classified.new, *classified.recorded]
-    context.event_log.mark_recorded([pending.observation.key for pending in written], now)
-    for pending in written:
-        if pending.observation.signal is not None:
-            write_task_signal(pending.store.project, pending.observation.signal)
-    context.inbox.remove_recorded(written)
-    context.inbox.drop(classified.dropped, now)
-
-
-def _summary(classified: _Classified) -> str:
-    number = len(classified.new)
-    text = f"{number} {'observation' if number == 1 else 'observations'} recorded" if number else "nothing new"
-    return f"{text}, {len(classified.dropped)} known already" if classified.dropped else text

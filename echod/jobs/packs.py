@@ -1,7 +1,8 @@
-"""The pack jobs: a doc pack is installed, brought up to a newer version, or taken away, because a person asked.
+"""The pack job: install, update or remove a doc pack at the user's request.
 
-What a person changed in an installed pack stays: the text as it was installed is kept in the pack's archive, and is
-the base of a three-way merge. The manifest is written after the commit (`echod.packs.manifests` tells how they agree).
+The user's edits of an installed pack are kept: the text as it was installed is in the pack's archive, and is the base
+of a three-way merge. The manifest is written after the commit (`echod.packs.manifests` describes how both stay in
+agreement).
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.jobs.archives import free_backup_name
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    change_set,
+    plan_and_commit,
+    role_path,
+)
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure
 from echod.memory.model import Document
@@ -26,19 +35,19 @@ from echod.packs.manifests import MANIFEST_CHANGES_FILE, write_manifest
 from echod.packs.registries import AvailablePack
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import Append, ChangeSet, CommitGate, ConsumeFindings, Origin, Write
+from echod.store.changes import Append, ConsumeFindings, Write
 from echod.store.session import RoleSession, RoleView
 
 
 class PackPlan(NamedTuple):
-    """What becomes of a pack.
+    """The result of installing or updating a pack.
 
     Attributes:
-        memory: its file afterwards.
-        manifest: its manifest afterwards.
-        upgrade: what was kept of a person's edits; None where there was no file before.
-        base_known: whether the text that was installed is known, so that edits can be told from it.
-        summary: what was done, for `echod log`.
+        memory: the new content of its file.
+        manifest: its new manifest.
+        upgrade: the merge of the user's edits; None if there was no file.
+        base_known: true if the installed text is known, so that edits can be distinguished from it.
+        summary: the result for `echod log`.
     """
 
     memory: bytes
@@ -49,25 +58,25 @@ class PackPlan(NamedTuple):
 
 
 def plan_pack(state: PackState, memory: bytes | None, base: bytes | None, now: datetime) -> PackPlan | JobBlocked:
-    """What installing or updating a pack would do.
+    """Plan the installation or update of a pack.
 
     Args:
-        state: how it stands, and what the registries have.
-        memory: its file; None: there is none.
-        base: the text that was installed, as the archive has it; None: not known.
+        state: the installed pack and the one in the registries.
+        memory: the content of its file; None if there is none.
+        base: the text that was installed, from the archive; None if unknown.
         now: an aware datetime.
     """
     pack, manifest = state.pack, state.installed.manifest
     if manifest is not None and memory is not None and (pack is None or not state.update_available):
         checked = _checked_manifest(state, manifest, now)
         same = checked.is_same_install(manifest)
-        summary = "nothing newer was found" if same else f"put the manifest of the doc pack {state.stack} right"
+        summary = "nothing newer was found" if same else f"repaired the manifest of the doc pack {state.stack}"
         return PackPlan(memory, checked, None, base is not None, summary)
     if pack is None:
         return JobBlocked(f"no registry has a doc pack {state.stack}")
-    kept = None if memory is None else _merge_edits(pack, memory, base)
-    if isinstance(kept, JobBlocked):
-        return kept
+    upgrade = None if memory is None else _merge_edits(pack, memory, base)
+    if isinstance(upgrade, JobBlocked):
+        return upgrade
     from_version = f"from {manifest.version} " if manifest and memory is not None else ""
     summary = (
         f"{pack.stack} {from_version}to {pack.listing.version}"
@@ -75,25 +84,20 @@ def plan_pack(state: PackState, memory: bytes | None, base: bytes | None, now: d
         else f"{pack.stack} {pack.listing.version}"
     )
     return PackPlan(
-        memory=pack.text if kept is None else kept.data,
+        memory=pack.text if upgrade is None else upgrade.data,
         manifest=_new_manifest(pack, manifest, now),
-        upgrade=kept,
+        upgrade=upgrade,
         base_known=base is not None,
         summary=f"updated the doc pack {summary}" if from_version else f"installed the doc pack {summary}",
     )
 
 
-def install_or_update(
-    job_id: int, session: RoleSession, state: PackState, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
-    """Install a pack, or update it, in the role of `session`.
+def install_or_update(context: JobContext, state: PackState) -> JobOutcome:
+    """Install or update a pack.
 
     Args:
-        job_id: the job's number.
-        session: the pack's role, held.
-        state: how it stood just before, and what the registries have.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+        context: the job, with the role locked.
+        state: the installed pack and the one in the registries.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`.
@@ -101,102 +105,92 @@ def install_or_update(
     raw = state.installed.manifest_bytes
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        planned = plan_pack(state, view.memory.data, read_installed_text(session, state), local_now(clock))
+        base = read_installed_text(context.session, state)
+        planned = plan_pack(state, view.memory.data, base, local_now(context.clock))
         if isinstance(planned, JobBlocked):
             return planned
         manifest = compose_manifest(planned.manifest)
 
-        def note() -> None:
+        def record() -> None:
             write_manifest(view.role.store.project, state.stack, manifest)
 
-        writes = _writes(session, view, planned, state.pack, today)
+        writes = _writes(context.session, view, planned, state.pack, today)
         if not writes and planned.manifest.is_same_install(state.installed.manifest):
             if manifest != raw:
-                note()
+                record()
             return JobDone(planned.summary, changed=manifest != raw)
-        # Another installation is a commit of its own even where no file changes, so that undo knows its manifest.
-        changes = ChangeSet(
-            kind=JobKind.PACK.value,
-            role=view.role.name,
-            summary=planned.summary,
-            writes=writes,
-            appends=(Append(_path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(job_id, raw, manifest)),),
-            origin=Origin.USER,
+        # A new installation is a commit even if no file changes, so that undo knows its manifest.
+        change_line = compose_manifest_change(context.job_id, raw, manifest)
+        changes = change_set(
+            view,
+            JobKind.PACK,
+            planned.summary,
+            writes,
+            appends=[Append(role_path(view, MANIFEST_CHANGES_FILE), change_line)],
         )
-        return Proposal(changes, note)
+        return Proposal(changes, after_commit=record)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
-def remove_pack(
-    job_id: int, session: RoleSession, manifest_bytes: bytes | None, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
-    """Take a pack away: its file goes to its archive, its manifest is kept there too.
+def remove_pack(context: JobContext, manifest_bytes: bytes | None) -> JobOutcome:
+    """Remove a pack. Its file and its manifest are kept in its archive.
 
     Args:
-        job_id: the job's number.
-        session: the pack's role, held.
-        manifest_bytes: its manifest's bytes; None: there is none.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+        context: the job, with the role locked.
+        manifest_bytes: its manifest's bytes; None if there is none.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`.
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        consumes: tuple[ConsumeFindings, ...] = ()
+        consumes: list[ConsumeFindings] = []
         if view.memory.data is not None and view.memory.digest is not None:
-            kept = redact_bytes(view.memory.data)
-            archive = _path(view, free_backup_name(view.role, today))
-            consumes = (ConsumeFindings(_path(view, layout.MEMORY), view.memory.digest, archive, kept),)
-        changes = ChangeSet(
-            kind=JobKind.PACK.value,
-            role=view.role.name,
-            summary=f"removed the doc pack {view.role.name}",
-            appends=(
-                Append(_path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(job_id, manifest_bytes, None)),
-            ),
+            archive = role_path(view, free_backup_name(view.role, today))
+            text = redact_bytes(view.memory.data)
+            consumes.append(ConsumeFindings(role_path(view, layout.MEMORY), view.memory.digest, archive, text))
+        change_line = compose_manifest_change(context.job_id, manifest_bytes, None)
+        changes = change_set(
+            view,
+            JobKind.PACK,
+            f"removed the doc pack {view.role.name}",
+            appends=[Append(role_path(view, MANIFEST_CHANGES_FILE), change_line)],
             consumes=consumes,
-            origin=Origin.USER,
         )
-        return Proposal(changes, lambda: write_manifest(view.role.store.project, view.role.name, None))
+        return Proposal(changes, after_commit=lambda: write_manifest(view.role.store.project, view.role.name, None))
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def read_installed_text(session: RoleSession, state: PackState) -> bytes | None:
-    """The pack's text as it was installed, from its archive; None where it is not known."""
+    """Return the pack's text as it was installed, from its archive; None if unknown."""
     manifest = state.installed.manifest
     if manifest is None or manifest.sha256 is None:
         return None
-    kept = session.read_file(pristine_name(manifest.sha256)).data
-    return kept if kept is not None and hashlib.sha256(kept).hexdigest() == manifest.sha256 else None
+    text = session.read_file(pristine_name(manifest.sha256)).data
+    return text if text is not None and hashlib.sha256(text).hexdigest() == manifest.sha256 else None
 
 
 def _writes(
     session: RoleSession, view: RoleView, planned: PackPlan, pack: AvailablePack | None, today: date
 ) -> tuple[Write, ...]:
-    """The file, the file as it was, and the pack's own text where the archive does not have it yet."""
+    """Return the writes of the file, of its backup, and of the pack's own text unless the archive has it."""
     writes = []
     if planned.memory != view.memory.data:
-        writes.append(Write(_path(view, layout.MEMORY), view.memory.digest, planned.memory))
+        writes.append(Write(role_path(view, layout.MEMORY), view.memory.digest, planned.memory))
         if view.memory.data:
-            writes.append(Write(_path(view, free_backup_name(view.role, today)), None, view.memory.data))
+            writes.append(Write(role_path(view, free_backup_name(view.role, today)), None, view.memory.data))
     if pack is not None and planned.manifest.sha256 == pack.sha256:
         pristine = pristine_name(pack.sha256)
         if session.read_file(pristine).data is None:
-            writes.append(Write(_path(view, pristine), None, pack.text))
+            writes.append(Write(role_path(view, pristine), None, pack.text))
     return tuple(writes)
 
 
 def pristine_name(sha256: str) -> str:
-    """Where a pack's text is kept as it was installed, relative to its role."""
+    """Return the path of a pack's text as it was installed, relative to its role."""
     return f"archive/pack-{sha256[:16]}.md"
-
-
-def _path(view: RoleView, name: str) -> PurePosixPath:
-    return PurePosixPath(view.role.name) / name
 
 
 def _merge_edits(pack: AvailablePack, memory: bytes, base: bytes | None) -> UpgradeResult | JobBlocked:
@@ -206,10 +200,10 @@ def _merge_edits(pack: AvailablePack, memory: bytes, base: bytes | None) -> Upgr
         return JobBlocked(f"{layout.MEMORY} of {pack.stack} is left alone: {visible.reason}")
     if not isinstance(new, Document):
         return JobBlocked(f"the new text of {pack.stack} cannot be read: {new.reason}")
-    found = upgrade_pack(installed if isinstance(installed, Document) else None, visible, new, pack.stack)
-    if isinstance(found, MergeFailure):
-        return JobBlocked(f"{layout.MEMORY} of {pack.stack} was changed too much to be updated: {found.reason}")
-    return found
+    upgrade = upgrade_pack(installed if isinstance(installed, Document) else None, visible, new, pack.stack)
+    if isinstance(upgrade, MergeFailure):
+        return JobBlocked(f"{layout.MEMORY} of {pack.stack} was changed too much to be updated: {upgrade.reason}")
+    return upgrade
 
 
 def _new_manifest(pack: AvailablePack, before: PackManifest | None, now: datetime) -> PackManifest:
@@ -227,10 +221,10 @@ def _new_manifest(pack: AvailablePack, before: PackManifest | None, now: datetim
 
 
 def _checked_manifest(state: PackState, manifest: PackManifest, now: datetime) -> PackManifest:
-    """That there is nothing newer is worth a note only where the pack was getting old.
+    """Return the manifest after a check that found no newer version.
 
-    A registry that has the very same text may say that it was looked at since; and a file of another program that is
-    just what the registry has is known from then on.
+    The time of the check is recorded only for a stale pack. If the registry has the same text, its hash and date are
+    taken over: it may have been reviewed since, and a file that another program installed is known from then on.
     """
     if state.pack and state.update_status is UpdateStatus.NO_UPDATE:
         manifest = replace(manifest, sha256=state.pack.sha256, last_updated=state.pack.listing.last_updated)
@@ -242,5 +236,5 @@ def _timestamp(now: datetime) -> str:
 
 
 def local_now(clock: Callable[[], float]) -> datetime:
-    """Now, in the local zone."""
+    """Return the present time in the local time zone."""
     return datetime.fromtimestamp(clock()).astimezone()

@@ -1,14 +1,12 @@
-"""The prune job: what leaves a memory file today goes to the archive, and its points to the knowledge file.
+"""The prune job: archive entries of a memory file, and keep their points in the knowledge file.
 
-What leaves is decided by `echod.memory.policy`; a dry run calls `plan_for`, the job carries out the same plan.
+`echod.memory.policy` selects the entries. A dry run calls `plan_role`, and the job carries out the same plan.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_and_get_facts, record_entries
@@ -21,13 +19,17 @@ from echod.inspection.review_items import (
 from echod.jobs.archives import append_to_archive, backup_name, pruned_archive_sizes
 from echod.jobs.base import (
     JobBlocked,
+    JobContext,
     JobDeferred,
     JobDone,
     JobOutcome,
     Proposal,
+    change_set,
     knowledge_unavailable,
     parse_memory,
     plan_and_commit,
+    role_path,
+    write_memory,
 )
 from echod.memory.compose import ComposeError
 from echod.memory.document import parse
@@ -42,68 +44,62 @@ from echod.memory.policy import (
     select_archive_file,
 )
 from echod.state.entries import EntryStore
+from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Write
+from echod.store.changes import Write
 from echod.store.layout import Role
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
 class KnowledgeSkipped(NamedTuple):
-    """Why entries leave nothing in the knowledge file though they should, in a sentence."""
+    """The reason why the points of archived entries are not added to the knowledge file."""
 
     reason: str
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: EntryStore,
-    policy: PolicySettings,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
-    """Prune the memory file of `session`.
+def run(context: JobContext) -> JobOutcome:
+    """Prune the memory file.
 
-    The first prune of a file that would take more than half of it is held for a day, unless a person let it go
-    (`EntryStore.let_go`).
+    The first prune of a file is held for a day if it would remove more than half of the file, unless the user released
+    it (`EntryStore.release_first_prune`).
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        if isinstance(unavailable := knowledge_unavailable(view, clock()), JobDeferred):
+        if isinstance(unavailable := knowledge_unavailable(view, context.clock()), JobDeferred):
             return unavailable
         document = parse_memory(view)
         if isinstance(document, JobBlocked):
             return document
-        plan = plan_role(
-            view.role, document, record_and_get_facts(view.role, entries, policy, today, document), policy, today
-        )
+        facts = record_and_get_facts(view.role, context.entries, context.policy, today, document)
+        plan = plan_role(view.role, document, facts, context.policy, today)
         if plan.memory is None:
             return JobDone(describe_plan(view, plan), changed=False)
-        if allow_writes and (outcome := _hold_first_prune(view, plan, entries, clock())) is not None:
+        if (
+            context.allow_writes
+            and (outcome := _hold_first_prune(view, plan, context.entries, context.clock())) is not None
+        ):
             return outcome
-        return _build_proposal(job_id, view, plan, entries, today)
+        return _build_proposal(context.job_id, view, plan, context.entries, today)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
+    return plan_and_commit(context, planner)
 
 
 def plan_role(role: Role, memory: Document, facts: Facts, policy: PolicySettings, today: date) -> PrunePlan:
-    """What prune would do to a role's memory file on the local day `today`."""
+    """Return the effect of prune on a role's memory file on the local day `today`."""
     sizes = pruned_archive_sizes(role)
     plan = plan_prune(role.name, memory, facts, policy, today, archive=select_archive_file(today.year, sizes))
     adding = len(render_archived_entries(plan.archived, None)) if plan.archived else 0
-    roomy = select_archive_file(today.year, sizes, adding)
-    if roomy == plan.archive:
+    archive = select_archive_file(today.year, sizes, adding)
+    if archive == plan.archive:
         return plan
-    return plan_prune(role.name, memory, facts, policy, today, archive=roomy)
+    return plan_prune(role.name, memory, facts, policy, today, archive=archive)
 
 
 def describe_plan(view: RoleView, plan: PrunePlan) -> str:
-    """The plan in a line: what it does, why the file stays too long if it does, and what does not come about."""
+    """Describe the plan in a line, including why the file stays over its limit and which points are not kept."""
     parts = [plan.summary]
     if plan.over_limit is not None:
         parts.append(f"still {plan.over_limit.description.rstrip('.')}")
@@ -111,62 +107,58 @@ def describe_plan(view: RoleView, plan: PrunePlan) -> str:
 
 
 def knowledge_skipped_reason(view: RoleView, plan: PrunePlan) -> str | None:
-    """Why entries leave none of their points in the knowledge file though they should; None if they do."""
-    found = _knowledge_write(view, plan)
-    if not isinstance(found, KnowledgeSkipped):
+    """Return why the points of the entries are not added to the knowledge file; None if they are."""
+    result = _knowledge_write(view, plan)
+    if not isinstance(result, KnowledgeSkipped):
         return None
-    return f"its points are in the archive alone, as {layout.KNOWLEDGE} cannot take them up: {found.reason.rstrip('.')}"
+    reason = result.reason.rstrip(".")
+    return f"its points are only in the archive, since {layout.KNOWLEDGE} cannot be extended: {reason}"
 
 
 def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now: float) -> JobDeferred | None:
-    """Why a first prune waits for a person; None if it does not."""
+    """Return the deferral of a first prune that has to wait for the user; None if it may run."""
     role = view.role
     if not removes_majority(plan.lines_before, plan.lines_after):
         return None
     since = entries.hold_first_prune(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
     if since is not None and entries.answers.is_rejected(first_prune_id(role)):
-        return JobDeferred(f"you said that you prune this file yourself: {command}", now + FIRST_PRUNE_HOLD_SECONDS)
+        return JobDeferred(
+            f"you rejected the first prune of this file; to do it yourself: {command}", now + FIRST_PRUNE_HOLD_SECONDS
+        )
     until = None if since is None else first_prune_deadline(since, now)
     if until is None:
         return None
     reason = (
-        f"the first prune of this file would take more than half of it "
+        f"the first prune of this file would remove more than half of it "
         f"({describe_plan(view, plan)}), so it waits for a "
-        f"day. To see it: {command} --dry-run. To let it go now: {command}"
+        f"day. To see it: {command} --dry-run. To do it now: {command}"
     )
     return JobDeferred(reason, until)
 
 
 def _build_proposal(job_id: int, view: RoleView, plan: PrunePlan, entries: EntryStore, today: date) -> Proposal:
-    role = PurePosixPath(view.role.name)
-    memory = view.memory
-    writes = [Write(role / layout.MEMORY, memory.digest, plan.memory or b"")]
+    writes = [write_memory(view, plan.memory or b"")]
     if isinstance(knowledge := _knowledge_write(view, plan), Write):
         writes.append(knowledge)
-    if (name := backup_name(view.role, memory.text, today)) is not None:
-        writes.append(Write(role / name, None, memory.text))
+    if (name := backup_name(view.role, view.memory.text, today)) is not None:
+        writes.append(Write(role_path(view, name), None, view.memory.text))
 
-    def note() -> None:
+    def record() -> None:
         entries.record_prune(view.role.store.key, view.role.name, today, plan.inscribed_archived)
         after = parse(plan.memory or b"")
         if isinstance(after, Document):
             record_entries(entries, view.role, after, today, plan.id_changes)
 
-    changes = ChangeSet(
-        kind="prune",
-        role=view.role.name,
-        summary=describe_plan(view, plan),
-        writes=tuple(writes),
-        appends=append_to_archive(role / plan.archive, plan.archived, job_id),
-    )
-    return Proposal(changes, note)
+    appends = append_to_archive(role_path(view, plan.archive), plan.archived, job_id)
+    changes = change_set(view, JobKind.PRUNE, describe_plan(view, plan), writes, appends=appends)
+    return Proposal(changes, after_commit=record)
 
 
 def _knowledge_write(view: RoleView, plan: PrunePlan) -> Write | KnowledgeSkipped | None:
-    """The knowledge file with what the entries leave there; None if it stays as it is.
+    """Return the knowledge file with the points of the entries; None if it does not change.
 
-    A knowledge file that cannot take anything up keeps no entry in the memory file: all of it is in the archive.
+    An unusable knowledge file does not keep entries in the memory file, since the archive has their full text.
     """
     if not plan.knowledge:
         return None
@@ -181,4 +173,4 @@ def _knowledge_write(view: RoleView, plan: PrunePlan) -> Write | KnowledgeSkippe
         return KnowledgeSkipped(data.reason)
     if data == snapshot.data:
         return None
-    return Write(PurePosixPath(view.role.name) / layout.KNOWLEDGE, snapshot.digest, data)
+    return Write(role_path(view, layout.KNOWLEDGE), snapshot.digest, data)

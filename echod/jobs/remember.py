@@ -1,34 +1,24 @@
-"""The remember job: a person's words become an entry of the notes form, at the end of the role's memory file."""
+"""The remember job: append a note of the user to the role's memory file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, change_set, plan_and_commit, write_memory
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
 from echod.memory.notes import Note, UnwritableNote, find_same_note, with_note
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 NOTES_ROLE = "notes"
-"""The role that holds what people asked to remember."""
+"""The role for the notes of `echod remember`."""
 
 
-def run(job_id: int, session: RoleSession, note: Note, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
-    """Write a note into the memory file of `session`, which is begun if there is none.
-
-    Args:
-        job_id: the job's number.
-        session: the role, held.
-        note: what to write.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+def run(context: JobContext, note: Note) -> JobOutcome:
+    """Append a note to the memory file, which is created if it is missing.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -38,20 +28,14 @@ def run(job_id: int, session: RoleSession, note: Note, gate: CommitGate, clock: 
         after = plan_note(view, note, today)
         if isinstance(after, UnwritableNote):
             return JobBlocked(after.reason)
-        changes = ChangeSet(
-            kind=JobKind.REMEMBER.value,
-            role=view.role.name,
-            summary=f"remembered as {last_entry_id(view.role.name, after)}",
-            writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
-            origin=Origin.USER,
-        )
-        return Proposal(changes)
+        summary = f"remembered as {last_entry_id(view.role.name, after)}"
+        return Proposal(change_set(view, JobKind.REMEMBER, summary, [write_memory(view, after.render())]))
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_note(view: RoleView, note: Note, today: date) -> Document | UnwritableNote:
-    """The memory file with the note; or why not, in words that end without a full stop."""
+    """Return the memory file with the note, or the reason why it cannot be added, without a full stop."""
     document = parse(new_memory_file(view.role.name) if view.memory.data is None else view.memory.text)
     if isinstance(document, Unreadable):
         return UnwritableNote(
@@ -63,5 +47,5 @@ def plan_note(view: RoleView, note: Note, today: date) -> Document | UnwritableN
 
 
 def last_entry_id(role: str, document: Document) -> str:
-    """The id of the entry at the end of a document that ends in one."""
+    """Return the id of the last entry of a document that ends in an entry."""
     return entry_ids(role, document)[-1] or ""

@@ -1,33 +1,41 @@
-"""The reset job: the files of a role are as on their first day; what stood in them is in the archive.
+"""The reset job: empty the files of a role, and move their entries to the archive.
 
-Findings files and the archive stay. The memory file is copied as it is before anything leaves it.
+Findings files and the archive are kept. The memory file is copied unchanged before anything is removed from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.jobs.archives import append_removed, backup_name
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    change_set,
+    knowledge_unavailable,
+    plan_and_commit,
+    role_path,
+)
 from echod.memory.document import new_memory_file, parse
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
 from echod.memory.policy.manual import ResetPlan, plan_reset
 from echod.state.job import JobKind
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import Write
+from echod.store.session import RoleView
 from echod.store.snapshot import Snapshot
 
 
 class RoleResetPlan(NamedTuple):
-    """What a reset does to the files of a role.
+    """The effect of a reset on the files of a role.
 
     Attributes:
-        files: the files that it empties, each with what it means.
-        skipped: why which file is left alone, a sentence each.
+        files: the files that it empties, each with its plan.
+        skipped: a sentence for each file that is left alone.
     """
 
     files: tuple[tuple[Snapshot, ResetPlan], ...]
@@ -35,65 +43,40 @@ class RoleResetPlan(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many entries go."""
+        """The number of removed entries."""
         return sum(plan.entry_count for _, plan in self.files)
 
     @property
     def summary(self) -> str:
-        """What is done, in a line."""
+        """The result, in a phrase."""
         names = " and ".join(file.path.name for file, _ in self.files)
         return f"{names} emptied, {self.entries} {'entry' if self.entries == 1 else 'entries'} archived"
 
 
-def run(job_id: int, session: RoleSession, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
-    """Empty the memory and knowledge file of `session`.
-
-    Args:
-        job_id: the job's number.
-        session: the role, held.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+def run(context: JobContext) -> JobOutcome:
+    """Empty the memory and knowledge file of the role.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        if (unavailable := knowledge_unavailable(view, clock())) is not None:
+        if (unavailable := knowledge_unavailable(view, context.clock())) is not None:
             return unavailable
-        reset_plan = plan_role(view, today)
-        if not reset_plan.files:
-            return (
-                JobBlocked(reset_plan.skipped[0])
-                if reset_plan.skipped
-                else JobDone("there was nothing in it", changed=False)
-            )
-        role, memory = PurePosixPath(view.role.name), view.memory
-        writes = [Write(role / file.path.name, file.digest, plan.data) for file, plan in reset_plan.files]
-        if memory.data is not None and (name := backup_name(view.role, memory.data, today)) is not None:
-            writes.append(Write(role / name, None, memory.data))
-        changes = ChangeSet(
-            kind=JobKind.RESET.value,
-            role=view.role.name,
-            summary=reset_plan.summary,
-            writes=tuple(writes),
-            appends=append_removed(
-                view.role, today, [e for _, plan in reset_plan.files for e in plan.archived], job_id
-            ),
-            origin=Origin.USER,
-        )
-        return Proposal(changes)
+        plan = plan_role(view, today)
+        if not plan.files:
+            return JobBlocked(plan.skipped[0]) if plan.skipped else JobDone("there was nothing in it", changed=False)
+        return _build_proposal(context.job_id, view, plan, today)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_role(view: RoleView, today: date) -> RoleResetPlan:
-    """What a reset would do to a role on the local day `today`."""
+    """Return the effect of a reset of a role on the local day `today`."""
     role = view.role.name
     files: list[tuple[Snapshot, ResetPlan]] = []
     skipped: list[str] = []
-    kinds = ((view.memory, new_memory_file(role)), (view.knowledge, new_knowledge_file(role)))
-    for file, new in kinds:
+    for file, new in ((view.memory, new_memory_file(role)), (view.knowledge, new_knowledge_file(role))):
         if file is None or file.data is None:
             continue
         document = parse(file.data)
@@ -102,3 +85,13 @@ def plan_role(view: RoleView, today: date) -> RoleResetPlan:
         elif (plan := plan_reset(role, document, new, today, file=file.path.name)) is not None:
             files.append((file, plan))
     return RoleResetPlan(tuple(files), tuple(skipped))
+
+
+def _build_proposal(job_id: int, view: RoleView, plan: RoleResetPlan, today: date) -> Proposal:
+    memory = view.memory.data
+    writes = [Write(role_path(view, file.path.name), file.digest, reset.data) for file, reset in plan.files]
+    if memory is not None and (name := backup_name(view.role, memory, today)) is not None:
+        writes.append(Write(role_path(view, name), None, memory))
+    archived = [entry for _, reset in plan.files for entry in reset.archived]
+    appends = append_removed(view.role, today, archived, job_id)
+    return Proposal(change_set(view, JobKind.RESET, plan.summary, writes, appends=appends))

@@ -1,53 +1,39 @@
-"""The raise job: one entry gets another layer, because a person asked for it. Nothing else of it changes."""
+"""The raise job: move an entry to another layer at the user's request. Nothing else of the entry changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
-from echod.memory.model import Layer
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    change_set,
+    plan_memory_and_commit,
+    write_memory,
+)
+from echod.memory.model import Document, Layer
 from echod.memory.policy.manual import EditRefusal, change_layer
 from echod.state.job import JobKind
-from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int, session: RoleSession, entry: str, layer: Layer, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
-    """Put an entry of the memory file of `session` into a layer; it keeps its id.
-
-    Args:
-        job_id: the job's number.
-        session: the role, held.
-        entry: the entry's full id.
-        layer: the layer that it is to have.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
+def run(context: JobContext, entry: str, layer: Layer) -> JobOutcome:
+    """Move an entry of the memory file, given by its full id, to a layer. The entry keeps its id.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
-    def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
-        document = parse_memory(view)
-        if isinstance(document, JobBlocked):
-            return document
+    def planner(view: RoleView, document: Document, _: date) -> Proposal | JobOutcome:
         after = change_layer(view.role.name, document, entry, layer)
         if isinstance(after, EditRefusal):
             return JobBlocked(f"{entry} stays as it is: {after.reason}")
         if after is document:
             return JobDone(f"{entry} is {layer.value} already", changed=False)
-        changes = ChangeSet(
-            kind=JobKind.RAISE.value,
-            role=view.role.name,
-            summary=f"{entry} is now {layer.value}",
-            writes=(Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, after.render()),),
-            origin=Origin.USER,
-        )
-        return Proposal(changes)
+        writes = [write_memory(view, after.render())]
+        return Proposal(change_set(view, JobKind.RAISE, f"{entry} is now {layer.value}", writes))
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_memory_and_commit(context, planner)

@@ -1,7 +1,8 @@
-"""Asks whether a project's memory may be written now: joins what three rooms know into one verdict.
+"""Decide whether a project's memory may be written now.
 
-The markers on the disk (workflows), what echod itself wrote last (store), and what was announced or seen before
-(state). Every verdict also records the workflows it saw, each once, for the scores of entries.
+A verdict combines the markers on the disk (`echod.workflows`), the last writes of echod itself (`echod.store`), and
+the declared and earlier workflows (`echod.state`). Each check also records the workflows that it finds, each once,
+because the scores of entries depend on them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from echod.workflows import (
 )
 
 _MAX_CHECK_GAP_SECONDS = 60.0
-"""Two looks further apart than this say nothing about the time between them."""
+"""Two checks with a larger gap do not show that the project was quiet in between."""
 
 
 class _QuietStreak(NamedTuple):
@@ -37,15 +38,15 @@ class _QuietStreak(NamedTuple):
 
 
 class ProjectGate:
-    """One for a process; remembers since when each project has been quiet. May be asked by several threads.
+    """The gate of all projects, with the time since which each has been quiet. One for each process. Thread-safe.
 
     Args:
-        reader: knows what echod itself wrote last.
-        workflows: what was announced and what ended, None where nothing was ever recorded.
-        recorder: where the workflows that are seen are recorded, None for whoever only looks.
-        claude_home: Claude Code's directory, for its sessions.
+        reader: reports the last writes of echod itself.
+        workflows: the declared and ended workflows; None if nothing was ever recorded.
+        recorder: records the workflows that are found; None for read-only callers.
+        claude_home: Claude Code's directory with its sessions.
         processes: the table of processes.
-        limits: how long which sign is believed.
+        limits: how long each kind of marker is believed.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class ProjectGate:
         self._lock = threading.Lock()
 
     def check(self, project: Path, stores: Sequence[Store], now: float) -> Verdict:
-        """The verdict on a project at `now` (Unix seconds)."""
+        """Return the verdict on a project at `now` (Unix seconds)."""
         declared = self._workflows.list_declared(str(project), now) if self._workflows else ()
         observations = collect_observations(
             project,
@@ -86,17 +87,17 @@ class ProjectGate:
             verdict = gate(observations, now, self._limits, quiet_since=since)
             self._quiet_streaks[project] = _QuietStreak(quiet_streak(verdict, since, now), now)
         if self._recorder is not None and not observations.inaccessible:
-            snapshots = [_workflow_snapshot(seen) for seen in find_workflow_runs(observations, now, self._limits)]
+            snapshots = [_workflow_snapshot(run) for run in find_workflow_runs(observations, now, self._limits)]
             self._recorder.record(str(project), snapshots, now)
         return verdict
 
 
-def _workflow_snapshot(seen: WorkflowRun) -> WorkflowSnapshot:
-    running = seen.state is WorkflowRunState.RUNNING
-    return WorkflowSnapshot(seen.key, seen.kind, seen.name, seen.started, running=running, ended_at=seen.ended_at)
+def _workflow_snapshot(run: WorkflowRun) -> WorkflowSnapshot:
+    running = run.state is WorkflowRunState.RUNNING
+    return WorkflowSnapshot(run.key, run.kind, run.name, run.started, running=running, ended_at=run.ended_at)
 
 
 def describe_verdict(verdict: Verdict) -> str:
-    """Why a job has to wait, for its row in the queue."""
-    holding = [f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.blocking]
-    return "; ".join(holding) or f"the project is {verdict.state.value}"
+    """Return why a job has to wait, for its row in the queue."""
+    blocking = [f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.blocking]
+    return "; ".join(blocking) or f"the project is {verdict.state.value}"

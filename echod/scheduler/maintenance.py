@@ -1,7 +1,7 @@
-"""What memory and knowledge files call for: prune, promote, compress. And what is learnt by looking at them.
+"""Find the maintenance that memory and knowledge files need: prune, promote, compress.
 
-A look parses and plans only what has changed since, and everything once a day, since age changes plans too. Whoever
-looks also notes which entries there are, and on which days the project was alive: that days pass counts only then.
+A file is parsed and planned again when it changed, and once a day because age changes plans too. This also records
+the entries of the files, and the days on which the project was active, since only those count for the age of entries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import date
-from os import stat_result
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from echod.inspection.entry_facts import get_knowledge_facts, record_and_get_fac
 from echod.memory.model import MAX_FILE_BYTES, Document, Layer
 from echod.memory.policy import PolicySettings, plan_compress, plan_prune
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
-from echod.scheduler.needs import NeedsReport, ReadProblem, read_problem
+from echod.scheduler.needs import NeedsReport, ReadProblem, read_problem, stat_if_present
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind, Need
 from echod.store import layout
@@ -29,7 +28,7 @@ from echod.store.layout import Role, Store
 
 
 class _FileNeed(NamedTuple):
-    """When and at what a file was looked at, and what it called for (None: nothing)."""
+    """The need of a file (None: nothing), with the inputs that it was derived from."""
 
     version: FileVersion | None
     day: date
@@ -38,7 +37,7 @@ class _FileNeed(NamedTuple):
 
 
 class MaintenanceNeedFinder:
-    """One for a process; remembers what each file called for as long as it is the same."""
+    """Finds the maintenance needs of stores. One for each process; caches the need of each unchanged file."""
 
     def __init__(self, entries: EntryStore, engine: Engine) -> None:
         self._entries = entries
@@ -48,14 +47,14 @@ class MaintenanceNeedFinder:
     def find(
         self, store: Store, maintenance: MaintenancePolicy, mode: str, now: float, *, has_pending_observations: bool
     ) -> NeedsReport:
-        """What the files of a store call for at `now` (Unix seconds).
+        """Return the needs of a store's files.
 
         Args:
             store: the store.
-            maintenance: what may be done in its project.
-            mode: part of an input's name, as in `NeedSettings`.
+            maintenance: the jobs that are allowed in its project.
+            mode: part of a fingerprint, see `NeedSettings`.
             now: Unix seconds.
-            has_pending_observations: whether agents reported something for this store that is not in its memory yet.
+            has_pending_observations: true if agents reported tasks for this store that are not in its memory yet.
 
         Raises:
             BusyError, StoreError: the journal cannot be read.
@@ -74,8 +73,8 @@ class MaintenanceNeedFinder:
                 activity_days |= _foreign_activity_days(role, own_writes, today)
                 needs += self._role_needs(role, maintenance, mode, now, today)
             except OSError as error:
-                place = Path(error.filename or role.path)
-                problems.append(read_problem(place, error, "listed" if place == role.path else "read"))
+                path = Path(error.filename or role.path)
+                problems.append(read_problem(path, error, "listed" if path == role.path else "read"))
         self._entries.record_activity(str(store.project), activity_days)
         return NeedsReport(tuple(needs), tuple(problems))
 
@@ -83,15 +82,13 @@ class MaintenanceNeedFinder:
         self, role: Role, maintenance: MaintenancePolicy, mode: str, now: float, today: date
     ) -> Iterator[Need]:
         policy = maintenance.policy
-        memory, knowledge = (
-            regular_file_version(role.memory, MAX_FILE_BYTES),
-            regular_file_version(role.knowledge, MAX_FILE_BYTES),
-        )
-        wanted = {
+        memory = regular_file_version(role.memory, MAX_FILE_BYTES)
+        knowledge = regular_file_version(role.knowledge, MAX_FILE_BYTES)
+        reasons = {
             JobKind.PRUNE: (self._need_reason(role, role.memory, memory, policy, today), memory),
             JobKind.COMPRESS: (self._need_reason(role, role.knowledge, knowledge, policy, today), knowledge),
         }
-        for kind, (reason, version) in wanted.items():
+        for kind, (reason, version) in reasons.items():
             if reason is None or maintenance.disabled_reason(kind) or request_only_reason(kind, role, maintenance):
                 continue
             yield _build_need(kind, role, reason, now, (mode, version, today, policy))
@@ -106,9 +103,9 @@ class MaintenanceNeedFinder:
     def _need_reason(
         self, role: Role, file: Path, version: FileVersion | None, policy: PolicySettings, today: date
     ) -> str | None:
-        known = self._known_needs.get(file)
-        if known is not None and (known.version, known.day, known.policy) == (version, today, policy):
-            return known.reason
+        cached = self._known_needs.get(file)
+        if cached is not None and (cached.version, cached.day, cached.policy) == (version, today, policy):
+            return cached.reason
         document = None if version is None else read_document(file)
         if document is None:
             reason = None
@@ -131,22 +128,15 @@ class MaintenanceNeedFinder:
 
 
 def _foreign_activity_days(role: Role, own_writes: Mapping[Path, int], today: date) -> set[date]:
-    """The days on which others left something in a role; what echod itself wrote does not count."""
+    """Return the days on which other programs changed files of a role. Writes of echod itself do not count."""
     days = set()
     for path in (role.memory, *layout.list_findings_files(role)):
-        status = _stat(path)
+        status = stat_if_present(path)
         if status is not None and own_writes.get(path) != status.st_mtime_ns:
             days.add(min(local_date(status.st_mtime), today))
     return days
 
 
 def _build_need(kind: JobKind, role: Role, reason: str, now: float, fingerprint_parts: tuple[object, ...]) -> Need:
-    name = hashlib.sha256(repr(fingerprint_parts).encode()).hexdigest()[:16]
-    return Need(kind=kind, store=role.store.key, role=role.name, fingerprint=name, reason=reason, due=now)
-
-
-def _stat(path: Path) -> stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
+    fingerprint = hashlib.sha256(repr(fingerprint_parts).encode()).hexdigest()[:16]
+    return Need(kind=kind, store=role.store.key, role=role.name, fingerprint=fingerprint, reason=reason, due=now)

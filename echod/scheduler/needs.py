@@ -1,7 +1,7 @@
-"""What does the present state of a store call for? Looks at names, sizes and times only; decides no content.
+"""Find the work that the present state of a store calls for, from names, sizes and times of files only.
 
-Level-triggered: events say *look here*, this says what there is to do. The same answer comes at start, after lost
-events and from `run --once`.
+Level-triggered: an event only selects the store, and the needs are derived from the disk. The result is the same at
+start, after lost events, and in `echod run --once`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ NO_OBSERVATIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class NeedSettings(NamedTuple):
-    """What decides whether something found on the disk is work: opt-outs, numbers, how long a file must be still.
+    """The settings that decide which findings on the disk are work.
 
-    `mode` is part of an input's name: what was only reported has not been done when the mode changes.
+    Attributes:
+        quiet_seconds: the time for which a findings file must be unchanged.
+        consolidate: false if the project opted out of consolidation.
+        mode: "report" or "maintain". It is part of a fingerprint, so that reported work is done when the mode changes.
+        maintenance: the maintenance jobs that are allowed.
     """
 
     quiet_seconds: float
@@ -36,14 +40,14 @@ class NeedSettings(NamedTuple):
 
 
 class ReadProblem(NamedTuple):
-    """A place that could not be looked at: unreadable is not empty."""
+    """A path that could not be read. Unreadable is not empty."""
 
     path: str
     text: str
 
 
 class NeedsReport(NamedTuple):
-    """What one look at a store found."""
+    """The needs of a store, and the problems in finding them."""
 
     needs: tuple[Need, ...]
     problems: tuple[ReadProblem, ...]
@@ -52,10 +56,10 @@ class NeedsReport(NamedTuple):
 def find_needs(
     store: Store, settings: NeedSettings, now: float, observations: Mapping[str, Sequence[str]] = NO_OBSERVATIONS
 ) -> NeedsReport:
-    """The work that `store` calls for at `now` (Unix seconds).
+    """Return the work that `store` needs at `now` (Unix seconds).
 
-    A findings file is ready when it has been still for `rules.quiet_seconds`; the need is due when the first one is.
-    `observations` names what waits in the inbox, by role; that is ready at once.
+    A findings file is ready when it has been unchanged for `settings.quiet_seconds`. The need is due when the first
+    file is ready. `observations` are the names of the pending events by role, which are ready at once.
     """
     needs: list[Need] = []
     problems: list[ReadProblem] = []
@@ -74,19 +78,21 @@ def find_needs(
 
 
 def last_changed(status: stat_result, now: float) -> float:
-    """When a file was last touched. A time in the future is no evidence; the change time, which no tool sets, is."""
+    """Return when a file was last changed: for a future modification time the change time, which no tool sets."""
     if status.st_mtime <= now:
         return status.st_mtime
     return status.st_ctime if status.st_ctime <= now else 0.0
 
 
 def _consolidate_need(role: Role, settings: NeedSettings, now: float) -> Need | None:
-    findings = [(path, status) for path in layout.list_findings_files(role) if (status := _stat(path)) is not None]
+    findings = [
+        (path, status) for path in layout.list_findings_files(role) if (status := stat_if_present(path)) is not None
+    ]
     if not findings:
         return None
-    # Of more than are looked at here, others may come and go: that shows in the directory.
-    inputs = [*findings, (role.memory, _stat(role.memory))]
-    inputs += [(role.path, _stat(role.path))] if len(findings) == layout.MAX_SORTED_FINDINGS else []
+    # The list is limited. A change of the files beyond the limit shows in the directory.
+    inputs = [*findings, (role.memory, stat_if_present(role.memory))]
+    inputs += [(role.path, stat_if_present(role.path))] if len(findings) == layout.MAX_SORTED_FINDINGS else []
     due = min(last_changed(status, now) for _, status in findings) + settings.quiet_seconds
     agents = ", ".join(layout.agent_name(path) for path, _ in findings[:_MAX_NAMED_AGENTS])
     agents += ", ..." if len(findings) > _MAX_NAMED_AGENTS else ""
@@ -125,7 +131,8 @@ def _fingerprint(mode: str, files: Iterable[tuple[Path, stat_result | None]]) ->
     return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
-def _stat(path: Path) -> stat_result | None:
+def stat_if_present(path: Path) -> stat_result | None:
+    """Return the status of a path without following a link; None if it does not exist."""
     try:
         return path.lstat()
     except FileNotFoundError:
@@ -133,5 +140,5 @@ def _stat(path: Path) -> stat_result | None:
 
 
 def read_problem(path: Path, error: OSError, action: str = "listed") -> ReadProblem:
-    """What the operating system said about a place that was looked at."""
+    """Return the problem for an error of the operating system."""
     return ReadProblem(str(path), f"{path} cannot be {action}: {os_reason(error)}")

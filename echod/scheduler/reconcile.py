@@ -1,4 +1,4 @@
-"""Bring the queue in line with the disk: what a store calls for is queued, what nothing calls for is withdrawn."""
+"""Bring the queue in line with the disk: queue the needs of a store, and withdraw jobs that are no longer needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from echod.state.queue import JobQueue
 from echod.store.errors import BusyError, StoreError
 from echod.store.layout import Store
 
-_NO_LONGER_NEEDED = "nothing calls for it any more"
+_NO_LONGER_NEEDED = "no longer needed"
 
 
 def reconcile(
@@ -21,24 +21,23 @@ def reconcile(
     inbox: Inbox | None = None,
     need_finder: MaintenanceNeedFinder | None = None,
 ) -> tuple[ReadProblem, ...]:
-    """Compare one store with the queue at `now` (Unix seconds). Returns what could not be looked at."""
-    return queue_maintenance(
-        store, settings, queue, now, queue_findings(store, settings, queue, now, inbox), need_finder
-    )
+    """Compare a store with the queue at `now` (Unix seconds), and return the paths that could not be read."""
+    report = queue_findings(store, settings, queue, now, inbox)
+    return queue_maintenance(store, settings, queue, now, report, need_finder)
 
 
 def queue_findings(
     store: Store, settings: NeedSettings, queue: JobQueue, now: float, inbox: Inbox | None = None
 ) -> NeedsReport:
-    """The first half: queue what agents left, which is seen by names and times alone."""
+    """Queue the work on findings and observations, which is found by names and times alone. The first half."""
     pending = {} if inbox is None else inbox.pending_for(store)
     observations = {
         role: [observation.spooled_event.name for observation in waiting] for role, waiting in pending.items()
     }
-    found = find_needs(store, settings, now, observations)
-    for need in found.needs:
+    report = find_needs(store, settings, now, observations)
+    for need in report.needs:
         queue.put(need, now)
-    return found
+    return report
 
 
 def queue_maintenance(
@@ -46,17 +45,26 @@ def queue_maintenance(
     settings: NeedSettings,
     queue: JobQueue,
     now: float,
-    found: NeedsReport,
+    findings_report: NeedsReport,
     need_finder: MaintenanceNeedFinder | None,
 ) -> tuple[ReadProblem, ...]:
-    """The second half: queue what the files themselves call for, which may mean to read them; withdraw the rest.
+    """Queue the maintenance of the files, which may require reading them, and withdraw other jobs. The second half.
 
-    `found` is what the first half saw. Returns what could not be looked at, in either.
+    Args:
+        store: the store.
+        settings: the project's settings.
+        queue: the queue.
+        now: Unix seconds.
+        findings_report: the result of `queue_findings`.
+        need_finder: finds the maintenance needs; None for none.
+
+    Returns:
+        The paths that could not be read in either half.
     """
-    reported = any(need.kind is JobKind.OBSERVE for need in found.needs)
+    reported = any(need.kind is JobKind.OBSERVE for need in findings_report.needs)
     maintenance_report = _find_maintenance_needs(need_finder, store, settings, now, has_pending_observations=reported)
-    needs = (*found.needs, *maintenance_report.needs)
-    problems = tuple(dict.fromkeys((*found.problems, *maintenance_report.problems)))
+    needs = (*findings_report.needs, *maintenance_report.needs)
+    problems = tuple(dict.fromkeys((*findings_report.problems, *maintenance_report.problems)))
     for need in maintenance_report.needs:
         queue.put(need, now)
     if not problems:
@@ -72,7 +80,6 @@ def _find_maintenance_needs(
     *,
     has_pending_observations: bool,
 ) -> NeedsReport:
-    """What the files themselves call for, beside what waits to be taken up into them."""
     if need_finder is None:
         return NeedsReport((), ())
     try:

@@ -1,6 +1,7 @@
-"""Do the next job: claim it, ask the gate, run it, write down how it ended. The same for the daemon and `run --once`.
+"""Run the next job: claim it, check the gate, run it, and record its outcome.
 
-Whoever calls holds the worker lock. A job's error never ends the caller; a lost database or lock does.
+The daemon and `echod run --once` use the same worker. The caller holds the worker lock. An error of a job does not
+end the caller, but a lost database or lock does.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.jobs import compress, consolidate, observe, promote, prune
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -24,11 +25,9 @@ from echod.state.errors import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
-from echod.store.changes import CommitGate
 from echod.store.engine import Engine
 from echod.store.errors import BusyError, RefusedError, StoreError
 from echod.store.layout import Role, Store
-from echod.store.session import RoleSession
 from echod.workflows.model import GateState, Verdict
 
 log = get_logger(__name__)
@@ -38,11 +37,18 @@ _BUSY_RETRY_SECONDS = 5.0
 _PAUSED_RETRY_SECONDS = 3600.0
 _DAY_SECONDS = 86_400.0
 _JOB_RETENTION_DAYS = 30.0
-"""How long `echod jobs` remembers what was done."""
+"""How long `echod jobs` lists finished jobs."""
 
 
 class JobSettings(NamedTuple):
-    """What holds for every job of a project."""
+    """The settings for all jobs of a project.
+
+    Attributes:
+        quiet_seconds: the time for which findings must be unchanged.
+        allow_writes: false in report mode.
+        paused: true while the user paused the project or everything.
+        maintenance: the allowed maintenance jobs and their numbers.
+    """
 
     quiet_seconds: float
     allow_writes: bool
@@ -51,7 +57,7 @@ class JobSettings(NamedTuple):
 
 
 class FinishedJob(NamedTuple):
-    """A job that was run, and how that ended; `deferred_by_gate` if it waits for the project's gate."""
+    """A job that was run, and its outcome. `deferred_by_gate`: it waits for the project's gate."""
 
     job: Job
     outcome: JobOutcome
@@ -87,24 +93,27 @@ class Worker:
 
     @property
     def current_job(self) -> Job | None:
-        """The job that runs just now; may be asked from other threads."""
+        """The running job. May be read by other threads."""
         return self._current_job
 
     @property
     def has_unsaved_result(self) -> bool:
-        """Whether a job ended while the database could not be used; the next `turn` writes it down."""
+        """True if a job ended while the database was unavailable. The next `run_next` records its outcome."""
         return self._unsaved is not None
 
     def run_next(self, stores: Collection[str] | None = None) -> FinishedJob | None:
-        """Run the next due job, of `stores` only if given. None: nothing is due.
+        """Run the next due job, of `stores` only if given.
+
+        Returns:
+            The finished job; None if no job is due.
 
         Raises:
-            DatabaseUnavailableError: try again in a moment; nothing is lost by it.
-            StateError: the database or a lock was lost; whoever runs must stop.
+            DatabaseUnavailableError: try again in a moment. Nothing was lost.
+            StateError: the database or a lock was lost. The caller must stop.
         """
         if self._unsaved is not None:
             return self._save_pending(self._unsaved)
-        # Whoever died with a job in hand held the worker lock, which is ours now.
+        # A process that died during a job held the worker lock, which this process holds now.
         self._queue.recover(self._is_alive, self._clock())
         job = self._queue.claim(self._clock(), stores)
         if job is None:
@@ -117,8 +126,8 @@ class Worker:
                 self._current_job = None
 
     def merge_late_writes(self, store: Store) -> bool:
-        """Merge what other programs wrote into files that were replaced under them; False if the store must wait."""
-        if not self._may_have_open_commits(store):  # nearly always; the gate is the dearer question
+        """Merge late writes to displaced files. False if the store must wait."""
+        if not self._may_have_open_commits(store):  # the usual case; the gate is more expensive
             return True
         settings = self._job_settings(store.project)
         if settings.paused or not settings.allow_writes:
@@ -130,7 +139,7 @@ class Worker:
         return True
 
     def apply_retention(self) -> None:
-        """Forget what is beyond its time: jobs, entries long gone, and the journal's images. To be called daily."""
+        """Delete expired jobs, data of removed entries, and blobs of the journal. To be called daily."""
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
@@ -141,7 +150,7 @@ class Worker:
         try:
             return self._engine.has_open_commits(store)
         except StoreError:
-            return True  # the roles whose journal can tell are settled all the same
+            return True  # the roles with a readable journal are merged anyway
 
     def _check_gate(self, store: Store) -> Verdict:
         return self._project_gate.check(
@@ -162,7 +171,7 @@ class Worker:
         return finished
 
     def _run_guarded(self, job: Job, store: Store) -> FinishedJob:
-        """The boundary of a job: whatever goes wrong inside becomes its outcome and does not end the service."""
+        """Run a job, and convert its errors to outcomes, so that they do not end the service."""
         try:
             return self._run_if_allowed(job, store)
         except BusyError as error:
@@ -184,7 +193,7 @@ class Worker:
         settings = self._job_settings(store.project)
         if settings.paused:
             return FinishedJob(
-                job, JobDeferred("paused; `echod resume` lets it go on", self._clock() + _PAUSED_RETRY_SECONDS)
+                job, JobDeferred("paused; continue with: echod resume", self._clock() + _PAUSED_RETRY_SECONDS)
             )
         role = Role(store, job.role)
         if disabled := settings.maintenance.disabled_reason(job.kind) or request_only_reason(
@@ -194,13 +203,13 @@ class Worker:
         verdict = self._check_gate(store)
         if verdict.state is not GateState.IDLE:
             return self._deferred_by_gate(job, verdict)
-        held_verdicts: list[Verdict] = []
+        closed_verdicts: list[Verdict] = []
 
         def gate() -> str | None:
             recheck = self._check_gate(store)
             if recheck.state is GateState.IDLE:
                 return None
-            held_verdicts.append(recheck)
+            closed_verdicts.append(recheck)
             return describe_verdict(recheck)
 
         try:
@@ -209,30 +218,36 @@ class Worker:
                     consolidate.preload_findings(
                         session, self._findings_cache, _consolidate_settings(settings), self._clock
                     )
-            with self._engine.open_role(role) as session:
-                return FinishedJob(job, self._dispatch(job, session, settings, gate))
+            resources = JobResources(
+                job_id=job.id,
+                engine=self._engine,
+                entries=self._entries,
+                policy=settings.maintenance.policy,
+                gate=gate,
+                clock=self._clock,
+                allow_writes=settings.allow_writes,
+            )
+            with resources.open_role(role) as context:
+                return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:
-            if held_verdicts:
-                return self._deferred_by_gate(job, held_verdicts[-1])
+            if closed_verdicts:
+                return self._deferred_by_gate(job, closed_verdicts[-1])
             raise
 
-    def _dispatch(self, job: Job, session: RoleSession, settings: JobSettings, gate: CommitGate) -> JobOutcome:
-        entries, policy, clock, writes = self._entries, settings.maintenance.policy, self._clock, settings.allow_writes
+    def _dispatch(self, job: Job, context: JobContext, settings: JobSettings) -> JobOutcome:
         match job.kind:
             case JobKind.CONSOLIDATE:
-                return consolidate.run(
-                    job.id, session, entries, _consolidate_settings(settings), self._findings_cache, gate, clock
-                )
+                return consolidate.run(context, _consolidate_settings(settings), self._findings_cache)
             case JobKind.OBSERVE:
-                return observe.run(job.id, session, self._observe_context, gate, clock, allow_writes=writes)
+                return observe.run(context, self._observe_context)
             case JobKind.PRUNE:
-                return prune.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return prune.run(context)
             case JobKind.PROMOTE:
-                return promote.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return promote.run(context)
             case JobKind.COMPRESS:
-                return compress.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return compress.run(context)
             case _:
-                return JobBlocked(f"only a person does this: echod {job.kind.value}")
+                return JobBlocked(f"only a command runs this: echod {job.kind.value}")
 
     def _deferred_by_gate(self, job: Job, verdict: Verdict) -> FinishedJob:
         now = self._clock()
@@ -253,4 +268,4 @@ class Worker:
 
 
 def _consolidate_settings(settings: JobSettings) -> consolidate.ConsolidateSettings:
-    return consolidate.ConsolidateSettings(quiet_seconds=settings.quiet_seconds, allow_writes=settings.allow_writes)
+    return consolidate.ConsolidateSettings(quiet_seconds=settings.quiet_seconds)

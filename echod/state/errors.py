@@ -1,4 +1,4 @@
-"""What can be wrong with the database, each with its sentence. Knows SQLite's codes, nothing of what is stored."""
+"""The errors of the state database, and the sentence for each. Knows SQLite's codes, but no table."""
 
 from __future__ import annotations
 
@@ -6,31 +6,6 @@ import sqlite3
 from pathlib import Path
 
 from echod.errors import StateError
-
-
-class DatabaseUnavailableError(StateError):
-    """The database is sound, but cannot be used just now; the same call may work later."""
-
-
-class DatabaseBusyError(DatabaseUnavailableError):
-    """Another process held the database for longer than we wait."""
-
-
-class DatabaseFullError(DatabaseUnavailableError):
-    """There is no room on the disk for what should be written."""
-
-
-class DatabaseDamagedError(StateError):
-    """The file is not a database any more, or its pages contradict each other."""
-
-
-class DatabaseNewerError(StateError):
-    """A newer echod has changed the schema; nothing was touched."""
-
-
-class DatabaseLostError(StateError):
-    """The file was deleted or replaced while it was open: what we write would go nowhere."""
-
 
 _DAMAGED_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -42,36 +17,67 @@ _MESSAGES = {
 }
 
 
+class DatabaseUnavailableError(StateError):
+    """The database is intact but cannot be used at the moment. The same call may succeed later."""
+
+
+class DatabaseBusyError(DatabaseUnavailableError):
+    """Another process held the database for longer than the timeout."""
+
+
+class DatabaseFullError(DatabaseUnavailableError):
+    """The disk has no space for the write."""
+
+
+class DatabaseDamagedError(StateError):
+    """The file is not a database, or its pages contradict each other."""
+
+
+class DatabaseVersionError(StateError):
+    """The file has another schema version than this echod uses. It was not changed."""
+
+
+class DatabaseLostError(StateError):
+    """The file was deleted or replaced while it was open, so that further writes would be lost."""
+
+
 def damaged_error(path: Path) -> DatabaseDamagedError:
-    """The error for a database whose content cannot be relied upon."""
+    """Return the error for a database with unreliable content."""
     return DatabaseDamagedError(
-        f"The state database {path} is damaged; start echod, which moves it aside and rebuilds it from the disk."
+        f"The state database {path} is damaged. Start echod, which moves it aside and rebuilds it from the disk."
     )
 
 
 def busy_error(path: Path) -> DatabaseBusyError:
-    """The error for a database that someone else keeps locked."""
-    return DatabaseBusyError(f"The state database {path} is in use by another process; try again in a moment.")
+    """Return the error for a database that another process keeps locked."""
+    return DatabaseBusyError(f"The state database {path} is in use by another process. Try again in a moment.")
 
 
 def lost_error(path: Path) -> DatabaseLostError:
-    """The error for a database that is no longer the file that was opened."""
-    return DatabaseLostError(f"The state database {path} was deleted or replaced while in use; start echod again.")
+    """Return the error for a path that no longer is the file that was opened."""
+    return DatabaseLostError(f"The state database {path} was deleted or replaced while in use. Start echod again.")
 
 
-def newer_error(path: Path, found_version: int, known_version: int) -> DatabaseNewerError:
-    """The error for a schema version above ours."""
-    return DatabaseNewerError(
-        f"The state database {path} was written by a newer echod (schema {found_version}, "
-        f"this one knows {known_version}); "
-        "upgrade echod. To stay with this one, move that file away: what is queued, and what is known of the age and "
-        "use of entries, begins anew; memory and undo stay."
+def version_error(path: Path, version: int, known_version: int) -> DatabaseVersionError:
+    """Return the error for a schema version that this echod does not use."""
+    reset = (
+        "move that file away: the queue and the recorded age and use of entries then start empty; "
+        "memory and undo are kept."
+    )
+    if version > known_version:
+        return DatabaseVersionError(
+            f"The state database {path} was written by a newer echod (schema {version}, this one uses "
+            f"{known_version}). Update echod. To stay with this version, {reset}"
+        )
+    return DatabaseVersionError(
+        f"The state database {path} has an unknown schema ({version}, this echod uses {known_version}). To start "
+        f"with an empty one, {reset}"
     )
 
 
 def as_state_error(error: sqlite3.Error, path: Path) -> StateError:
-    """The sentence for what SQLite said about the database at `path`; raise it `from error`."""
-    # Extended codes carry the primary one in their low byte; errors of the driver itself carry none.
+    """Return the error for what SQLite reported about the database at `path`; raise it `from error`."""
+    # Extended codes carry the primary code in their low byte. Errors of the driver itself carry none.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _DAMAGED_CODES:
         return damaged_error(path)

@@ -1,31 +1,33 @@
-r"""A job and the states it goes through. The whole state machine is this page.
+r"""A job, its states, and the pauses between its attempts.
+
+The state machine:
 
     queued --claim--> running --finish--> done
       ^  ^              |  |  \--fail--> queued (back-off), and after max_attempts: dead
-      |  \--it died----/   \--defer--> deferred --due again--> running
+      |  \--its process died--/   \--defer--> deferred --due again--> running
       \--retry / changed input-- dead
 
-A command that a person typed begins its job as running. If its kind is one of `MANUAL_KINDS` it never waits: it ends
-done
-or dead, and if its process dies it is dead, since the person asks again.
+A manual job starts as running. If its kind is one of `MANUAL_KINDS` it never waits: it ends done or dead, and it is
+dead if its process dies, since the user repeats the command.
 
-There is at most one pending (queued or deferred) job for each (kind, store, role); a cause that arrives while one
-runs queues it again. A job that has to go back to the queue and finds such a successor there is merged into it: it is
-done, and `merged_into` names the one that goes on. A pending or dead job that its store no longer calls for is done
-too.
+There is at most one pending (queued or deferred) job for each (kind, store, role). A cause that arrives while the job
+runs queues another one. A running job that must return to the queue while such a successor is pending is merged into
+it: it is done, and `merged_into` is the successor's number. A pending or dead job that its store no longer needs is
+done as well.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class JobKind(StrEnum):
-    """What can be done to a store; one module in `echod.jobs` for each.
+    """The work that a job does; one module in `echod.jobs` each.
 
-    A new kind comes with a new schema version, so that an older echod refuses a queue it cannot understand.
+    A new kind requires a new schema version, so that an older echod refuses a queue with unknown kinds.
     """
 
     CONSOLIDATE = "consolidate"
@@ -59,11 +61,11 @@ MANUAL_KINDS = frozenset(
         JobKind.PACK,
     }
 )
-"""Kinds that no state of a store calls for: a person's command does them itself, at once, while the person waits."""
+"""Kinds that no state of a store needs. A command runs them at once, while the user waits."""
 
 
 class JobState(StrEnum):
-    """See the picture above."""
+    """The state of a job; the module docstring has the transitions."""
 
     QUEUED = "queued"
     DEFERRED = "deferred"
@@ -76,14 +78,15 @@ PENDING_STATES = frozenset({JobState.QUEUED, JobState.DEFERRED})
 
 
 class Need(NamedTuple):
-    """What the present state of a store calls for.
+    """Work that the present state of a store calls for.
 
     Attributes:
+        kind: the kind of the job.
         store: the store's absolute path.
-        role: the role's name, or "" for the store as a whole.
-        fingerprint: names the input that calls for it; the same input is not tried again after it was done or died.
-        reason: a sentence for `status`.
-        due: Unix seconds before which it is not yet ready (files still young).
+        role: the role's name, or "" for the whole store.
+        fingerprint: identifies the input. An input that was processed or given up is not tried again.
+        reason: a phrase for `echod status`.
+        due: Unix seconds from which the input is ready (its files are no longer being written).
     """
 
     kind: JobKind
@@ -95,7 +98,7 @@ class Need(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """Who runs a job: a process number and when that process started (Unix seconds), since numbers are used again."""
+    """The process that runs a job: its number and start time (Unix seconds), since numbers are reused."""
 
     pid: int
     started: float
@@ -103,15 +106,16 @@ class ProcessIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A row of the queue. Times are Unix seconds; `result` is the sentence about how it ended or why it waits.
+    """A row of the queue. Times are Unix seconds.
 
     Attributes:
-        attempts: the runs for this input, the present one included; a deferred run is none.
-        due: when it may run; for a deferred job, when it asks again.
-        merged_into: the job that goes on in its place.
+        attempts: the runs for this input including the present one. A deferred run does not count.
+        due: when the job may run, or when a deferred job checks again.
+        result: a sentence about how it ended or why it waits.
+        merged_into: the job that continues in its place.
         ready_at: when its input is ready.
-        not_before: when its pause or deferral ends, whatever its input; `due` is the later of the two.
-        worker: who runs it, while it runs.
+        not_before: when its pause or deferral ends, independent of its input; `due` is the later of the two.
+        worker: the process that runs it, while it runs.
     """
 
     id: int
@@ -134,5 +138,30 @@ class Job:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is still to be run."""
+        """True while the job waits to be run."""
         return self.state in PENDING_STATES
+
+
+class Backoff(NamedTuple):
+    """Growing pauses between the attempts of a job, with jitter so that jobs that failed together spread out.
+
+    Attributes:
+        base_seconds: the pause after the first failure.
+        factor: the growth with each further failure.
+        cap_seconds: the longest pause.
+    """
+
+    base_seconds: float = 30.0
+    factor: float = 4.0
+    cap_seconds: float = 3600.0
+
+    def pause(self, failures: int, rng: random.Random) -> float:
+        """Return the pause in seconds after that many failures: half to all of the nominal pause; 0 after none."""
+        if failures < 1:
+            return 0.0
+        # A large exponent would overflow, and the cap is reached long before.
+        nominal = min(self.cap_seconds, self.base_seconds * self.factor ** min(failures - 1, 64))
+        return nominal * rng.uniform(0.5, 1.0)
+
+
+DEFAULT_BACKOFF: Final = Backoff()

@@ -1,10 +1,7 @@
-"""Single rows of the job table: found, inserted, replaced. Knows no rule of the queue.
+"""Read, insert and replace rows of the job tables, without the rules of the queue.
 
-Every function runs inside the caller's transaction.
-
-The queue as `status`, `echod jobs` and the worker's alarm clock see it.
-
-Changes nothing, so a database that was opened for reading is enough.
+`QueueView` is the read-only view for `echod status`, `echod jobs` and the daemon's timer. A database that was opened
+for reading is sufficient for it. The functions run inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -18,9 +15,73 @@ from echod.errors import StateError
 from echod.state.database import Database
 from echod.state.job import MANUAL_KINDS, Job, JobKind, JobState, Need, ProcessIdentity
 
+ALL_STATES: Final = frozenset(JobState)
+
+
+class KindRecord(NamedTuple):
+    """The last success and failure of a job kind (Unix seconds; None: never). Kept longer than the jobs."""
+
+    last_success: float | None
+    last_failure: float | None
+    last_error: str | None
+
+
+class QueueView:
+    """Read-only queries of the queue. Each result comes from one state of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, job_id: int) -> Job | None:
+        """Return the job with this number; None if there never was one or it was deleted."""
+        with self._database.read_transaction() as connection:
+            return find_by_id(connection, job_id)
+
+    def list_jobs(self, states: Collection[JobState] = ALL_STATES, limit: int = 100) -> tuple[Job, ...]:
+        """List jobs in any of these states, the newest first."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
+                "SELECT * FROM job WHERE state IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?",
+                (json.dumps(sorted(states)), limit),
+            ).fetchall()
+        return tuple(map(job_from_row, rows))
+
+    def count_by_state(self) -> dict[JobState, int]:
+        """Count the jobs in each state, zeros included. A failed command does not count as dead."""
+        with self._database.read_transaction() as connection:
+            counts = dict(
+                connection.execute(
+                    "SELECT state, count(*) FROM job "
+                    "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state",
+                    (json.dumps(sorted(MANUAL_KINDS)),),
+                ).fetchall()
+            )
+        return {state: int(counts.get(state.value, 0)) for state in JobState}
+
+    def oldest_due(self, now: float) -> float | None:
+        """Return the time (Unix seconds) since which the oldest due queued job waits; None if none is due."""
+        with self._database.read_transaction() as connection:
+            row = connection.execute("SELECT min(due) FROM job WHERE state = 'queued' AND due <= ?", (now,)).fetchone()
+        return None if row[0] is None else float(row[0])
+
+    def next_due(self) -> float | None:
+        """Return when (Unix seconds, possibly past) the next pending job may run; None if none is pending."""
+        with self._database.read_transaction() as connection:
+            row = connection.execute("SELECT min(due) FROM job WHERE state IN ('queued', 'deferred')").fetchone()
+        return None if row[0] is None else float(row[0])
+
+    def kind_records(self) -> dict[JobKind, KindRecord]:
+        """Return the record of each job kind that ever ended."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT * FROM job_kind_record").fetchall()
+        return {
+            JobKind(row["kind"]): KindRecord(row["last_success"], row["last_failure"], row["last_error"])
+            for row in rows
+        }
+
 
 def job_from_row(row: sqlite3.Row) -> Job:
-    """The job that a row of the table is."""
+    """Convert a row of the job table."""
     pid = row["worker_pid"]
     return Job(
         id=row["id"],
@@ -37,37 +98,37 @@ def job_from_row(row: sqlite3.Row) -> Job:
         finished_at=row["finished_at"],
         result=row["result"],
         merged_into=row["merged_into"],
-        ready_at=row["ready"],
-        not_before=row["rests_until"],
+        ready_at=row["ready_at"],
+        not_before=row["not_before"],
         worker=None if pid is None else ProcessIdentity(pid, row["worker_started"]),
     )
 
 
 def find_by_id(connection: sqlite3.Connection, job_id: int) -> Job | None:
-    """The job of that number."""
+    """Return the job with this number."""
     row = connection.execute("SELECT * FROM job WHERE id = ?", (job_id,)).fetchone()
     return job_from_row(row) if row else None
 
 
 def find_pending(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
-    """The job that waits for the same kind, store and role."""
+    """Return the pending job of the same kind, store and role."""
     return _find_by_key(connection, target, "SELECT * FROM job WHERE state IN ('queued', 'deferred')")
 
 
 def find_running(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
-    """The job that runs for the same kind, store and role."""
+    """Return the running job of the same kind, store and role."""
     return _find_by_key(connection, target, "SELECT * FROM job WHERE state = 'running'")
 
 
 def find_dead(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
-    """The job that was given up for the same kind, store and role."""
+    """Return the dead job of the same kind, store and role."""
     return _find_by_key(connection, target, "SELECT * FROM job WHERE state = 'dead'")
 
 
 def insert(connection: sqlite3.Connection, need: Need, now: float) -> int:
-    """A new queued job; returns its number, which is higher than any before it."""
+    """Insert a queued job, and return its number, which is higher than every earlier one."""
     cursor = connection.execute(
-        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
+        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, queued_at, "
         "result) VALUES (:kind, :store, :role, 'queued', :reason, :fingerprint, 0, :due, 0, :now, '')",
         {
             "kind": need.kind.value,
@@ -84,9 +145,9 @@ def insert(connection: sqlite3.Connection, need: Need, now: float) -> int:
 
 
 def insert_running(connection: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
-    """A new job that `worker` runs already; it was never queued, so one of its key may wait meanwhile."""
+    """Insert a job that `worker` already runs. It was never queued, so another job of its key may be pending."""
     cursor = connection.execute(
-        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
+        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, queued_at, "
         "started_at, worker_pid, worker_started, result) VALUES (:kind, :store, :role, 'running', :reason, "
         ":fingerprint, 1, :due, 0, :now, :now, :pid, :started, '')",
         {
@@ -107,16 +168,16 @@ def insert_running(connection: sqlite3.Connection, need: Need, worker: ProcessId
 
 
 def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
-    """Replace a row, provided that it is still in the state that `before` has. Nothing changed, nothing written.
+    """Replace a row that is still in the state of `before`. Equal jobs write nothing.
 
     Raises:
-        StateError: someone else moved it.
+        StateError: another process changed its state.
     """
     if after == before:
         return
     changed = connection.execute(
         "UPDATE job SET state = :state, reason = :reason, fingerprint = :fingerprint, attempts = :attempts, "
-        "ready = :ready, rests_until = :rests_until, started_at = :started_at, finished_at = :finished_at, "
+        "ready_at = :ready_at, not_before = :not_before, started_at = :started_at, finished_at = :finished_at, "
         "result = :result, merged_into = :merged_into, worker_pid = :worker_pid, worker_started = :worker_started "
         "WHERE id = :id AND state = :expected",
         {
@@ -126,8 +187,8 @@ def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
             "reason": after.reason,
             "fingerprint": after.fingerprint,
             "attempts": after.attempts,
-            "ready": after.ready_at,
-            "rests_until": after.not_before,
+            "ready_at": after.ready_at,
+            "not_before": after.not_before,
             "started_at": after.started_at,
             "finished_at": after.finished_at,
             "result": after.result,
@@ -137,7 +198,7 @@ def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
         },
     )
     if changed.rowcount != 1:
-        raise StateError(f"Job {before.id} is not {before.state.value} any more; start echod again.")
+        raise StateError(f"Job {before.id} is no longer {before.state.value}. Start echod again.")
 
 
 def _find_by_key(connection: sqlite3.Connection, target: Need | Job, select: str) -> Job | None:
@@ -146,68 +207,27 @@ def _find_by_key(connection: sqlite3.Connection, target: Need | Job, select: str
     return job_from_row(row) if row else None
 
 
-ALL_STATES: Final = frozenset(JobState)
+def is_input_done(connection: sqlite3.Connection, need: Need) -> bool:
+    """Return whether this input is the last one that was processed or given up for its kind, store and role."""
+    cursor = connection.execute(
+        "SELECT 1 FROM done_input WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?",
+        (need.kind.value, need.store, need.role, need.fingerprint),
+    )
+    return cursor.fetchone() is not None
 
 
-class KindRecord(NamedTuple):
-    """When a kind of job last ended well and badly (Unix seconds; None: never). Outlives the jobs themselves."""
+def mark_input_done(connection: sqlite3.Connection, job: Job) -> None:
+    """Store that the input of the job was processed or given up."""
+    connection.execute(
+        "INSERT INTO done_input (kind, store, role, fingerprint) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (kind, store, role) DO UPDATE SET fingerprint = excluded.fingerprint",
+        (job.kind.value, job.store, job.role, job.fingerprint),
+    )
 
-    last_success: float | None
-    last_failure: float | None
-    last_error: str | None
 
-
-class QueueView:
-    """Questions to the queue, each answered from one moment."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def get(self, job_id: int) -> Job | None:
-        """The job of that number; None if there never was one or it was forgotten."""
-        with self._database.read_transaction() as connection:
-            return find_by_id(connection, job_id)
-
-    def list_jobs(self, states: Collection[JobState] = ALL_STATES, limit: int = 100) -> tuple[Job, ...]:
-        """Jobs in any of these states, the newest first."""
-        with self._database.read_transaction() as connection:
-            found = connection.execute(
-                "SELECT * FROM job WHERE state IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?",
-                (json.dumps(sorted(states)), limit),
-            ).fetchall()
-        return tuple(map(job_from_row, found))
-
-    def count_by_state(self) -> dict[JobState, int]:
-        """How many jobs are in each state, zeros included; a command that failed does not count as given up."""
-        with self._database.read_transaction() as connection:
-            found = dict(
-                connection.execute(
-                    "SELECT state, count(*) FROM job "
-                    "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state",
-                    (json.dumps(sorted(MANUAL_KINDS)),),
-                ).fetchall()
-            )
-        return {state: int(found.get(state.value, 0)) for state in JobState}
-
-    def oldest_due(self, now: float) -> float | None:
-        """Since when (Unix seconds) the longest due queued job has been waiting; None if none is due."""
-        with self._database.read_transaction() as connection:
-            found = connection.execute(
-                "SELECT min(due) FROM job WHERE state = 'queued' AND due <= ?", (now,)
-            ).fetchone()
-        return None if found[0] is None else float(found[0])
-
-    def next_due(self) -> float | None:
-        """When (Unix seconds) the next pending job may run, which may be past; None if nothing is pending."""
-        with self._database.read_transaction() as connection:
-            found = connection.execute("SELECT min(due) FROM job WHERE state IN ('queued', 'deferred')").fetchone()
-        return None if found[0] is None else float(found[0])
-
-    def kind_records(self) -> dict[JobKind, KindRecord]:
-        """For each kind of job that ever ended, how it last did."""
-        with self._database.read_transaction() as connection:
-            found = connection.execute("SELECT * FROM kind_record").fetchall()
-        return {
-            JobKind(row["kind"]): KindRecord(row["last_success"], row["last_failure"], row["last_error"])
-            for row in found
-        }
+def clear_input(connection: sqlite3.Connection, target: Need | Job) -> None:
+    """Let every input of this kind, store and role be tried again."""
+    connection.execute(
+        "DELETE FROM done_input WHERE kind = ? AND store = ? AND role = ?",
+        (target.kind.value, target.store, target.role),
+    )

@@ -1,13 +1,7 @@
-"""The queue: every move a job can make (the picture is in `echod.state.job`), each one transaction on the disk.
+"""The job queue: every transition of a job (`echod.state.job` has the state machine), each in one transaction.
 
-Whoever runs jobs holds the worker lock; this module does not rely on it. It knows nothing of what a job does, nor why
-one must wait.
-
-How long a failing job rests before it is tried again.
-
-The memo of inputs: which one was last dealt with, done or given up, for each kind, store and role.
-
-Every function runs inside the caller's transaction. One row a key, so the memo cannot grow with time.
+The process that runs jobs holds the worker lock, but this module does not depend on it. It does not know what a job
+does, nor why one must wait.
 """
 
 from __future__ import annotations
@@ -17,75 +11,26 @@ import random
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from echod.errors import StateError, UsageError
 from echod.state import job_rows
 from echod.state.database import Database
-from echod.state.job import MANUAL_KINDS, Job, JobKind, JobState, Need, ProcessIdentity
-
-
-class Backoff(NamedTuple):
-    """Growing pauses with jitter, so that jobs that failed together do not come back together.
-
-    Attributes:
-        base_seconds: the pause after the first failure.
-        factor: what each further failure multiplies it by.
-        cap_seconds: no pause is longer.
-    """
-
-    base_seconds: float = 30.0
-    factor: float = 4.0
-    cap_seconds: float = 3600.0
-
-    def pause(self, failures: int, rng: random.Random) -> float:
-        """Seconds to rest after so many failures: between a half and the whole of the nominal pause; 0 after none."""
-        if failures < 1:
-            return 0.0
-        # The exponent is bounded: a large one would overflow, and the cap is reached long before.
-        nominal = min(self.cap_seconds, self.base_seconds * self.factor ** min(failures - 1, 64))
-        return nominal * rng.uniform(0.5, 1.0)
-
-
-def is_input_done(connection: sqlite3.Connection, need: Need) -> bool:
-    """Whether this very input was the last one dealt with."""
-    found = connection.execute(
-        "SELECT 1 FROM settled WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?",
-        (need.kind.value, need.store, need.role, need.fingerprint),
-    )
-    return found.fetchone() is not None
-
-
-def mark_input_done(connection: sqlite3.Connection, job: Job) -> None:
-    """The input of the job was dealt with."""
-    connection.execute(
-        "INSERT INTO settled (kind, store, role, fingerprint) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (kind, store, role) DO UPDATE SET fingerprint = excluded.fingerprint",
-        (job.kind.value, job.store, job.role, job.fingerprint),
-    )
-
-
-def clear_input(connection: sqlite3.Connection, target: Need | Job) -> None:
-    """Whatever was dealt with for this kind, store and role may be tried again."""
-    connection.execute(
-        "DELETE FROM settled WHERE kind = ? AND store = ? AND role = ?", (target.kind.value, target.store, target.role)
-    )
-
+from echod.state.job import DEFAULT_BACKOFF, MANUAL_KINDS, Backoff, Job, JobKind, JobState, Need, ProcessIdentity
 
 MAX_DEFERRAL_SECONDS: Final = 24 * 3600.0
-"""No job waits longer for a person or a workflow. A deferral, or a pause beyond the back-off's cap, that would last
-longer was computed while the clock was wrong; the next `put` cuts it short."""
+"""The longest wait for the user or a workflow. A longer deferral, or a pause above the back-off's cap, was computed
+while the clock was wrong. The next `put` shortens it."""
 
-DEFAULT_BACKOFF: Final = Backoff()
 _DELETE_BATCH_SIZE: Final = 500
 
 
 class JobNotOwnedError(StateError):
-    """Someone moved a job that this process believed to be running: two workers think they own it."""
+    """Another process changed a job that this process runs."""
 
 
 class JobQueue:
-    """The jobs of all stores. All times are Unix seconds, passed in."""
+    """The jobs of all stores. All times are arguments, in Unix seconds."""
 
     def __init__(
         self,
@@ -96,7 +41,7 @@ class JobQueue:
         max_attempts: int = 5,
         backoff: Backoff = DEFAULT_BACKOFF,
     ) -> None:
-        """`worker` is this process; `rng` gives the jitter; after `max_attempts` runs a failing job is dead."""
+        """Use the queue as process `worker`. `rng` gives the jitter; a job is dead after `max_attempts` failed runs."""
         self._database = database
         self._worker = worker
         self._rng = rng
@@ -104,12 +49,12 @@ class JobQueue:
         self._backoff = backoff
 
     def has_assigned_ids(self) -> bool:
-        """Whether this database ever gave a job its number; a new or rebuilt one has not."""
+        """Return whether this database ever numbered a job. A new or rebuilt one has not."""
         with self._database.read_transaction() as connection:
             return connection.execute("SELECT 1 FROM sqlite_sequence WHERE name = 'job'").fetchone() is not None
 
     def reserve_ids(self, last_id: int) -> None:
-        """Give no number up to `last_entry_id` again: commits of jobs that this database does not know carry them."""
+        """Never assign a number up to `last_id`: commits of jobs unknown to this database carry them."""
         with self._database.write_transaction() as connection:
             connection.execute(
                 "INSERT INTO sqlite_sequence (name, seq) SELECT 'job', :last "
@@ -118,19 +63,22 @@ class JobQueue:
             )
             connection.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'job'", (last_id,))
 
-    # What a store calls for
+    # The needs of a store
 
     def put(self, need: Need, now: float) -> int | None:
-        """Queue what a store calls for; returns the number of the job that will see to it.
+        """Queue a need of a store.
 
-        A job that already waits for the same kind, store and role takes on the newer cause. None: there is nothing to
-        queue, since this input was already done, or given up, or is being done now.
+        A pending job of the same kind, store and role takes over the new cause.
+
+        Returns:
+            The number of the job that handles the need; None if its input was already processed or given up, or is
+            being processed now.
         """
         with self._database.write_transaction() as connection:
             waiting = job_rows.find_pending(connection, need)
-            if is_input_done(connection, need):
+            if job_rows.is_input_done(connection, need):
                 if waiting:
-                    _close(connection, waiting, "its input is again one that was dealt with before", now)
+                    _close(connection, waiting, "its input was already processed", now)
                 return None
             if waiting:
                 job_rows.save(connection, waiting, self._refreshed(waiting, need, now))
@@ -141,9 +89,9 @@ class JobQueue:
             return job_rows.insert(connection, need, now)
 
     def put_forced(self, need: Need, now: float) -> int:
-        """Queue what a person asks for, even if this very input was done or given up before."""
+        """Queue a need that the user requested, even if its input was already processed or given up."""
         with self._database.write_transaction() as connection:
-            clear_input(connection, need)
+            job_rows.clear_input(connection, need)
             if waiting := job_rows.find_pending(connection, need):
                 forced = replace(_with_need(waiting, need), state=JobState.QUEUED, attempts=0, result="")
                 job_rows.save(connection, waiting, _delayed(forced, now))
@@ -156,63 +104,77 @@ class JobQueue:
     def withdraw(
         self, store: str, now: float, reason: str, keep: Collection[tuple[JobKind, str]] = ()
     ) -> tuple[int, ...]:
-        """Close the pending and dead jobs of a store that nothing calls for any more, except those to `keep`.
+        """Close the pending and dead jobs of a store that are no longer needed.
 
-        `keep` holds (kind, role) pairs; `reason` is the sentence they get. Returns their numbers. Not to be called for
-        what could not be looked at: unreadable is not empty.
+        Must not be called after an incomplete look at the store: unreadable is not empty.
+
+        Args:
+            store: the store's key.
+            now: Unix seconds.
+            reason: the result that the closed jobs get.
+            keep: (kind, role) of the jobs that are still needed.
+
+        Returns:
+            The numbers of the closed jobs.
         """
         with self._database.write_transaction() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT * FROM job WHERE store = ? AND state IN ('queued', 'deferred', 'dead')", (store,)
             ).fetchall()
-            called_for = [job for job in map(job_rows.job_from_row, found) if job.kind not in MANUAL_KINDS]
-            closed = [job for job in called_for if (job.kind, job.role) not in keep]
+            jobs = [job for job in map(job_rows.job_from_row, rows) if job.kind not in MANUAL_KINDS]
+            closed = [job for job in jobs if (job.kind, job.role) not in keep]
             for job in closed:
                 _close(connection, job, reason, now)
             return tuple(job.id for job in closed)
 
     def retry(self, job_id: int, now: float) -> int:
-        """Try a dead or resting job again at once, as if it had never failed; returns the number that goes on.
+        """Make a dead or paused job due at once, as if it had never failed.
+
+        Returns:
+            The number of the job that runs; another one if a successor is pending.
 
         Raises:
-            UsageError: there is no such job, it is in no state to be retried, or a person's command did it.
+            UsageError: there is no such job, it cannot be retried in its state, or it was a manual job.
         """
         with self._database.write_transaction() as connection:
             job = job_rows.find_by_id(connection, job_id)
             if job is None:
-                raise UsageError(f"There is no job {job_id}; `echod jobs` lists them.")
+                raise UsageError(f"There is no job {job_id}. `echod jobs` lists the jobs.")
             if job.kind in MANUAL_KINDS:
-                raise UsageError(f"Job {job_id} was a command; give it again: echod {job.kind.value}.")
+                raise UsageError(f"Job {job_id} was a command. Repeat it: echod {job.kind.value}.")
             if job.state is JobState.DEAD and (waiting := job_rows.find_pending(connection, job)):
                 job_rows.save(connection, waiting, _delayed(replace(waiting, attempts=0), now))
                 return waiting.id
             if job.state not in (JobState.DEAD, JobState.QUEUED):
-                raise UsageError(f"Job {job_id} is {job.state.value}; only dead and queued jobs can be retried.")
-            clear_input(connection, job)
+                raise UsageError(f"Job {job_id} is {job.state.value}. Only dead and queued jobs can be retried.")
+            job_rows.clear_input(connection, job)
             again = replace(job, state=JobState.QUEUED, attempts=0, finished_at=None, result="")
             job_rows.save(connection, job, _delayed(again, now))
             return job_id
 
-    # Running one
+    # Running a job
 
     def claim(self, now: float, stores: Collection[str] | None = None) -> Job | None:
-        """Start the next job that is due, of `stores` only if given. None: nothing is due, or we run one already.
+        """Start the next due job, of `stores` only if given.
 
-        The store served longest ago comes first; within it, the job that is due longest.
+        The store whose last turn is longest ago comes first; within it, the job that has been due longest.
+
+        Returns:
+            The job; None if no job is due, or this process already runs one.
         """
         with self._database.write_transaction() as connection:
             if self._has_running_job(connection):
                 return None
             row = connection.execute(
                 """
-                SELECT job.* FROM job LEFT JOIN served USING (store)
+                SELECT job.* FROM job LEFT JOIN store_turn USING (store)
                 WHERE job.state IN ('queued', 'deferred') AND job.due <= :now
                   AND (:stores IS NULL OR job.store IN (SELECT value FROM json_each(:stores)))
                   AND NOT EXISTS (
                     SELECT 1 FROM job AS other WHERE other.state = 'running'
                       AND other.kind = job.kind AND other.store = job.store AND other.role = job.role
                   )
-                ORDER BY coalesce(served.turn, 0), job.due, job.id LIMIT 1
+                ORDER BY coalesce(store_turn.turn, 0), job.due, job.id LIMIT 1
                 """,
                 {"now": now, "stores": None if stores is None else json.dumps(sorted(stores))},
             ).fetchone()
@@ -230,28 +192,28 @@ class JobQueue:
             )
             job_rows.save(connection, job, claimed)
             connection.execute(
-                "INSERT INTO served (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM served WHERE true "
+                "INSERT INTO store_turn (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM store_turn WHERE true "
                 "ON CONFLICT (store) DO UPDATE SET turn = excluded.turn",
                 (job.store,),
             )
             return claimed
 
     def start_manual(self, need: Need, now: float) -> Job:
-        """Start a job that a person's command does itself: it gets its number and runs from here on.
+        """Start a manual job: it gets its number and is running.
 
-        It ends by `finish` or `give_up`. What waits for the same key goes on waiting. The caller holds the worker
-        lock and has called `recover`.
+        It ends by `finish` or `give_up`. A pending job of the same key stays pending. The caller holds the worker lock
+        and has called `recover`.
 
         Raises:
-            StateError: this process runs a job already, or another one runs for the same key.
+            StateError: this process already runs a job, or another one runs a job of the same key.
         """
         with self._database.write_transaction() as connection:
             if self._has_running_job(connection) or job_rows.find_running(connection, need):
-                raise StateError("Another job runs just now; try again in a moment.")
+                raise StateError("Another job is running. Try again in a moment.")
             return job_rows.insert_running(connection, need, self._worker, now)
 
     def finish(self, job: Job, result: str, now: float) -> None:
-        """The job is done, `result` says what it did. The same input is not queued again.
+        """Mark the job as done, with `result` as the description. The same input is not queued again.
 
         Raises:
             JobNotOwnedError: this process does not run it.
@@ -260,15 +222,16 @@ class JobQueue:
             owned = self._require_owned(connection, job)
             self._end_job(connection, owned, replace(owned, state=JobState.DONE, finished_at=now, result=result))
             connection.execute(
-                "INSERT INTO kind_record (kind, last_success) VALUES (?, ?) "
+                "INSERT INTO job_kind_record (kind, last_success) VALUES (?, ?) "
                 "ON CONFLICT (kind) DO UPDATE SET last_success = excluded.last_success",
                 (owned.kind.value, now),
             )
 
     def fail(self, job: Job, error: str, now: float) -> Job:
-        """The job failed, `error` is the sentence. It rests and is tried again; after `max_attempts` it is dead.
+        """Mark the job as failed, with `error` as the sentence. It is retried until `max_attempts` runs have failed.
 
-        Returns the job as it is now: resting, dead, or merged into a successor.
+        Returns:
+            The job as it is now: paused, dead, or merged into a successor.
 
         Raises:
             JobNotOwnedError: this process does not run it.
@@ -281,7 +244,7 @@ class JobQueue:
                     connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=error)
                 )
             waiting = job_rows.find_pending(connection, owned)
-            # A changed input deserves an early try, though not one at every change.
+            # A changed input is tried early, but not at every change.
             failures = owned.attempts if waiting is None or waiting.fingerprint == owned.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
             return _requeue(
@@ -289,9 +252,10 @@ class JobQueue:
             )
 
     def give_up(self, job: Job, reason: str, now: float) -> Job:
-        """Only a change of its input can help the job, `reason` is the sentence: it is dead at once, and stays so.
+        """Mark the job as dead at once, with `reason` as the sentence. Only a change of its input revives it.
 
-        Returns the job as it is now.
+        Returns:
+            The job as it is now.
 
         Raises:
             JobNotOwnedError: this process does not run it.
@@ -302,9 +266,10 @@ class JobQueue:
             return self._end_job(connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=reason))
 
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
-        """The job has to wait, `reason` says for what; it asks again at `until`. That was no attempt.
+        """Let the job wait until `until`, with `reason` as the sentence. The run does not count as an attempt.
 
-        Returns the job as it is now: deferred, or merged into a successor.
+        Returns:
+            The job as it is now: deferred, or merged into a successor.
 
         Raises:
             JobNotOwnedError: this process does not run it.
@@ -315,33 +280,35 @@ class JobQueue:
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
     def wake_deferred(self, store: str, now: float) -> int:
-        """The gate of a store opened: its deferred jobs may run as soon as their input is ready. Returns how many."""
+        """Let the deferred jobs of a store run as soon as their input is ready. Returns their number."""
         with self._database.write_transaction() as connection:
-            found = connection.execute("SELECT * FROM job WHERE state = 'deferred' AND store = ?", (store,)).fetchall()
-            for job in map(job_rows.job_from_row, found):
+            rows = connection.execute("SELECT * FROM job WHERE state = 'deferred' AND store = ?", (store,)).fetchall()
+            for job in map(job_rows.job_from_row, rows):
                 job_rows.save(connection, job, _delayed(replace(job, state=JobState.QUEUED, result=""), now))
-            return len(found)
+            return len(rows)
 
-    # Upkeep
+    # Maintenance
 
     def recover(self, is_alive: Callable[[ProcessIdentity], bool], now: float) -> tuple[Job, ...]:
-        """Take back jobs whose process died while they ran. That was an attempt.
+        """Requeue the jobs whose process died while they ran. The run counts as an attempt.
 
-        To be called at start and whenever the worker lock was taken: another process may have died since.
+        Must be called at start, and whenever the worker lock was acquired, since another process may have died.
+        `is_alive` must return True if it is unknown.
 
-        `is_alive` must answer True where it cannot tell. Returns the jobs as they are now.
+        Returns:
+            The jobs as they are now.
         """
         with self._database.read_transaction() as connection:
-            found = [
+            running = [
                 job_rows.job_from_row(row) for row in connection.execute("SELECT * FROM job WHERE state = 'running'")
             ]
-        orphaned = [job for job in found if job.worker not in (None, self._worker) and not is_alive(job.worker)]
+        orphaned = [job for job in running if job.worker not in (None, self._worker) and not is_alive(job.worker)]
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
 
     def delete_finished(self, before: float) -> int:
-        """Forget done jobs that finished before that time; dead jobs stay until they are dealt with.
+        """Delete the done jobs that finished before that time, and return their number.
 
-        Nobody has to deal with a person's command that failed: the person was told.
+        Dead jobs stay until the user handles them, except for manual jobs, which reported their failure.
         """
         total = 0
         while True:
@@ -352,11 +319,11 @@ class JobQueue:
                       SELECT id FROM job WHERE state = 'done' AND finished_at < :before
                       UNION ALL
                       SELECT id FROM job WHERE state = 'dead' AND finished_at < :before
-                        AND kind IN (SELECT value FROM json_each(:by_hand))
+                        AND kind IN (SELECT value FROM json_each(:manual))
                       LIMIT :limit
                     )
                     """,
-                    {"before": before, "by_hand": json.dumps(sorted(MANUAL_KINDS)), "limit": _DELETE_BATCH_SIZE},
+                    {"before": before, "manual": json.dumps(sorted(MANUAL_KINDS)), "limit": _DELETE_BATCH_SIZE},
                 ).rowcount
             total += deleted
             if deleted < _DELETE_BATCH_SIZE:
@@ -368,33 +335,32 @@ class JobQueue:
     # Within a transaction
 
     def _has_running_job(self, connection: sqlite3.Connection) -> bool:
-        """Whether this process runs a job."""
-        found = connection.execute(
+        cursor = connection.execute(
             "SELECT 1 FROM job WHERE state = 'running' AND worker_pid = ? AND worker_started = ?",
             (self._worker.pid, self._worker.started),
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def _require_owned(self, connection: sqlite3.Connection, job: Job) -> Job:
         owned = job_rows.find_by_id(connection, job.id)
         if owned is None or owned.state is not JobState.RUNNING or owned.worker != self._worker:
-            found = "gone" if owned is None else owned.state.value
-            raise JobNotOwnedError(f"Job {job.id} is not run by this process any more ({found}); start echod again.")
+            state = "deleted" if owned is None else owned.state.value
+            raise JobNotOwnedError(f"Job {job.id} is no longer run by this process ({state}). Start echod again.")
         return owned
 
     def _refreshed(self, waiting: Job, need: Need, now: float) -> Job:
-        """A pending job with a newer cause. What it waits for besides its input stays, within reason."""
+        """Return a pending job with a newer cause. Its pause or deferral is kept, up to a limit."""
         if waiting.state is JobState.DEFERRED:
             longest = MAX_DEFERRAL_SECONDS
         elif waiting.fingerprint == need.fingerprint:
             longest = self._backoff.cap_seconds
         else:
-            # A changed input deserves an early try after failures, though not one at every change.
+            # A changed input is tried early after failures, but not at every change.
             longest = self._backoff.base_seconds
         return _delayed(_with_need(waiting, need), min(waiting.not_before, now + longest))
 
     def _end_job(self, connection: sqlite3.Connection, owned: Job, ended: Job) -> Job:
-        """A running job is done or dead: its input is settled, and an older dead job of its key is history."""
+        """Save the end of a running job, record its input, and merge an older dead job of its key into it."""
         ended = replace(ended, worker=None)
         if older := job_rows.find_dead(connection, owned):
             _merge_into(connection, older, owned.id, ended.finished_at or 0.0)
@@ -403,7 +369,7 @@ class JobQueue:
         if waiting and waiting.fingerprint == owned.fingerprint and ended.state is JobState.DEAD:
             _merge_into(connection, waiting, owned.id, ended.finished_at or 0.0)
         if waiting is None or waiting.fingerprint != owned.fingerprint or ended.state is JobState.DEAD:
-            mark_input_done(connection, owned)
+            job_rows.mark_input_done(connection, owned)
         return ended
 
     def _recover_job(self, recorded: Job, now: float) -> Job | None:
@@ -412,13 +378,13 @@ class JobQueue:
             if owned is None or owned.state is not JobState.RUNNING or owned.worker != recorded.worker:
                 return None
             pid = owned.worker.pid if owned.worker else 0
-            error = f"The process that ran it (pid {pid}) ended before it did."
+            error = f"The process that ran it (pid {pid}) ended too early."
             _record_failure(connection, owned.kind, error, now)
             if owned.kind in MANUAL_KINDS or owned.attempts >= self._max_attempts:
                 return self._end_job(
                     connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=error)
                 )
-            # One death is most often a power cut or a kill, and nobody should have to wait for that.
+            # A single death is usually a power cut or a kill, which should not delay the job.
             until = now + self._backoff.pause(owned.attempts - 1, self._rng)
             requeued = _delayed(replace(owned, state=JobState.QUEUED, result=error), until)
             if waiting := job_rows.find_pending(connection, owned):
@@ -427,7 +393,7 @@ class JobQueue:
 
 
 def _requeue(connection: sqlite3.Connection, owned: Job, requeued: Job, now: float) -> Job:
-    """A running job goes back to wait: as itself, or in its successor if a newer cause arrived while it ran."""
+    """Return a running job to the queue: as itself, or merged into the successor that was queued while it ran."""
     waiting = job_rows.find_pending(connection, owned)
     if waiting is None:
         requeued = replace(requeued, worker=None)
@@ -455,7 +421,7 @@ def _close(connection: sqlite3.Connection, job: Job, reason: str, now: float, su
 
 
 def _with_need(waiting: Job, need: Need) -> Job:
-    """The newest look at the disk is the truth: its reason, its input, and when that is ready."""
+    """Return the pending job with the reason, the input and the ready time of the newest look at the disk."""
     same = waiting.fingerprint == need.fingerprint
     return replace(
         waiting,
@@ -468,13 +434,13 @@ def _with_need(waiting: Job, need: Need) -> Job:
 
 
 def _delayed(job: Job, until: float) -> Job:
-    """The job with another end of its pause or deferral (Unix seconds)."""
+    """Return the job with another end of its pause or deferral (Unix seconds)."""
     return replace(job, not_before=until, due=max(job.ready_at, until))
 
 
 def _record_failure(connection: sqlite3.Connection, kind: JobKind, error: str, now: float) -> None:
     connection.execute(
-        "INSERT INTO kind_record (kind, last_failure, last_error) VALUES (?, ?, ?) "
+        "INSERT INTO job_kind_record (kind, last_failure, last_error) VALUES (?, ?, ?) "
         "ON CONFLICT (kind) DO UPDATE SET last_failure = excluded.last_failure, last_error = excluded.last_error",
         (kind.value, now, error),
     )

@@ -1,13 +1,9 @@
-"""Opening the database for whoever works on it: checked first, and if damaged, moved aside and rebuilt empty.
+"""Check the database, move a damaged one aside and rebuild it, and delete the rows of a removed project.
 
-The queue can be rebuilt because it holds no memory: what there is to do is read from the disk again, and the journal
-of commits does not depend on it. What is lost is history: finished jobs, workflows seen, the dead jobs' memo.
+The database can be rebuilt empty because it contains no memory: pending work is found again on the disk, and the
+journal of commits does not depend on it. The history is lost: finished and dead jobs, and recorded workflows.
 
-The damaged databases that `rescue` moved aside.
-
-Rows about a project that nobody wants kept any more: how many there are, and how they go.
-
-A row is about a project if a column says so: `store` or `project`. Tables to come are found in the same way.
+A row belongs to a project if the table has a column `store` or `project`. Later tables are found in the same way.
 """
 
 from __future__ import annotations
@@ -25,24 +21,20 @@ from echod.state import errors
 from echod.state.database import Database
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
-"""The files of a database."""
-
-
-def list_damaged_copies(path: Path) -> tuple[Path, ...]:
-    """The databases that were moved aside, oldest first; a person may look at them and delete them."""
-    return tuple(
-        sorted(
-            copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(DATABASE_SUFFIXES[1:])
-        )
-    )
-
-
+"""The suffixes of a database's files."""
 _LOCK_SECONDS: Final = 10.0
 _MAX_DAMAGED_COPIES: Final = 3
+_IN_JSON: Final = "IN (SELECT value FROM json_each(?))"
 
 
 class DatabaseRebuild(NamedTuple):
-    """A damaged database was replaced by an empty one at `rebuilt_at` (Unix seconds); the old one is now `moved_to`."""
+    """The replacement of a damaged database by an empty one.
+
+    Attributes:
+        rebuilt_at: Unix seconds.
+        moved_to: the damaged file.
+        reason: the result of the check.
+    """
 
     rebuilt_at: float
     moved_to: Path
@@ -50,22 +42,44 @@ class DatabaseRebuild(NamedTuple):
 
 
 class CheckedDatabase(NamedTuple):
-    """A database that passed its check, and what had to be done for that."""
+    """A database that passed its check, and its rebuild if there was one."""
 
     database: Database
     rebuild: DatabaseRebuild | None
 
 
 def open_checked(path: Path, clock: Callable[[], float]) -> CheckedDatabase:
-    """Open the database, check every page, and rebuild it if it is damaged. For the daemon and `run --once`.
+    """Open the database, check every page, and rebuild it if it is damaged. For the daemon and writing commands.
 
     Raises:
-        StateError: it cannot be used for another reason than damage; nothing was moved.
+        StateError: the database cannot be used for another reason than damage; nothing was moved.
     """
     try:
         return CheckedDatabase(_open_and_check(path), None)
     except errors.DatabaseDamagedError:
         return _rebuild(path, clock)
+
+
+def check_integrity(database: Database) -> None:
+    """Check every page. The database may be in use by a daemon.
+
+    Raises:
+        DatabaseDamagedError: pages contradict each other.
+        StateError: the database cannot be read.
+    """
+    with database.read_transaction() as connection:
+        result = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
+    if result != ["ok"]:
+        raise errors.damaged_error(database.path) from sqlite3.DatabaseError("; ".join(result))
+
+
+def list_damaged_copies(path: Path) -> tuple[Path, ...]:
+    """List the damaged databases that were moved aside, oldest first. The user may inspect and delete them."""
+    return tuple(
+        sorted(
+            copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(DATABASE_SUFFIXES[1:])
+        )
+    )
 
 
 def _open_and_check(path: Path) -> Database:
@@ -78,36 +92,23 @@ def _open_and_check(path: Path) -> Database:
     return database
 
 
-def check_integrity(database: Database) -> None:
-    """Look at every page, those of an open daemon's database too.
-
-    Raises:
-        DatabaseDamagedError: pages contradict each other.
-        StateError: it cannot be read.
-    """
-    with database.read_transaction() as connection:
-        verdict = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
-    if verdict != ["ok"]:
-        raise errors.damaged_error(database.path) from sqlite3.DatabaseError("; ".join(verdict))
-
-
 def _rebuild(path: Path, clock: Callable[[], float]) -> CheckedDatabase:
-    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and hardly ever needed
+    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load and rarely needed
 
     try:
-        # Of two processes that find the damage, the second must not move the first one's new database aside.
+        # Of two processes that find the damage, the second must not move the new database of the first aside.
         with FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
             try:
                 return CheckedDatabase(_open_and_check(path), None)
             except errors.DatabaseDamagedError as error:
                 now = clock()
-                rebuilt = DatabaseRebuild(now, _move_aside(path, now), str(error.__cause__ or error))
-                return CheckedDatabase(_open_and_check(path), rebuilt)
+                rebuild = DatabaseRebuild(now, _move_aside(path, now), str(error.__cause__ or error))
+                return CheckedDatabase(_open_and_check(path), rebuild)
     except Timeout as error:
         raise errors.busy_error(path) from error
     except OSError as error:
         raise StateError(
-            f"The state database {path} is damaged and cannot be moved aside: {error.strerror}; move it away by hand."
+            f"The state database {path} is damaged and cannot be moved aside: {error.strerror}. Move it away by hand."
         ) from error
 
 
@@ -117,7 +118,7 @@ def _move_aside(path: Path, now: float) -> Path:
     while target.exists():
         number += 1
         target = path.with_name(f"{stem}-{number}")
-    # The database first: should we die here, SQLite removes a log that it finds without one.
+    # The database first: if the process is killed here, SQLite removes a log that it finds without a database.
     for suffix in DATABASE_SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
@@ -127,11 +128,8 @@ def _move_aside(path: Path, now: float) -> Path:
     return target
 
 
-_IN_JSON = "IN (SELECT value FROM json_each(?))"
-
-
 def count_project_rows(database: Database, project: str, stores: Collection[str]) -> int:
-    """How many rows are about a project or one of its stores."""
+    """Count the rows of a project and its stores."""
     with database.read_transaction() as connection:
         return sum(
             int(connection.execute(f"SELECT count(*) FROM {table} WHERE {column} {_IN_JSON}", (names,)).fetchone()[0])  # noqa: S608
@@ -140,7 +138,7 @@ def count_project_rows(database: Database, project: str, stores: Collection[str]
 
 
 def delete_project_rows(database: Database, project: str, stores: Collection[str]) -> int:
-    """Remove them; how many they were."""
+    """Delete the rows of a project and its stores, and return their number."""
     with database.write_transaction() as connection:
         return sum(
             connection.execute(f"DELETE FROM {table} WHERE {column} {_IN_JSON}", (names,)).rowcount  # noqa: S608
@@ -151,7 +149,7 @@ def delete_project_rows(database: Database, project: str, stores: Collection[str
 def _project_columns(
     connection: sqlite3.Connection, project: str, stores: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Each table with the column that says what its rows are about, and which values of it are meant, as JSON."""
+    """Yield each table with the column that names the project or store, and the wanted values of it as JSON."""
     wanted = {"store": json.dumps(sorted(stores)), "project": json.dumps([project])}
     tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

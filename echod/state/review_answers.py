@@ -1,9 +1,8 @@
-"""Which entries the questions to a person are about, whatever becomes of the entries' ids.
+"""Store the user's answers to review items, and the entries that open questions are about.
 
-The questions themselves are in the journal, and so is the id that an entry had when its question was asked. Here it is
-kept up to date; a question of which nothing is known here is about the entry that has that id.
-
-What a person answered to review items: an item that was answered is not shown again while it says the same.
+An answered item is hidden until its content changes. The questions are in the journal, with the id that the entry had
+when the question was asked. The present id is stored here. A question without a row here is about the entry that has
+the id in the journal.
 """
 
 from __future__ import annotations
@@ -16,69 +15,72 @@ from echod.state.database import Database
 
 
 class ReviewAnswer(StrEnum):
-    """What a person said to an item."""
+    """The user's answer to an item."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
 
 
 class ReviewAnswers:
-    """The answers for all stores. An item is named by its id, a store by its key."""
+    """The answers for all stores. An item is identified by its id, a store by its key."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def answered_items(self, store: str) -> frozenset[str]:
-        """The items of a store that were answered."""
+        """Return the answered items of a store."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute("SELECT item FROM answered WHERE store = ?", (store,))
-            return frozenset(row["item"] for row in rows)
+            rows = connection.execute("SELECT item_id FROM review_answer WHERE store = ?", (store,))
+            return frozenset(row["item_id"] for row in rows)
 
     def is_rejected(self, item: str) -> bool:
-        """Whether a person said no to an item."""
+        """Return whether the user rejected an item."""
         with self._database.read_transaction() as connection:
-            found = connection.execute(
-                "SELECT 1 FROM answered WHERE item = ? AND answer = ?", (item, ReviewAnswer.REJECTED)
+            cursor = connection.execute(
+                "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?", (item, ReviewAnswer.REJECTED)
             )
-            return found.fetchone() is not None
+            return cursor.fetchone() is not None
 
     def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
-        """A person answered; the last answer counts."""
+        """Store an answer to these items, in place of an earlier one."""
         with self._database.write_transaction() as connection:
             connection.executemany(
-                "INSERT INTO answered (item, store, answer, at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (item) DO UPDATE SET answer = excluded.answer, at = excluded.at",
+                "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
                 [(item, store, answer.value, at) for item in items],
             )
 
 
 class QuestionKey(NamedTuple):
-    """What a question names: the key of the finding that it comes from, and an entry by the id that it had then."""
+    """The key of the finding that raised a question, and the id that the entry had at that time."""
 
     finding_key: str
     entry_id: str
 
 
 class QuestionSubjects:
-    """The entries that questions of all stores are about. A store is named by its key."""
+    """The entries that the questions of all stores are about. A store is identified by its key."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record(self, store: str, questions: Iterable[QuestionKey]) -> None:
-        """Questions are asked now, so the entries have the ids that they are named by."""
-        asked = [(store, key.finding_key, key.entry_id, key.entry_id) for key in questions]
-        if not asked:
+        """Store questions that are asked now, when the entries have the ids of the keys."""
+        rows = [(store, key.finding_key, key.entry_id, key.entry_id) for key in questions]
+        if not rows:
             return
         with self._database.write_transaction() as connection:
             connection.executemany(
-                "INSERT INTO asked (store, finding, was, entry) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (store, finding, was) DO UPDATE SET entry = excluded.entry",
-                asked,
+                "INSERT INTO question_subject (store, finding_key, asked_entry_id, current_entry_id) "
+                "VALUES (?, ?, ?, ?) ON CONFLICT (store, finding_key, asked_entry_id) "
+                "DO UPDATE SET current_entry_id = excluded.current_entry_id",
+                rows,
             )
 
     def current_ids(self, store: str) -> Mapping[QuestionKey, str]:
-        """The ids of the entries at the last look at their file."""
+        """Return the present ids of the entries, as of the last look at their file."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute("SELECT finding, was, entry FROM asked WHERE store = ?", (store,))
-            return {QuestionKey(row["finding"], row["was"]): str(row["entry"]) for row in rows}
+            rows = connection.execute("SELECT * FROM question_subject WHERE store = ?", (store,))
+            return {
+                QuestionKey(row["finding_key"], row["asked_entry_id"]): str(row["current_entry_id"]) for row in rows
+            }

@@ -1,11 +1,19 @@
-"""The tables, as an ordered list of migrations. A migration that was released is never edited, only followed."""
+"""The tables of the state database.
+
+There is one version of the schema. `echod.state.database` creates it and refuses a file of any other version. A
+change that is released comes with the next version number and a migration.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+SCHEMA_VERSION: Final = 1
+"""`PRAGMA user_version` of a database with these tables; 0 is a file without content."""
+
 _JOBS: Final = (
-    # Two reasons to wait that end separately: input that is not ready, and a pause after a failure or a deferral.
+    # Two times to wait for, which pass independently: when the input is ready (ready_at), and the end of a pause
+    # after a failure or a deferral (not_before).
     """
     CREATE TABLE job (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -16,9 +24,9 @@ _JOBS: Final = (
         reason TEXT NOT NULL,
         fingerprint TEXT NOT NULL,
         attempts INTEGER NOT NULL CHECK (attempts >= 0),
-        ready REAL NOT NULL,
-        rests_until REAL NOT NULL,
-        due REAL NOT NULL GENERATED ALWAYS AS (max(ready, rests_until)) VIRTUAL,
+        ready_at REAL NOT NULL,
+        not_before REAL NOT NULL,
+        due REAL NOT NULL GENERATED ALWAYS AS (max(ready_at, not_before)) VIRTUAL,
         queued_at REAL NOT NULL,
         started_at REAL,
         finished_at REAL,
@@ -35,10 +43,10 @@ _JOBS: Final = (
     "CREATE UNIQUE INDEX job_worker ON job (worker_pid, worker_started) WHERE state = 'running'",
     "CREATE UNIQUE INDEX job_dead ON job (kind, store, role) WHERE state = 'dead'",
     "CREATE INDEX job_finished ON job (finished_at) WHERE state = 'done'",
-    # The input of each store and role that was last settled: done, or given up. One row a key, so it cannot grow
-    # with time, and it outlives the finished job.
+    # The last input of each kind, store and role that was processed or given up. One row for each key, so the table
+    # does not grow with time, and a row outlives its finished job.
     """
-    CREATE TABLE settled (
+    CREATE TABLE done_input (
         kind TEXT NOT NULL,
         store TEXT NOT NULL,
         role TEXT NOT NULL,
@@ -46,10 +54,10 @@ _JOBS: Final = (
         PRIMARY KEY (kind, store, role)
     ) STRICT, WITHOUT ROWID
     """,
-    # Whose turn it was: a counter, not a time, so that a clock set back cannot make anybody wait.
-    "CREATE TABLE served (store TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    # When a store last had its turn. A counter instead of a time, so that a clock that is set back delays no store.
+    "CREATE TABLE store_turn (store TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     """
-    CREATE TABLE kind_record (
+    CREATE TABLE job_kind_record (
         kind TEXT PRIMARY KEY,
         last_success REAL,
         last_failure REAL,
@@ -59,7 +67,7 @@ _JOBS: Final = (
 )
 
 _WORKFLOWS: Final = (
-    # A declared workflow (someone said so, no marker shows it) has an end agreed beforehand: until.
+    # A declared workflow (a command reported it, no marker shows it) has an end agreed beforehand: until.
     """
     CREATE TABLE workflow (
         id INTEGER PRIMARY KEY,
@@ -81,19 +89,19 @@ _WORKFLOWS: Final = (
 )
 
 _HOOKS: Final = (
-    # What became of events that hooks reported, each task once. A row without `recorded_at` was being written when
-    # the process ended: whether it was is to be seen in the memory file.
+    # Completed tasks that hooks reported, each once. A row without recorded_at was being written when the process
+    # ended. The memory file shows whether its entry was written.
     """
-    CREATE TABLE observed (
+    CREATE TABLE recorded_task (
         key TEXT PRIMARY KEY,
-        event TEXT NOT NULL,
-        begun_at REAL NOT NULL,
+        event_name TEXT NOT NULL,
+        started_at REAL NOT NULL,
         recorded_at REAL
     ) STRICT, WITHOUT ROWID
     """,
-    "CREATE INDEX observed_begun ON observed (begun_at)",
+    "CREATE INDEX recorded_task_started ON recorded_task (started_at)",
     """
-    CREATE TABLE heard (
+    CREATE TABLE hook_event_count (
         event TEXT NOT NULL,
         outcome TEXT NOT NULL,
         count INTEGER NOT NULL,
@@ -103,15 +111,10 @@ _HOOKS: Final = (
     """,
 )
 
-_UNDO: Final = ()
-"""No table changes: the queue may hold jobs of the kind `undo` from here on."""
-
-_SCRUB: Final = ()
-"""The same for the kind `scrub`."""
-
 _ENTRIES: Final = (
-    # Entries of memory files by id: the layer (NULL: none that is known), the local day on which echod first saw
-    # each, and since when it is gone (NULL: it is there).
+    # Entries of memory files by id: the layer (NULL: unknown), the local day on which echod first saw the entry, the
+    # day since which it is removed (NULL: it is present), and the digests of its title, date, source and body (without
+    # secrets), by which an entry is recognised when its id changes.
     """
     CREATE TABLE entry (
         store TEXT NOT NULL,
@@ -119,99 +122,80 @@ _ENTRIES: Final = (
         id TEXT NOT NULL,
         layer TEXT,
         first_seen TEXT NOT NULL,
-        gone TEXT,
+        removed_on TEXT,
+        title_digest TEXT NOT NULL,
+        date_digest TEXT NOT NULL,
+        source_digest TEXT NOT NULL,
+        body_digest TEXT NOT NULL,
         PRIMARY KEY (store, role, id)
     ) STRICT, WITHOUT ROWID
     """,
-    # A cause (a session, a workflow, a finding) counts once for each entry. `workflow`: the key of the one that ran.
+    # A role can have had very many entries. A look at its file reads those that are present, or have the same body
+    # as one that is.
+    "CREATE INDEX entry_present ON entry (store, role) WHERE removed_on IS NULL",
+    "CREATE INDEX entry_body ON entry (store, role, body_digest)",
+    # A cause (a session, a workflow, a finding) counts once for each entry. `workflow` is the key of the one that ran.
     """
     CREATE TABLE reference (
         store TEXT NOT NULL,
-        entry TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
         cause TEXT NOT NULL,
         workflow TEXT,
         day TEXT NOT NULL,
-        PRIMARY KEY (store, entry, cause)
+        PRIMARY KEY (store, entry_id, cause)
     ) STRICT, WITHOUT ROWID
     """,
     """
     CREATE TABLE pin (
         store TEXT NOT NULL,
-        entry TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
         until TEXT NOT NULL,
-        PRIMARY KEY (store, entry)
+        PRIMARY KEY (store, entry_id)
     ) STRICT, WITHOUT ROWID
     """,
-    "CREATE TABLE alive (project TEXT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (project, day)) STRICT, WITHOUT ROWID",
-    # What prune has to know of a memory file: how many inscribed entries it archived for room on that day, and
-    # whether its first prune is held, and may be done by now.
     """
-    CREATE TABLE pruned (
+    CREATE TABLE project_activity (
+        project TEXT NOT NULL,
+        day TEXT NOT NULL,
+        PRIMARY KEY (project, day)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # What prune needs to know about a memory file: how many inscribed entries it archived on its last day to get
+    # below the limit, and whether its first prune is held or was released.
+    """
+    CREATE TABLE prune_state (
         store TEXT NOT NULL,
         role TEXT NOT NULL,
-        day TEXT,
-        inscribed INTEGER NOT NULL DEFAULT 0,
+        last_pruned_on TEXT,
+        archived_inscribed INTEGER NOT NULL DEFAULT 0,
         held_since REAL,
         released INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (store, role)
     ) STRICT, WITHOUT ROWID
     """,
 )
-"""Also, the queue may hold jobs of the kinds `prune`, `promote` and `compress` from here on."""
 
-_REVIEW_ANSWERS: Final = (
-    # What a person answered to a review item: it is not shown again while it says the same.
+_REVIEW: Final = (
+    # The user's answers to review items. An answered item is hidden until its content changes.
     """
-    CREATE TABLE answered (
-        item TEXT PRIMARY KEY,
+    CREATE TABLE review_answer (
+        item_id TEXT PRIMARY KEY,
         store TEXT NOT NULL,
         answer TEXT NOT NULL CHECK (answer IN ('accepted', 'rejected')),
-        at REAL NOT NULL
+        answered_at REAL NOT NULL
     ) STRICT, WITHOUT ROWID
     """,
-)
-"""Also, the queue may hold what a person asks for with `remember`, `raise`, `forget`, `restore`, `reset`, `review`,
-`elevate` and `packs` from here on."""
-
-_ENTRY_SIGNATURES: Final = (
-    # By what an entry is recognised when its id changes: digests of its title, date, source and body without secrets.
-    # NULL in rows that were not looked at since; the next look at their file fills them in.
-    "ALTER TABLE entry ADD COLUMN title TEXT",
-    "ALTER TABLE entry ADD COLUMN day TEXT",
-    "ALTER TABLE entry ADD COLUMN source TEXT",
-    "ALTER TABLE entry ADD COLUMN body TEXT",
-)
-
-_ENTRY_INDEXES: Final = (
-    # Of very many entries that ever were in a file a look wants those that are there, or say the same as one of them.
-    "CREATE INDEX entry_here ON entry (store, role) WHERE gone IS NULL",
-    "CREATE INDEX entry_body ON entry (store, role, body)",
-)
-
-_QUESTION_SUBJECTS: Final = (
-    # The entry that a question to a person is about: the id that it had when the question was asked, and has now.
+    # The entry that a question to the user is about: the id it had when the question was asked, and its present id.
     """
-    CREATE TABLE asked (
+    CREATE TABLE question_subject (
         store TEXT NOT NULL,
-        finding TEXT NOT NULL,
-        was TEXT NOT NULL,
-        entry TEXT NOT NULL,
-        PRIMARY KEY (store, finding, was)
+        finding_key TEXT NOT NULL,
+        asked_entry_id TEXT NOT NULL,
+        current_entry_id TEXT NOT NULL,
+        PRIMARY KEY (store, finding_key, asked_entry_id)
     ) STRICT, WITHOUT ROWID
     """,
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
-    (*_JOBS, *_WORKFLOWS),
-    _HOOKS,
-    _UNDO,
-    _SCRUB,
-    _ENTRIES,
-    _REVIEW_ANSWERS,
-    _ENTRY_SIGNATURES,
-    _ENTRY_INDEXES,
-    _QUESTION_SUBJECTS,
-)
-"""Each applied in one transaction; `PRAGMA user_version` counts those applied."""
-
-SCHEMA_VERSION: Final = len(MIGRATIONS)
+CREATE_STATEMENTS: Final = (*_JOBS, *_WORKFLOWS, *_HOOKS, *_ENTRIES, *_REVIEW)
+"""Run in one transaction on a file without content."""

@@ -1,7 +1,7 @@
-"""Workflows that were seen in a project or announced for it, each once, and when they ended.
+"""Record the workflows that were seen in a project or declared for it, each once, and when they ended.
 
-What a marker means is not known here, nor whether a process lives: that is for the gate to say. `project` is the
-absolute path of the project's root.
+This module does not interpret markers or check processes; the gate does. `project` is the absolute path of the
+project's root.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from echod.state.database import Database
 
 
 class WorkflowSnapshot(NamedTuple):
-    """A workflow as one look at a project shows it. Times are Unix seconds.
+    """A workflow as seen at one moment. Times are Unix seconds.
 
     Attributes:
-        key: its identity, the same in every look at the same run; unique within a project.
-        kind: which workflow: review, work, arc, ...
-        name: how its markers call it.
-        started_at: when it began, if it says so.
-        running: whether it still runs, as far as one can tell.
-        ended_at: when it ended; None while it runs, or if nothing tells.
+        key: its identity, which is the same whenever the run is seen and unique within a project.
+        kind: the workflow: review, work, arc, ...
+        name: its name in its markers.
+        started_at: when it began, if known.
+        running: true while it appears to run.
+        ended_at: when it ended; None while it runs, or if unknown.
     """
 
     key: str
@@ -35,14 +35,14 @@ class WorkflowSnapshot(NamedTuple):
 
 
 class WorkflowChanges(NamedTuple):
-    """What a look brought that was not known: the keys of the workflows that began and that ended."""
+    """The keys of the workflows that a snapshot showed to have begun and to have ended."""
 
     started_keys: tuple[str, ...] = ()
     ended_keys: tuple[str, ...] = ()
 
 
 class WorkflowDeclaration(NamedTuple):
-    """A workflow that someone announced: its process, if it has one, and the end agreed beforehand (Unix seconds)."""
+    """A declared workflow: its process if it has one, and the end agreed beforehand (Unix seconds)."""
 
     name: str
     pid: int | None
@@ -52,18 +52,18 @@ class WorkflowDeclaration(NamedTuple):
 
 
 class WorkflowLog:
-    """The workflows of all projects. All times are Unix seconds, passed in."""
+    """The workflows of all projects. All times are arguments, in Unix seconds."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    # Seen
+    # Seen workflows
 
     def record(self, project: str, snapshots: Sequence[WorkflowSnapshot], now: float) -> WorkflowChanges:
-        """Note what one complete look at a project showed; returns what is new.
+        """Record the complete list of a project's workflows, and return the changes.
 
-        A workflow that ran and is not there any more has ended now: its markers were cleaned away. Not to be called
-        with an incomplete look. A look that shows nothing new writes nothing.
+        A workflow that was running and is missing has ended now: its markers were removed. Must not be called with an
+        incomplete list. Without changes nothing is written.
         """
         with self._database.read_transaction() as connection:
             if not _find_events(connection, project, snapshots, now):
@@ -78,19 +78,19 @@ class WorkflowLog:
         )
 
     def last_ended(self, project: str) -> float | None:
-        """When a workflow of the project last ended, as far as was noted."""
+        """Return when a workflow of the project last ended, as far as recorded."""
         with self._database.read_transaction() as connection:
-            found = connection.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
-        return None if found[0] is None else float(found[0])
+            row = connection.execute("SELECT max(ended_at) FROM workflow WHERE project = ?", (project,)).fetchone()
+        return None if row[0] is None else float(row[0])
 
-    # Announced
+    # Declared workflows
 
     def begin(
         self, project: str, name: str, *, pid: int | None, pid_started: float | None, until: float, now: float
     ) -> None:
-        """Announce a workflow that lasts until `end`, until its process is gone, or until `until`.
+        """Declare a workflow that lasts until `end` is called, its process ends, or `until` has passed.
 
-        Announced again while it lasts, it is the same workflow with another process and end.
+        Declaring it again while it lasts changes the process and the end of the same workflow.
         """
         with self._database.write_transaction() as connection:
             _end_expired(connection, project, now)
@@ -100,8 +100,8 @@ class WorkflowLog:
                 (pid, pid_started, until, project, name),
             ).rowcount
             if not renewed:
-                # The key is the one under which the gate counts announced workflows. Ended and begun again within a
-                # second, it is the same and goes on.
+                # The gate counts declared workflows under this key. Ended and declared again within a second, it is
+                # the same workflow and continues.
                 connection.execute(
                     "INSERT INTO workflow (project, key, kind, name, started_at, first_seen, until, pid, pid_started) "
                     "VALUES (:project, :key, 'declared', :name, :now, :now, :until, :pid, :pid_started) "
@@ -119,7 +119,7 @@ class WorkflowLog:
                 )
 
     def end(self, project: str, name: str, now: float) -> bool:
-        """An announced workflow is over; False if none of that name lasted."""
+        """End a declared workflow. False if no workflow of that name is running."""
         with self._database.write_transaction() as connection:
             _end_expired(connection, project, now)
             ended = connection.execute(
@@ -130,21 +130,21 @@ class WorkflowLog:
             return ended.rowcount > 0
 
     def list_declared(self, project: str, now: float) -> tuple[WorkflowDeclaration, ...]:
-        """The announced workflows that were not ended and have not run out. Their processes are not looked at."""
+        """List the declared workflows that were not ended and have not expired. Their processes are not checked."""
         with self._database.read_transaction() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT name, pid, pid_started, started_at, until FROM workflow "
                 "WHERE project = ? AND ended_at IS NULL AND until > ? ORDER BY id",
                 (project, now),
             ).fetchall()
         return tuple(
             WorkflowDeclaration(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"])
-            for row in found
+            for row in rows
         )
 
 
 class _WorkflowEvent(NamedTuple):
-    """Something to be noted: a workflow began (`ended_at` is None) or ended. `snapshot` is set if it was not known."""
+    """The begin (`ended_at` is None) or end of a workflow. `snapshot` is set if the workflow is new."""
 
     key: str
     ended_at: float | None
@@ -166,7 +166,7 @@ class _WorkflowEvent(NamedTuple):
 def _find_events(
     connection: sqlite3.Connection, project: str, snapshots: Sequence[WorkflowSnapshot], now: float
 ) -> tuple[_WorkflowEvent, ...]:
-    """What the sightings add to what is known."""
+    """Return the changes between the recorded workflows and the snapshots."""
     by_key = {snapshot.key: snapshot for snapshot in snapshots}
     rows = connection.execute(
         "SELECT key, ended_at, until FROM workflow "
@@ -178,7 +178,7 @@ def _find_events(
     for key, snapshot in by_key.items():
         row = known.get(key)
         if snapshot.running:
-            # An announced workflow that was ended since the look stays ended.
+            # A declared workflow that was ended since the snapshot stays ended.
             if row is None or (row["ended_at"] is not None and row["until"] is None):
                 events.append(_WorkflowEvent(key, None, snapshot if row is None else None))
         elif row is None or row["ended_at"] is None:
@@ -186,7 +186,7 @@ def _find_events(
             events.append(_WorkflowEvent(key, at, snapshot if row is None else None))
     for key, row in known.items():
         if row["ended_at"] is None and key not in by_key:
-            # An announcement shows nowhere on the disk; one made since the look must not be taken for gone.
+            # A declaration has no marker on the disk. One made since the snapshot has not ended.
             if row["until"] is None:
                 events.append(_WorkflowEvent(key, now, None))
             elif row["until"] <= now:

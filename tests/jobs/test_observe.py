@@ -229,6 +229,6 @@ def test_where_another_process_was_faster_there_is_nothing_to_do(workspace: Work
     with workspace.open_services() as slow, workspace.open_services() as fast:
         slow.refresh()
         fast.observe("orchestrator")
-        assert slow.observe("orchestrator") == JobDone("nothing to do: the events are gone", changed=False)
+        assert slow.observe("orchestrator") == JobDone("nothing to do: the events were removed", changed=False)
 
     assert len(workspace.subjects()) == 1

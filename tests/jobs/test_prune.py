@@ -244,7 +244,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
 
         assert isinstance(done, JobDone)
         assert done.changed
-        assert f"{layout.KNOWLEDGE} cannot take them up: " in done.summary
+        assert f"{layout.KNOWLEDGE} cannot be extended: " in done.summary
         assert site.role.memory.read_text().count("\n") <= 100
         assert file_version(site.role.knowledge.lstat()) == knowledge
         assert [text for text in before if text not in site.all_text()] == []

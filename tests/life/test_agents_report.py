@@ -44,7 +44,7 @@ def test_a_burst_of_hooks_without_a_service_is_recorded_once_it_runs(home: Home,
     assert titles(store / "orchestrator/MEMORY.md") == sorted([*expected, "While it runs"])
     assert titles(store / "reviewer/MEMORY.md") == [f"Before {n:02}" for n in range(SUBJECTS)]
     counted = {h["outcome"]: h["count"] for h in home.json("status")["hooks"]}
-    assert counted == {"recorded": 2 * SUBJECTS + 1, "the task was told before": TWICE}
+    assert counted == {"recorded": 2 * SUBJECTS + 1, "the task was already recorded": TWICE}
 
 
 def test_a_session_registers_its_project_where_the_settings_allow_it(tmp_path: Path) -> None:

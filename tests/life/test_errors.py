@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from echod.state.schema import SCHEMA_VERSION
 from tests.support import Home, finding_text, make_project
 
 
@@ -243,15 +242,10 @@ def _newer_database(home: Home, root: Path) -> None:
         link.execute("PRAGMA user_version = 99")
 
 
-def _older_database(home: Home, root: Path) -> None:
-    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+def _unknown_database(home: Home, root: Path) -> None:
     home.run("run", "--once", root)
-    home.run("add", root)
-    with contextlib.closing(sqlite3.connect(home.state / "echod.db", isolation_level=None)) as link:
-        # The newest migration is missing. The one before it contains everything needed here.
-        for table in ("pin", "reference", "entry", "alive", "pruned", "answered", "asked", "observed", "heard"):
-            link.execute(f"DROP TABLE {table}")
-        link.execute("PRAGMA user_version = 1")
+    with contextlib.closing(sqlite3.connect(home.state / "echod.db")) as link:
+        link.execute("PRAGMA user_version = -1")
 
 
 def _make_unreadable(below: str) -> Callable[[Home, Path], None]:
@@ -272,7 +266,8 @@ def _write_settings(text: str) -> Callable[[Home, Path], Mapping[str, str]]:
     return arrange
 
 
-NEWER = ("was written by a newer echod (schema 99", "upgrade echod")
+UNKNOWN = ("has an unknown schema (-1", "move that file away")
+NEWER = ("was written by a newer echod (schema 99", "Update echod")
 
 ERROR_CASES = (
     ErrorCase("no-project", _no_setup, ("gate", "{bare}"), 2, ("has no memory", "echod init {bare}")),
@@ -306,9 +301,8 @@ ERROR_CASES = (
     ErrorCase("newer-jobs", _newer_database, ("jobs",), 1, NEWER),
     ErrorCase("newer-status", _newer_database, ("status",), 3, NEWER),
     ErrorCase("newer-run", _newer_database, ("run", "--once", "{root}"), 1, NEWER),
-    ErrorCase("older-jobs", _older_database, ("jobs",), 0, ("1 done", "consolidate reviewer")),
-    ErrorCase("older-gate", _older_database, ("gate", "{root}"), 0, ("idle: its memory may be written now",)),
-    ErrorCase("older-status", _older_database, ("status",), 3, ("Last done", "consolidate")),
+    ErrorCase("unknown-jobs", _unknown_database, ("jobs",), 1, UNKNOWN),
+    ErrorCase("unknown-run", _unknown_database, ("run", "--once", "{root}"), 1, UNKNOWN),
     ErrorCase("unknown-command", _no_setup, ("statsu",), 2, ("No such command 'statsu'", "status")),
     ErrorCase("no-question", _write_many_entries, ("reset", "{root}"), 2, ("no terminal to ask at", "--yes")),
 )
@@ -347,16 +341,6 @@ def test_an_ambiguous_id_is_refused_with_all_candidates(home: Home, tmp_path: Pa
 
     assert result.returncode == 2
     assert [one for one in ids if one not in result.stderr] == []
-
-
-def test_an_older_database_is_migrated_by_any_writing_command(home: Home, tmp_path: Path) -> None:
-    root = make_project(tmp_path / "p")
-    _older_database(home, root)
-
-    home.run("run", "--once", root)
-
-    with contextlib.closing(sqlite3.connect(home.state / "echod.db")) as link:
-        assert link.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import random
 from typing import Final
 
 from echod.state.database import Database
-from echod.state.job import Job, JobKind, Need, ProcessIdentity
-from echod.state.queue import Backoff, JobQueue
+from echod.state.job import Backoff, Job, JobKind, Need, ProcessIdentity
+from echod.state.queue import JobQueue
 
 NOW: Final = 1_800_000_000.0
 THIS_PROCESS: Final = ProcessIdentity(4242, 1_799_999_000.5)

@@ -83,7 +83,7 @@ def test_a_process_that_runs_a_job_begins_no_other(queue: JobQueue, view: QueueV
     queue.put(need(), NOW)
     claim_job(queue)
 
-    with pytest.raises(StateError, match="try again"):
+    with pytest.raises(StateError, match="Try again"):
         queue.start_manual(manual_need(), NOW)
     assert len(view.list_jobs()) == 1
 
@@ -91,7 +91,7 @@ def test_a_process_that_runs_a_job_begins_no_other(queue: JobQueue, view: QueueV
 def test_two_processes_do_not_do_the_same_at_once(database: Database, queue: JobQueue) -> None:
     make_queue(database, OTHER_PROCESS).start_manual(manual_need(), NOW)
 
-    with pytest.raises(StateError, match="try again"):
+    with pytest.raises(StateError, match="Try again"):
         queue.start_manual(manual_need(), NOW)
 
 

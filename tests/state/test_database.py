@@ -1,4 +1,4 @@
-"""The database file: how it is made, found damaged, lost, too new or busy, and read without leaving a trace."""
+"""The database file: creation, damage, loss, other versions, locks, and reading without a trace."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ from pathlib import Path
 import pytest
 
 from echod.errors import StateError
-from echod.memory.model import Layer
 from echod.state import database as connection
 from echod.state.database import Database
-from echod.state.entries import EntryStore
-from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseNewerError
-from echod.state.hook_events import HookEventLog
-from echod.state.job import JobKind, JobState
+from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseVersionError
+from echod.state.job import JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import list_damaged_copies, open_checked
-from echod.state.schema import MIGRATIONS, SCHEMA_VERSION
+from echod.state.schema import SCHEMA_VERSION
 from tests.state.examples import NOW, make_queue, need
 
-A_ROW = "INSERT INTO served VALUES (hex(randomblob(8)), 1)"
+A_ROW = "INSERT INTO store_turn VALUES (hex(randomblob(8)), 1)"
 AS_ROOT = os.geteuid() == 0
 TODAY = date(2026, 11, 28)
 
@@ -39,26 +36,6 @@ def fill(path: Path, jobs: int = 80) -> None:
         queue = make_queue(database)
         for number in range(jobs):
             queue.put(need(role=f"role-{number}" + "x" * 200), NOW)
-
-
-@contextmanager
-def older_database(path: Path, applied: int) -> Iterator[sqlite3.Connection]:
-    """A database as an echod left it that knew so many migrations, with one job; held open."""
-    path.parent.mkdir(parents=True)
-    link = sqlite3.connect(path, isolation_level=None)
-    link.execute("PRAGMA journal_mode = WAL")
-    for statement in (statement for migration in MIGRATIONS[:applied] for statement in migration):
-        link.execute(statement)
-    link.execute(f"PRAGMA user_version = {applied}")
-    link.execute(
-        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, queued_at, "
-        "finished_at, result) "
-        "VALUES ('consolidate', '/p/.rune/echoes', 'reviewer', 'done', 'findings', 'f', 1, 0, 0, 1, 2, '1 added')"
-    )
-    try:
-        yield link
-    finally:
-        link.close()
 
 
 def file_names(path: Path) -> set[str]:
@@ -101,10 +78,10 @@ class TestOpening:
             assert link.execute("PRAGMA fullfsync").fetchone()[0] == 1
             assert link.execute("PRAGMA busy_timeout").fetchone()[0] == 1000 * connection.BUSY_TIMEOUT_SECONDS
 
-    def test_it_is_migrated_once_and_for_all(self, path: Path) -> None:
+    def test_its_tables_are_created_once(self, path: Path) -> None:
         for _ in range(2):
             with Database.open(path) as database, database.read_transaction() as link:
-                assert connection.schema_version(link) == SCHEMA_VERSION
+                assert link.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
 
     def test_every_table_checks_its_types(self, database: Database) -> None:
         with database.read_transaction() as link:
@@ -113,8 +90,8 @@ class TestOpening:
         lax = {row["name"] for row in tables if not row["strict"]}
         assert lax <= {"sqlite_schema", "sqlite_sequence"}
 
-    def test_a_migration_that_fails_leaves_nothing(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(connection, "MIGRATIONS", (("CREATE TABLE half (a INT)", "NONSENSE"),))
+    def test_a_creation_that_fails_leaves_nothing(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(connection, "CREATE_STATEMENTS", ("CREATE TABLE half (a INT)", "NONSENSE"))
         with pytest.raises(StateError):
             Database.open(path)
         monkeypatch.undo()
@@ -127,28 +104,27 @@ class TestOpening:
 
         assert answers == [""] * 6
         with Database.open(path) as database, database.read_transaction() as link:
-            assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 6
+            assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 6
 
-    def test_an_upgrade_keeps_every_job(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As the first version left it: with the first migration alone."""
-        monkeypatch.setattr(connection, "MIGRATIONS", MIGRATIONS[:1])
-        monkeypatch.setattr(connection, "SCHEMA_VERSION", 1)
-        fill(path, 3)
-        monkeypatch.undo()
-
-        with Database.open(path) as database:
-            assert QueueView(database).count_by_state()[JobState.QUEUED] == 3
-            with database.read_transaction() as link:
-                assert connection.schema_version(link) == SCHEMA_VERSION
-
-    def test_a_database_of_a_newer_echod_is_left_alone(self, path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("version", "message"),
+        [
+            pytest.param(SCHEMA_VERSION + 1, "newer echod.*Update echod", id="newer"),
+            pytest.param(-1, "unknown schema.*move that file away", id="unknown"),
+        ],
+    )
+    def test_a_database_of_another_schema_is_refused_and_left_alone(
+        self, path: Path, version: int, message: str
+    ) -> None:
         fill(path, 1)
         with Database.open(path) as database, database.write_transaction() as link:
-            link.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+            link.execute(f"PRAGMA user_version = {version}")
+        before = path.read_bytes()
 
         for opening in (Database.open, Database.open_readonly, lambda path: open_checked(path, lambda: NOW)):
-            with pytest.raises(DatabaseNewerError, match="upgrade echod"):
+            with pytest.raises(DatabaseVersionError, match=message):
                 opening(path)
+        assert path.read_bytes() == before
         assert file_names(path) == {"echod.db"}
 
     def test_a_state_directory_that_cannot_be_made_is_named(self, tmp_path: Path) -> None:
@@ -170,35 +146,35 @@ class TestTransactions:
     def test_an_exception_undoes_everything(self, database: Database) -> None:
         def fails() -> None:
             with database.write_transaction() as link:
-                link.execute("INSERT INTO served VALUES ('/p', 1)")
+                link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
             fails()
 
         with database.read_transaction() as link:
-            assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 0
+            assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 0
 
     def test_a_reader_changes_nothing(self, database: Database) -> None:
         with database.read_transaction() as link:
-            link.execute("INSERT INTO served VALUES ('/p', 1)")
+            link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
 
         with database.read_transaction() as link:
-            assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 0
+            assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 0
 
     def test_readers_see_one_moment_while_others_write(self, database: Database) -> None:
         with database.read_transaction() as reader:
-            reader.execute("SELECT count(*) FROM served").fetchone()
+            reader.execute("SELECT count(*) FROM store_turn").fetchone()
             with database.write_transaction() as link:
-                link.execute("INSERT INTO served VALUES ('/p', 1)")
-            assert reader.execute("SELECT count(*) FROM served").fetchone()[0] == 0
+                link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
+            assert reader.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 0
 
     def test_threads_take_turns(self, database: Database) -> None:
         def count() -> None:
             for _ in range(25):
                 with database.write_transaction() as link:
-                    turn = link.execute("SELECT coalesce(max(turn), 0) FROM served").fetchone()[0]
-                    link.execute("INSERT INTO served VALUES (hex(randomblob(8)), ?)", (turn + 1,))
+                    turn = link.execute("SELECT coalesce(max(turn), 0) FROM store_turn").fetchone()[0]
+                    link.execute("INSERT INTO store_turn VALUES (hex(randomblob(8)), ?)", (turn + 1,))
 
         threads = [threading.Thread(target=count) for _ in range(8)]
         for thread in threads:
@@ -207,12 +183,12 @@ class TestTransactions:
             thread.join()
 
         with database.read_transaction() as link:
-            assert tuple(link.execute("SELECT max(turn), count(*) FROM served").fetchone()) == (200, 200)
+            assert tuple(link.execute("SELECT max(turn), count(*) FROM store_turn").fetchone()) == (200, 200)
 
     def test_a_database_that_stays_locked_is_busy_not_broken(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(connection, "BUSY_TIMEOUT_SECONDS", 0.05)
         with Database.open(path) as holder, Database.open(path) as database, holder.write_transaction():
-            with pytest.raises(DatabaseBusyError, match="try again"), database.write_transaction():
+            with pytest.raises(DatabaseBusyError, match="Try again"), database.write_transaction():
                 pass
             with database.read_transaction() as link:
                 link.execute("SELECT count(*) FROM job").fetchone()
@@ -227,18 +203,18 @@ class TestTransactions:
 
     def test_a_full_disk_says_so_and_loses_nothing(self, database: Database) -> None:
         with database.write_transaction() as link:
-            link.execute("INSERT INTO served VALUES ('/p', 1)")
+            link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
 
         def fills_the_disk() -> None:
             with database.write_transaction() as link:
                 link.execute(f"PRAGMA max_page_count = {link.execute('PRAGMA page_count').fetchone()[0]}")
-                link.executemany("INSERT INTO served VALUES (hex(randomblob(400)), ?)", [(n,) for n in range(99)])
+                link.executemany("INSERT INTO store_turn VALUES (hex(randomblob(400)), ?)", [(n,) for n in range(99)])
 
         with pytest.raises(StateError, match="disk is full"):
             fills_the_disk()
 
         with database.read_transaction() as link:
-            assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 1
+            assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 1
 
 
 def replace_file(path: Path) -> None:
@@ -266,7 +242,7 @@ class TestLoss:
             lose(path)
 
             assert not database.is_current()
-            with pytest.raises(DatabaseLostError, match="start echod again"):
+            with pytest.raises(DatabaseLostError, match="Start echod again"):
                 queue.put(need(role="workers"), NOW)
 
     def test_others_coming_and_going_are_no_loss(self, path: Path) -> None:
@@ -339,7 +315,7 @@ class TestDamage:
         write_text(path)
 
         for opening in (Database.open, Database.open_readonly):
-            with pytest.raises(DatabaseDamagedError, match="start echod"):
+            with pytest.raises(DatabaseDamagedError, match="Start echod"):
                 opening(path)
         assert not list_damaged_copies(path)
 
@@ -406,7 +382,7 @@ class TestDamage:
 
         assert sorted(answers) == ["found sound", "found sound", "found sound", "rebuilt"]
         with Database.open(path) as database, database.read_transaction() as link:
-            assert link.execute("SELECT count(*) FROM served").fetchone()[0] == 4
+            assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 4
         assert len(list_damaged_copies(path)) == 1
 
 
@@ -485,36 +461,6 @@ class TestReading:
             with pytest.raises(DatabaseBusyError):
                 QueueView(database).list_jobs(limit=1000)
 
-    @pytest.mark.parametrize("applied", range(1, SCHEMA_VERSION))
-    def test_what_an_older_echod_wrote_can_be_read_and_stays_as_it_is(self, path: Path, applied: int) -> None:
-        with older_database(path, applied):
-            pass
-        before = path.read_bytes()
-
-        database = Database.open_readonly(path)
-
-        assert database is not None
-        with database:
-            (job,) = QueueView(database).list_jobs()
-            assert (job.kind, job.state, job.role) == (JobKind.CONSOLIDATE, JobState.DONE, "reviewer")
-            assert HookEventLog(database).list_counts() == ()
-            assert (
-                EntryStore(database).list_often_referenced("/p/.rune/echoes", "reviewer", Layer.TRACED, 1, TODAY) == ()
-            )
-            with pytest.raises(StateError), database.write_transaction() as link:
-                link.execute(A_ROW)
-        assert path.read_bytes() == before
-        assert file_names(path) == {path.name}
-
-    def test_what_an_older_echod_left_in_its_log_can_be_read_too(self, path: Path) -> None:
-        with older_database(path, SCHEMA_VERSION - 1) as writer:
-            writer.execute("UPDATE job SET role = 'planner'")
-            database = Database.open_readonly(path)
-
-            assert database is not None
-            with database:
-                assert [job.role for job in QueueView(database).list_jobs()] == ["planner"]
-
     @pytest.mark.skipif(AS_ROOT, reason="root may write everything")
     def test_a_read_only_directory_can_still_be_read(self, path: Path) -> None:
         fill(path, 1)
@@ -533,7 +479,7 @@ class TestReading:
 def test_no_descriptor_of_the_file_is_opened_behind_the_back_of_sqlite(path: Path) -> None:
     """Closing one would drop the locks SQLite holds: another process could then write in our transaction."""
     with Database.open(path) as database, database.write_transaction() as link:
-        link.execute("INSERT INTO served VALUES ('/p', 1)")
+        link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
         database.is_current()
         list_damaged_copies(path)
         probe = (

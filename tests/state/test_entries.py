@@ -231,18 +231,6 @@ class TestCarried:
         assert (after.pinned, after.alive_days) == (told.pinned, told.alive_days)
         assert (told.pinned, told.histories["d"].references) == ({"a": TODAY}, 2)
 
-    def test_a_row_without_a_likeness_is_known_by_its_id(self, entries: EntryStore, database: Database) -> None:
-        with database.write_transaction() as link:
-            link.execute(
-                "INSERT INTO entry (store, role, id, layer, first_seen) VALUES (?, ?, 'a', 'inscribed', '2026-01-02')",
-                (STORE, ROLE),
-            )
-
-        record_present(entries, {"a": I}, TODAY)
-        record_present(entries, {"b": I}, TODAY, b="a")
-
-        assert get_facts(entries).histories["b"].first_seen == date(2026, 1, 2)
-
 
 class TestPruned:
     def test_what_was_archived_today_adds_up_and_is_forgotten_tomorrow(self, entries: EntryStore) -> None:
@@ -334,5 +322,5 @@ class TestMany:
         assert tables
         assert [step for step in tables if not step.startswith("SEARCH")] == []
         assert [step for step in tables if "entry" in step and step.endswith("(store=? AND role=?)")] == [
-            step for step in tables if "entry_here" in step
+            step for step in tables if "entry_present" in step
         ]

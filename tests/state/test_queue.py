@@ -10,9 +10,9 @@ import pytest
 
 from echod.errors import UsageError
 from echod.state.database import Database
-from echod.state.job import Job, JobKind, JobState
+from echod.state.job import Backoff, Job, JobKind, JobState
 from echod.state.job_rows import QueueView
-from echod.state.queue import MAX_DEFERRAL_SECONDS, Backoff, JobNotOwnedError, JobQueue
+from echod.state.queue import MAX_DEFERRAL_SECONDS, JobNotOwnedError, JobQueue
 from tests.state.examples import BACKOFF, NOW, OTHER_PROCESS, THIS_PROCESS, claim_job, make_queue, need
 
 OTHER_STORE = "/q/.claude/echoes"
@@ -535,7 +535,7 @@ class TestHolding:
         queue.put(need(), NOW)
         job = dataclasses.replace(claim_job(queue), id=99)
 
-        with pytest.raises(JobNotOwnedError, match="gone"):
+        with pytest.raises(JobNotOwnedError, match="deleted"):
             end(queue, job)
 
 
@@ -637,7 +637,7 @@ class TestRetention:
     ) -> None:
         with database.write_transaction() as link:
             link.executemany(
-                "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready, rests_until, "
+                "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, "
                 "queued_at, finished_at, result) VALUES ('consolidate', ?, '', 'done', '', '', 0, 0, 0, 0, ?, '')",
                 [("/store" * 50, NOW)] * 1200,
             )
