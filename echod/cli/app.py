@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from echod.cli.completion import COMPLETE_VARIABLE, print_completions
+from echod.cli.root import app
 from echod.cli.tree import (
     claude,
     completion,
@@ -22,7 +23,6 @@ from echod.cli.tree import (
     upkeep,
     workflow,
 )
-from echod.cli.tree.base import app
 from echod.errors import ExitCode
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from echod.cli.shell import CommandContext
-from echod.cli.text import short_path
+from echod.cli.context import CommandContext
+from echod.cli.output import short_path
 from echod.errors import EchodError, UsageError
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.asked import JobRefusedError, ManualJob, ManualJobResult, run_manual_job, summary_or_raise
 from echod.cli.by_hand import require_write_mode
-from echod.cli.find import MemoryMatch, find_in_memory
-from echod.cli.pack_changes import retry_while_busy
-from echod.cli.shell import CommandContext
-from echod.cli.text import sanitize, short_path, wrap
+from echod.cli.commands.packs import retry_while_busy
+from echod.cli.context import CommandContext
+from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job, summary_or_raise
+from echod.cli.output import sanitize, short_path, wrap
+from echod.cli.targets import MemoryMatch, find_in_memory
 from echod.cli.wake import notify_daemon
 from echod.clock import local_date
 from echod.errors import UsageError

@@ -11,10 +11,10 @@ import click
 
 from echod.app.context import open_read_context
 from echod.app.services import open_services
-from echod.cli.find import find_in_memory
-from echod.cli.shell import CommandContext
-from echod.cli.text import pluralize, sanitize, short_path, wrap
-from echod.cli.upkeep import parse_as_of, read_facts_if_recorded
+from echod.cli.commands.prune import parse_as_of, read_facts_if_recorded
+from echod.cli.context import CommandContext
+from echod.cli.output import pluralize, sanitize, short_path, wrap
+from echod.cli.targets import find_in_memory
 from echod.clock import local_date
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
 from echod.contract.status import to_json

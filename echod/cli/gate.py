@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from echod.cli.shell import CommandContext
-from echod.cli.text import format_timestamp, short_path, wrap
+from echod.cli.context import CommandContext
+from echod.cli.output import format_timestamp, short_path, wrap
 from echod.contract.status import GateReport, to_json
 from echod.status.collect import PAUSE_MARKER
 

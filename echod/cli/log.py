@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from echod.cli.by_hand import select_stores
-from echod.cli.shell import CommandContext
-from echod.cli.text import format_timestamp, sanitize, short_path, wrap
+from echod.cli.context import CommandContext
+from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.contract.commands import LoggedJob, LogReport
 from echod.contract.status import to_json
 from echod.store.reader import CommitInfo

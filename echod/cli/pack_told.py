@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from echod.cli.text import sanitize, wrap
+from echod.cli.output import sanitize, wrap
 from echod.jobs.packs import PackPlan, pristine_name
 from echod.memory.packs.upgrade import UpgradeResult
 from echod.packs.check import PackState, UpdateStatus

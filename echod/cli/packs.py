@@ -8,9 +8,9 @@ import click
 
 from echod.app.context import open_read_context
 from echod.cli.by_hand import select_stores
+from echod.cli.context import CommandContext
+from echod.cli.output import sanitize, wrap
 from echod.cli.packs_text import pack_list_lines, pack_status_lines
-from echod.cli.shell import CommandContext
-from echod.cli.text import sanitize, wrap
 from echod.contract.commands import PacksReport
 from echod.contract.status import to_json
 from echod.packs.check import PackCheckResult, check_packs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from echod.cli.text import pluralize, sanitize
+from echod.cli.output import pluralize, sanitize
 from echod.contract.status import PackInfo
 from echod.packs.check import UpdateStatus
 

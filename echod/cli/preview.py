@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from echod.app.context import ReadContext
-from echod.cli.text import sanitize, wrap
-from echod.cli.upkeep import RoleFilePlan, plan_role_file
+from echod.cli.commands.prune import RoleFilePlan, plan_role_file
+from echod.cli.output import sanitize, wrap
 from echod.contract.status import RoleInfo
 from echod.errors import EchodError
 from echod.inspection.review_items import removes_majority

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from echod.cli.text import WIDTH, sanitize
+from echod.cli.output import WIDTH, sanitize
 
 _INITIAL_DELAY_SECONDS: Final = 0.3
 _UPDATE_INTERVAL_SECONDS: Final = 0.1

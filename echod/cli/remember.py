@@ -9,10 +9,10 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import open_services
-from echod.cli.asked import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
 from echod.cli.by_hand import WriteOptions, require_write_mode
-from echod.cli.shell import CommandContext
-from echod.cli.text import sanitize, short_path, wrap
+from echod.cli.context import CommandContext
+from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.wake import notify_daemon
 from echod.clock import local_date
 from echod.errors import UsageError

@@ -9,8 +9,8 @@ from pathlib import Path
 from echod.app.forget_project import ProjectData, close_commits, delete_project_data, find_project_data, possible_stores
 from echod.app.services import open_services
 from echod.cli.by_hand import confirm
-from echod.cli.shell import CommandContext
-from echod.cli.text import pluralize, short_path, wrap
+from echod.cli.context import CommandContext
+from echod.cli.output import pluralize, short_path, wrap
 from echod.cli.wake import notify_daemon
 from echod.daemon.main import this_process
 from echod.errors import UsageError

@@ -6,7 +6,7 @@ import faulthandler
 import sys
 
 from echod import log_setup
-from echod.cli.shell import CommandContext
+from echod.cli.context import CommandContext
 from echod.errors import ConfigurationError, StateError
 from echod.log import get_logger
 from echod.runtime.locks import AlreadyRunningError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import shorten
 
-from echod.cli.text import WIDTH, fit_path, format_timestamp, pluralize, role_label, sanitize, wrap
+from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, role_label, sanitize, wrap
 from echod.contract.commands import ArchivedText, ShownEntry, ShownRole, ShowReport
 
 _BAR_WIDTH = 20

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NoReturn
 
 from echod import __version__
-from echod.cli.shell import CommandContext
-from echod.cli.status_text import render_status
+from echod.cli.commands.status import render_status
+from echod.cli.context import CommandContext
 from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, StatusWarning, status_from_json, to_json
 from echod.errors import ExitCode, StateError
 from echod.paths import Paths

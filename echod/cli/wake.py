@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from echod.cli.shell import CommandContext
+from echod.cli.context import CommandContext
 from echod.runtime.wake import write_wake_file
 
 

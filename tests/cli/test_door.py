@@ -50,7 +50,7 @@ USAGE_ERRORS = (
 INTERRUPTED_PROGRAM = """
 import os, signal, sys, time
 import echod.cli.projects
-from echod.cli.entry import main
+from echod.cli.main import main
 
 def stopped(*words, **options):
     os.kill(os.getpid(), signal.SIGINT)

@@ -107,7 +107,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def exit_code(*words: str) -> int:
-    """How a command ends, as `echod.cli.entry` ends it."""
+    """How a command ends, as `echod.cli.main` ends it."""
     result = CliRunner().invoke(app, words, prog_name="echod")
     if isinstance(result.exception, EchodError):
         return result.exception.exit_code

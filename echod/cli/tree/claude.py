@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree.base import app, example, pass_command_context
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 
 @app.group()
@@ -26,7 +26,7 @@ def check(context: CommandContext) -> None:
 
     Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
     """
-    from echod.cli.claude import check_connection
+    from echod.cli.commands.claude import check_connection
 
     check_connection(context)
 
@@ -34,7 +34,7 @@ def check(context: CommandContext) -> None:
 @claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
 def plugin_dir() -> None:
     """Print the directory of the plugin that comes with echod, for --plugin-dir."""
-    from echod.cli.claude import print_plugin_dir
+    from echod.cli.commands.claude import print_plugin_dir
 
     print_plugin_dir()
 

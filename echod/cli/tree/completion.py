@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from echod.cli.tree.base import app, example
+from echod.cli.root import app, example
 
 
 @app.command(epilog=example("echod completion bash >> ~/.bashrc"))

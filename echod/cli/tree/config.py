@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from echod.cli.tree import options
-from echod.cli.tree.base import app, example, pass_command_context
+from echod.cli import options
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 
 @app.group()
@@ -21,7 +21,7 @@ def config() -> None:
 @pass_command_context
 def show(context: CommandContext, *, json: bool) -> None:
     """List every setting as it is in force, and who says so: the file and its line, a variable, or nobody."""
-    from echod.cli.config import show_settings
+    from echod.cli.commands.config import show_settings
 
     show_settings(context, as_json=json)
 
@@ -30,7 +30,7 @@ def show(context: CommandContext, *, json: bool) -> None:
 @pass_command_context
 def path(context: CommandContext) -> None:
     """Print where the settings file is, or would be, and nothing else."""
-    from echod.cli.config import print_config_path
+    from echod.cli.commands.config import print_config_path
 
     print_config_path(context)
 
@@ -42,6 +42,6 @@ def check(context: CommandContext) -> None:
 
     Ends with 78 if they are not. To try a file: echod --config FILE config check
     """
-    from echod.cli.config import validate_settings
+    from echod.cli.commands.config import validate_settings
 
     validate_settings(context)

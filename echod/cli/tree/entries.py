@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree import options
-from echod.cli.tree.base import app, example, pass_command_context
+from echod.cli import options
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 
 class SettableLayer(StrEnum):
@@ -95,7 +95,7 @@ def raise_(
     No rule touches what is etched or a note. Only a person gives these layers, and takes them away again.
     """
     from echod.cli.by_hand import WriteOptions
-    from echod.cli.one_entry import raise_entry
+    from echod.cli.commands.entries import raise_entry
     from echod.memory.model import Layer
 
     raise_entry(context, entry, Layer(layer.value), path, WriteOptions(dry_run, yes, force))
@@ -114,7 +114,7 @@ def forget(
 ) -> None:
     """Take an entry out of the memory for good, whatever its layer. Its text stays in the archive."""
     from echod.cli.by_hand import WriteOptions, parse_scope
-    from echod.cli.one_entry import forget_entry
+    from echod.cli.commands.entries import forget_entry
 
     forget_entry(context, entry, parse_scope(path, in_global=in_global), WriteOptions(dry_run, yes, force))
 
@@ -131,7 +131,7 @@ def restore(
 ) -> None:
     """Bring an entry back from the archive, word for word. It is pinned then (`policy.pin_days`)."""
     from echod.cli.by_hand import WriteOptions, parse_scope
-    from echod.cli.one_entry import restore_archived_entry
+    from echod.cli.commands.entries import restore_archived_entry
 
     restore_archived_entry(
         context, entry, parse_scope(path, in_global=in_global), WriteOptions(dry_run, yes=True, force=force)

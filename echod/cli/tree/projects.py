@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree import options
-from echod.cli.tree.base import app, example, pass_command_context
-from echod.cli.tree.options import PATH
+from echod.cli import options
+from echod.cli.options import PATH
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 
 @app.command(epilog=example("echod add ~/src/my-project"))
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pass_command_context
 def add(context: CommandContext, *, path: Path) -> None:
     """Maintain the memory of a project from now on."""
-    from echod.cli.projects import add_project
+    from echod.cli.commands.projects import add_project
 
     add_project(context, path)
 
@@ -47,7 +47,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
 @pass_command_context
 def projects(context: CommandContext, *, json: bool) -> None:
     """List the projects that are maintained."""
-    from echod.cli.projects import list_projects
+    from echod.cli.commands.projects import list_projects
 
     list_projects(context, as_json=json)
 
@@ -57,7 +57,7 @@ def projects(context: CommandContext, *, json: bool) -> None:
 @pass_command_context
 def pause(context: CommandContext, *, path: Path | None) -> None:
     """Write no memory until `echod resume`; what comes up meanwhile waits."""
-    from echod.cli.projects import pause_project
+    from echod.cli.commands.projects import pause_project
 
     pause_project(context, path)
 
@@ -67,7 +67,7 @@ def pause(context: CommandContext, *, path: Path | None) -> None:
 @pass_command_context
 def resume(context: CommandContext, *, path: Path | None) -> None:
     """Go on after `echod pause`."""
-    from echod.cli.projects import resume_project
+    from echod.cli.commands.projects import resume_project
 
     resume_project(context, path)
 
@@ -83,6 +83,6 @@ def init(context: CommandContext, *, path: Path | None, roles: str | None, layou
 
     Without --layout it is where the project has one; else .claude/echoes if only .claude is there, else .rune/echoes.
     """
-    from echod.cli.init import init_project
+    from echod.cli.commands.init import init_project
 
     init_project(context, path, roles, layout, dry_run=dry_run)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree import options
-from echod.cli.tree.base import app, command_context, example, pass_command_context
-from echod.cli.tree.options import PATH
+from echod.cli import options
+from echod.cli.options import PATH
+from echod.cli.root import app, command_context, example, pass_command_context
 from echod.cli.tree.root import CommandGroup
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 _SUBCOMMAND_KEY = "echod.review.subcommand"
 
@@ -39,7 +39,7 @@ class _PathOrCommandGroup(CommandGroup):
 def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
     """List what waits for you; accept or reject it."""
     if ctx.invoked_subcommand is None:
-        from echod.cli.review import show_review
+        from echod.cli.commands.review import show_review
 
         show_review(command_context(ctx), path, as_json=json)
 
@@ -62,7 +62,7 @@ def accept(
 ) -> None:
     """Do what an item proposes. `echod review` says what that changes."""
     from echod.cli.by_hand import WriteOptions
-    from echod.cli.review import answer_review_items
+    from echod.cli.commands.review import answer_review_items
     from echod.state.review_answers import ReviewAnswer
 
     answer_review_items(
@@ -82,7 +82,7 @@ def reject(
 ) -> None:
     """Do not do what an item proposes, and do not list it again while it says the same."""
     from echod.cli.by_hand import WriteOptions
-    from echod.cli.review import answer_review_items
+    from echod.cli.commands.review import answer_review_items
     from echod.state.review_answers import ReviewAnswer
 
     answer_review_items(

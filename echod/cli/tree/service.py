@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree import options
-from echod.cli.tree.base import app, example, pass_command_context
-from echod.cli.tree.options import WholeNumber
+from echod.cli import options
+from echod.cli.options import WholeNumber
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 replace_option = click.option(
     "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
@@ -29,7 +29,7 @@ def service() -> None:
 @pass_command_context
 def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Install, enable and start the service for this user, and see that it answers."""
-    from echod.cli.service import install_service
+    from echod.cli.commands.service import install_service
 
     install_service(context, force=force, dry_run=dry_run)
 
@@ -40,7 +40,7 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
 @pass_command_context
 def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """Stop the service and remove it. Memories, state and settings stay."""
-    from echod.cli.service import uninstall_service
+    from echod.cli.commands.service import uninstall_service
 
     uninstall_service(context, force=force, dry_run=dry_run)
 
@@ -49,7 +49,7 @@ def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
 @pass_command_context
 def start(context: CommandContext) -> None:
     """Start the installed service, and see that it answers."""
-    from echod.cli.service import start_service
+    from echod.cli.commands.service import start_service
 
     start_service(context)
 
@@ -58,7 +58,7 @@ def start(context: CommandContext) -> None:
 @pass_command_context
 def stop(context: CommandContext) -> None:
     """Stop the service; it comes back with the next login."""
-    from echod.cli.service import stop_service
+    from echod.cli.commands.service import stop_service
 
     stop_service(context)
 
@@ -67,7 +67,7 @@ def stop(context: CommandContext) -> None:
 @pass_command_context
 def restart(context: CommandContext) -> None:
     """Stop and start the service, and see that it answers."""
-    from echod.cli.service import restart_service
+    from echod.cli.commands.service import restart_service
 
     restart_service(context)
 
@@ -78,6 +78,6 @@ def restart(context: CommandContext) -> None:
 @pass_command_context
 def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
     """Show what the service logged."""
-    from echod.cli.service import show_service_logs
+    from echod.cli.commands.service import show_service_logs
 
     show_service_logs(context, lines, follow=follow)

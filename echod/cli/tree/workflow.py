@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli.tree.base import app, example, pass_command_context
-from echod.cli.tree.options import PATH, Number, WholeNumber
+from echod.cli.options import PATH, Number, WholeNumber
+from echod.cli.root import app, example, pass_command_context
 
 if TYPE_CHECKING:
-    from echod.cli.shell import CommandContext
+    from echod.cli.context import CommandContext
 
 name_argument = click.argument("name", help="Any name; `end` takes the same.")
 project_or_cwd_option = click.option(
@@ -44,7 +44,7 @@ def workflow() -> None:
 @pass_command_context
 def begin(context: CommandContext, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
     """Keep echod from writing the project's memory until the workflow ends."""
-    from echod.cli.workflow import begin_workflow
+    from echod.cli.commands.gate import begin_workflow
 
     begin_workflow(context, name, project, pid, ttl)
 
@@ -55,6 +55,6 @@ def begin(context: CommandContext, *, name: str, project: Path, pid: int | None,
 @pass_command_context
 def end(context: CommandContext, *, name: str, project: Path) -> None:
     """The workflow is over."""
-    from echod.cli.workflow import end_workflow
+    from echod.cli.commands.gate import end_workflow
 
     end_workflow(context, name, project)

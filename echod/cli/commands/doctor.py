@@ -1,0 +1,81 @@
+"""`echod doctor`: everything that was checked, what is wrong, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from echod import __version__
+from echod.cli.context import CommandContext
+from echod.cli.output import pluralize, short_path, wrap
+from echod.contract.commands import Check, CheckResult, DoctorReport
+from echod.contract.status import to_json
+from echod.errors import ConfigurationError, ExitCode
+from echod.settings.values import Settings
+from echod.store import layout
+
+_MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
+
+
+def run_doctor(context: CommandContext, path: Path | None, *, as_json: bool) -> NoReturn:
+    """Print every check; exit with 1 if one found a problem."""
+    from echod.doctor.case import DoctorContext
+    from echod.doctor.examine import run_checks
+    from echod.runtime.disk import read_mounts
+
+    doctor_context = DoctorContext(
+        paths=context.paths,
+        settings=_settings_or_defaults(context),
+        environ=context.environ,
+        platform=sys.platform,
+        python=Path(sys.executable),
+        version=__version__,
+        uid=os.getuid(),
+        now=context.now(),
+        monotonic=time.monotonic(),
+        mounts=read_mounts(),
+    )
+    report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
+    click.echo(to_json(report) if as_json else context.colored("\n".join(_doctor_lines(report))))
+    raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
+
+
+def _project_or_root(context: CommandContext, path: Path) -> Path:
+    """The project that is meant; one that is gone is named by its root."""
+    root = layout.project_root(context.cwd / path.expanduser())
+    return next((above for above in (root, *root.parents) if context.list_stores(above)), root)
+
+
+def _settings_or_defaults(context: CommandContext) -> Settings:
+    try:
+        return context.settings
+    except ConfigurationError:
+        return Settings()  # that they cannot be used is one of the checks
+
+
+def _doctor_lines(report: DoctorReport) -> Iterator[str]:
+    place: str | None = None
+    for check in report.checks:
+        if check.path is not None and check.path != place:
+            yield f"\n{short_path(check.path)}"
+        elif check.path is None and place is not None:
+            yield ""
+        place = check.path
+        yield from _check_lines(check)
+    problems = sum(check.result is CheckResult.PROBLEM for check in report.checks)
+    notes = sum(check.result is CheckResult.NOTE for check in report.checks)
+    verdict = "All is well" if not problems else pluralize(problems, "problem")
+    notes_text = f", {pluralize(notes, 'note')}" if notes else ""
+    yield f"\n{verdict}{notes_text}."
+
+
+def _check_lines(check: Check) -> Iterator[str]:
+    yield wrap(check.text, indent=_MARKS[check.result])
+    if check.fix:
+        yield wrap(check.fix, indent="    > ", hang="      ")

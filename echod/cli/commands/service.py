@@ -1,0 +1,74 @@
+"""`echod service`: hand the daemon to systemd or launchd, and take it back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from echod import __version__
+from echod.cli.context import CommandContext
+from echod.cli.output import short_path, wrap
+from echod.service.base import Service, ServiceConfig, build_service_config
+from echod.service.choose import create_service
+
+
+def install_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Install, enable and start the service, and see that it answers."""
+    service_config = _service_config(context)
+    if not dry_run:
+        _ = context.settings  # settings that cannot be used are told here, not by a service that does not come up
+        _print_sentences(context, _open_service(context).install(service_config, force=force))
+        return
+    state = _open_service(context).read_state(service_config)
+    verb = "is up to date" if state.up_to_date else "would be replaced" if state.installed else "would be written"
+    click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(service_config.command)}")
+
+
+def uninstall_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Stop the service and remove what `install` made."""
+    if not dry_run:
+        _print_sentences(context, _open_service(context).uninstall(force=force))
+        return
+    state = _open_service(context).read_state(_service_config(context))
+    verb = "would be removed and the service stopped" if state.installed else "is not there; nothing to do"
+    click.echo(f"{short_path(str(state.file))} {verb}.")
+
+
+def start_service(context: CommandContext) -> None:
+    """Start the installed service."""
+    _print_sentences(context, _open_service(context).start())
+
+
+def stop_service(context: CommandContext) -> None:
+    """Stop it until the next login."""
+    _print_sentences(context, _open_service(context).stop())
+
+
+def restart_service(context: CommandContext) -> None:
+    """Stop and start it."""
+    _print_sentences(context, _open_service(context).restart())
+
+
+def show_service_logs(context: CommandContext, lines: int, *, follow: bool) -> NoReturn:
+    """Become the program that shows the log."""
+    command = _open_service(context).logs_command(lines=lines, follow=follow)
+    sys.stdout.flush()
+    os.execvp(command[0], command)  # noqa: S606  (a fixed command of the platform's supervisor)
+
+
+def _open_service(context: CommandContext) -> Service:
+    return create_service(sys.platform, context.paths, __version__, context.environ)
+
+
+def _service_config(context: CommandContext) -> ServiceConfig:
+    return build_service_config(Path(sys.executable), context.environ)
+
+
+def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        context.print_info(wrap(sentence))
