@@ -1,4 +1,4 @@
-"""The whole command line: the tree's root with every branch on it, and how a command line is carried out."""
+"""Run a command line, or answer a shell that asks for completions."""
 
 from __future__ import annotations
 
@@ -7,47 +7,16 @@ from collections.abc import Sequence
 
 import click
 
-from echod.cli.completion import COMPLETE_VARIABLE, print_completions
+from echod.cli.commands.completion import COMPLETE_VARIABLE, print_completions
 from echod.cli.root import app
-from echod.cli.tree import (
-    claude,
-    completion,
-    config,
-    entries,
-    memory,
-    packs,
-    projects,
-    review,
-    running,
-    service,
-    upkeep,
-    workflow,
-)
 from echod.errors import ExitCode
-
-__all__ = [
-    "app",
-    "claude",
-    "completion",
-    "config",
-    "entries",
-    "memory",
-    "packs",
-    "projects",
-    "review",
-    "run_command_line",
-    "running",
-    "service",
-    "upkeep",
-    "workflow",
-]
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Do what a command line says, or tell how it is written; the exit code.
+    """Run a command line and return its exit code.
 
     Raises:
-        EchodError: it was understood, and could not be done.
+        EchodError: the command could not be carried out.
     """
     if question := os.environ.get(COMPLETE_VARIABLE):
         return print_completions(app, question)

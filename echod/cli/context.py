@@ -1,26 +1,95 @@
-"""What every command starts from: the environment it was called in, and the settings when it needs them."""
+"""What every command starts from: the environment it was called in, and the settings when it needs them.
+
+Colours for a terminal. They repeat what the words and marks say, so that nothing is lost without them.
+
+One line that says how far long work is, for whoever sits before a terminal. It leaves nothing behind.
+
+Saying to the daemon that there is work. Where none runs, nobody hears it, and that is fine.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from echod import paths
-from echod.cli.progress import ProgressLine
+from echod.cli.output import WIDTH, sanitize
 from echod.errors import UsageError
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
+from echod.runtime.wake import write_wake_file
 from echod.settings.values import Settings, all_defaults
 from echod.store import layout
 
 if TYPE_CHECKING:
     from echod.store.layout import Store
+
+
+_RED, _GREEN, _YELLOW, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
+
+_COLOURS: Final = (
+    (re.compile(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
+    (re.compile(r"^([^\S\n]*+)(ok)(?=  )", re.MULTILINE), _GREEN),
+    (re.compile(r"^([^\S\n]*+)(>)(?= )", re.MULTILINE), _GREEN),
+    (re.compile(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
+    (re.compile(r"^(echod )(needs a look)", re.MULTILINE), _YELLOW),
+    (re.compile(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),
+    (re.compile(r"^( {4}\S+ +\d+/\d+ lines )(OVER)\b", re.MULTILINE), _RED),
+)
+
+
+def colorize(screen: str) -> str:
+    """A screen with its marks in colour; widths stay what they are."""
+    for pattern, colour in _COLOURS:
+        screen = pattern.sub(rf"\g<1>{colour}\g<2>{_RESET}", screen)
+    return screen
+
+
+_INITIAL_DELAY_SECONDS: Final = 0.3
+_UPDATE_INTERVAL_SECONDS: Final = 0.1
+_CLEAR_LINE: Final = "\r\x1b[K"
+
+
+class ProgressLine:
+    """A line that is written again and again; nothing at all where `terminal` is None or the work is short."""
+
+    def __init__(self, terminal: TextIO | None) -> None:
+        self._terminal = terminal
+        self._next_update = time.monotonic() + _INITIAL_DELAY_SECONDS
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        """Say how far it is; not too often, since a terminal takes longer than what it tells of."""
+        if self._terminal is None or time.monotonic() < self._next_update:
+            return
+        self._next_update = time.monotonic() + _UPDATE_INTERVAL_SECONDS
+        self._is_shown = True
+        self._terminal.write(f"{_CLEAR_LINE}{sanitize(text)[: WIDTH - 1]}")
+        self._terminal.flush()
+
+    def clear(self) -> None:
+        """Take the line away, before something else is printed."""
+        if self._terminal is not None and self._is_shown:
+            self._is_shown = False
+            self._next_update = time.monotonic()
+            self._terminal.write(_CLEAR_LINE)
+            self._terminal.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
 
 
 @dataclass(frozen=True)
@@ -100,7 +169,6 @@ class CommandContext:
         """The screen with colours, if it goes to a terminal that has them and nobody said NO_COLOR."""
         if not sys.stdout.isatty() or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") == "dumb":
             return text
-        from echod.cli.paint import colorize
 
         return colorize(text)
 
@@ -137,3 +205,8 @@ class CommandContext:
         """The stores of a project. The global store's home in Claude Code's own directory is none."""
         claude_root = layout.project_root(paths.claude_home(self.environ))
         return tuple(store for store in layout.find_stores(project) if store.root.parent != claude_root)
+
+
+def notify_daemon(context: CommandContext) -> None:
+    """Wake the daemon, if one runs."""
+    write_wake_file(context.paths.wake_file, f"{os.getpid()} {time.time_ns()}")

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from echod.app.context import process_is_alive
 from echod.app.services import Services
-from echod.cli.by_hand import WriteNotAllowedError, build_manual_gate, workflow_running_error
 from echod.cli.context import CommandContext
 from echod.cli.output import wrap
+from echod.cli.targets import WriteNotAllowedError, build_manual_gate, workflow_running_error
 from echod.daemon.main import this_process
 from echod.errors import EchodError
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed, JobOutcome

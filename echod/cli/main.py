@@ -71,13 +71,13 @@ def _dispatch(arguments: list[str]) -> None:
     # structlog loads rich where there is one, for tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     if arguments in (["status"], ["status", "--json"]):
+        from echod.cli.commands.status import show_status
         from echod.cli.context import CommandContext
-        from echod.cli.status import show_status
 
         show_status(CommandContext.from_process(), as_json="--json" in arguments)
     if arguments == ["run"]:
+        from echod.cli.commands.run import run_service
         from echod.cli.context import CommandContext
-        from echod.cli.serve import run_service
 
         run_service(CommandContext.from_process())
         return

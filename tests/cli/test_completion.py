@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from echod.cli.app import app
+from echod.cli.root import app
 from tests.cli.reference import all_command_paths
 from tests.support import Home
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from echod.cli.app import app
+from echod.cli.root import app
 from tests.cli.reference import all_command_paths, help_text
 from tests.life.files import grown_memory
 from tests.support import Home

@@ -12,7 +12,7 @@ import pytest
 import structlog
 from click.testing import CliRunner
 
-from echod.cli.app import app
+from echod.cli.root import app
 from echod.errors import EchodError, ExitCode
 from tests.cli.reference import all_command_paths
 

@@ -1,4 +1,7 @@
-"""`echod claude`: how Claude Code reaches echod. Looks at Claude Code's files, says what to do, edits none of them."""
+"""`echod claude`: how Claude Code reaches echod. Looks at Claude Code's files, says what to do, edits none of them.
+
+Commands that connect Claude Code, and what its hooks call.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ import click
 from echod import __version__
 from echod.cli.context import CommandContext
 from echod.cli.output import format_duration, pluralize, wrap
+from echod.cli.root import example, pass_command_context
 from echod.errors import ExitCode
 from echod.paths import claude_home
 from echod.state.hook_events import EventCount
@@ -147,3 +151,39 @@ def _read_json_object(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+@click.group()
+def claude() -> None:
+    """Connect Claude Code through its plugin."""
+
+
+@claude.command(epilog=example("echod claude check"))
+@pass_command_context
+def check(context: CommandContext) -> None:
+    """Say what is connected and what is not, and how to connect it.
+
+    Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
+    """
+    check_connection(context)
+
+
+@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
+def plugin_dir() -> None:
+    """Print the directory of the plugin that comes with echod, for --plugin-dir."""
+    print_plugin_dir()
+
+
+@click.command(epilog=example("echod hook task-completed < event.json"))
+@click.argument("event", help="task-completed, session-start, session-end, pre-compact or stop.")
+def hook(*, event: str) -> None:
+    """Record an agent's hook event.
+
+    Says nothing, always ends with 0, and needs neither the service nor valid settings. docs/claude-code.md has more.
+    """
+    from echod.hooks.run import run
+
+    try:
+        run([event], os.environ, sys.platform)
+    finally:
+        os._exit(0)

@@ -1,4 +1,7 @@
-"""`echod config`: which settings are in force and who said so, where their file is, and whether it is in order."""
+"""`echod config`: which settings are in force and who said so, where their file is, and whether it is in order.
+
+Commands about the settings.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.output import WIDTH, fit_path, pluralize, short_path, wrap
+from echod.cli.root import example, pass_command_context
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.contract.status import to_json
 from echod.settings import loader
@@ -94,3 +99,33 @@ def _setting_lines(setting: SettingSource) -> Iterator[str]:
     else:
         yield row.rstrip()
         yield f"    from {fit_path(source, WIDTH - 9)}"
+
+
+@click.group()
+def config() -> None:
+    """Show and check the settings."""
+
+
+@config.command(epilog=example("echod config show --json"))
+@options.json
+@pass_command_context
+def show(context: CommandContext, *, json: bool) -> None:
+    """List every setting as it is in force, and who says so: the file and its line, a variable, or nobody."""
+    show_settings(context, as_json=json)
+
+
+@config.command(epilog=example("echod config path"))
+@pass_command_context
+def path(context: CommandContext) -> None:
+    """Print where the settings file is, or would be, and nothing else."""
+    print_config_path(context)
+
+
+@config.command(epilog=example("echod config check"))
+@pass_command_context
+def check(context: CommandContext) -> None:
+    """Are the settings in order? Names every wrong key, with file and line, and what was probably meant.
+
+    Ends with 78 if they are not. To try a file: echod --config FILE config check
+    """
+    validate_settings(context)

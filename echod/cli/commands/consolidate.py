@@ -1,4 +1,7 @@
-"""`echod consolidate`: show what agents' findings would do to the memory, and fold them in as a job of its own."""
+"""`echod consolidate`: show what agents' findings would do to the memory, and fold them in as a job of its own.
+
+Commands that keep memory and knowledge files in shape.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.by_hand import require_write_mode
+from echod.cli import options
 from echod.cli.commands.prune import parse_as_of, require_dry_run, select_roles
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, notify_daemon
 from echod.cli.execute import ManualJob, run_manual_job, summary_or_raise
 from echod.cli.output import sanitize, short_path, wrap
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import require_write_mode
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
 from echod.contract.status import to_json
 from echod.jobs.consolidate import JobContext, consolidate_selected, preview_selected
@@ -173,3 +177,28 @@ def _run_role_plan(context: CommandContext, services: Services, plan: _RoleConso
 
     manual_job = ManualJob(JobKind.CONSOLIDATE, plan.role, "a person asked for it")
     context.print_info(run_manual_job(context, services, manual_job, work, force=force).describe(plan.role.name))
+
+
+@click.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
+@options.project_path_or_all
+@options.only_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.force
+@pass_command_context
+def consolidate(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    force: bool,
+) -> None:
+    """Add agents' findings to the memory now.
+
+    Files that are being written wait. Every findings file is kept in the role's archive.
+    """
+    consolidate_findings(context, path, role, dry_run=dry_run, as_of=as_of, as_json=json, force=force)

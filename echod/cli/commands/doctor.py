@@ -1,4 +1,7 @@
-"""`echod doctor`: everything that was checked, what is wrong, and how to mend it."""
+"""`echod doctor`: everything that was checked, what is wrong, and how to mend it.
+
+Commands about what echod does: run, status, doctor, gate, jobs, log, undo.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,11 @@ from typing import NoReturn
 import click
 
 from echod import __version__
+from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.options import PATH
 from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.root import example, pass_command_context
 from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.contract.status import to_json
 from echod.errors import ConfigurationError, ExitCode
@@ -79,3 +85,15 @@ def _check_lines(check: Check) -> Iterator[str]:
     yield wrap(check.text, indent=_MARKS[check.result])
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")
+
+
+@click.command(epilog=example("echod doctor ~/src/my-project"))
+@click.argument("path", type=PATH, required=False, help="Of the projects, only this one.")
+@options.json
+@pass_command_context
+def doctor(context: CommandContext, *, path: Path | None, json: bool) -> None:
+    """Check the installation and suggest fixes.
+
+    Ends with 1 if something is wrong. Writes into no project.
+    """
+    run_doctor(context, path, as_json=json)

@@ -1,13 +1,20 @@
-"""`echod jobs`: the queue and its past; and trying a job again."""
+"""`echod jobs`: the queue and its past; and trying a job again.
+
+Commands about what echod does: run, status, doctor, gate, jobs, log, undo.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import click
 
+from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.options import WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, wrap
+from echod.cli.root import command_context, example, pass_command_context
 from echod.contract.commands import JobInfo, JobsReport
 from echod.contract.status import to_json
 from echod.state.job import Job, JobState
@@ -38,7 +45,7 @@ def list_jobs(context: CommandContext, limit: int, *, as_json: bool) -> None:
 def retry_job(context: CommandContext, job_id: int) -> None:
     """Queue a job again, and wake the service for it."""
     from echod.app.services import open_services
-    from echod.cli.wake import notify_daemon
+    from echod.cli.context import notify_daemon
 
     with open_services(context.paths, context.settings, context.environ, context.now) as services:
         new_id = services.queue.retry(job_id, context.now())
@@ -79,3 +86,25 @@ def _job_lines(job: JobInfo, now: float) -> Iterator[str]:
     yield f"       {fit_path(job.store, WIDTH - 7)}"
     if said := job.result or job.reason:
         yield wrap(said, indent=" " * 7)
+
+
+MAX_JOB_ID: Final = 2**63 - 1
+"""The largest number that the database can give a job."""
+
+
+@click.group(invoke_without_command=True, epilog=example("echod jobs --json"))
+@options.limit
+@options.json
+@click.pass_context
+def jobs(ctx: click.Context, *, limit: int, json: bool) -> None:
+    """List jobs, or retry one."""
+    if ctx.invoked_subcommand is None:
+        list_jobs(command_context(ctx), limit, as_json=json)
+
+
+@jobs.command(epilog=example("echod jobs retry 17"))
+@click.argument("job", metavar="ID", type=WholeNumber(1, MAX_JOB_ID), help="The job's number.")
+@pass_command_context
+def retry(context: CommandContext, *, job: int) -> None:
+    """Try a job again that failed or was given up."""
+    retry_job(context, job)

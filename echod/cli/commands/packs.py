@@ -1,9 +1,18 @@
-"""`echod packs install`, `update` and `remove`: each as a job of its own, which `echod undo` takes back."""
+"""`echod packs install`, `update` and `remove`: each as a job of its own, which `echod undo` takes back.
+
+What is said of a pack that was installed or updated: how it is now, and what became of a person's edits.
+
+What `echod packs list` and `echod packs status` say to people.
+
+`echod packs list` and `echod packs status`: which doc packs there are, and how those stand that are installed.
+
+Commands about doc packs and the global memory.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -12,28 +21,182 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.by_hand import confirm as ask
-from echod.cli.by_hand import require_write_mode
-from echod.cli.context import CommandContext
+from echod.cli import options
+from echod.cli.context import CommandContext, notify_daemon
 from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job, summary_or_raise
 from echod.cli.output import pluralize, sanitize, short_path, wrap
-from echod.cli.pack_told import describe_update
-from echod.cli.packs import read_pack_inventory
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import confirm as ask
+from echod.cli.targets import require_write_mode, select_stores
+from echod.contract.commands import PacksReport
+from echod.contract.status import PackInfo, to_json
 from echod.errors import UsageError
-from echod.jobs import packs
+from echod.jobs import packs as packs_job
 from echod.jobs.base import JobBlocked, JobOutcome
-from echod.jobs.packs import PackPlan
+from echod.jobs.packs import PackPlan, pristine_name
 from echod.memory.packs.manifest import is_stack_name
-from echod.packs.check import PackState, pack_state
+from echod.memory.packs.upgrade import UpgradeResult
+from echod.packs.check import PackCheckResult, PackState, UpdateStatus, check_packs, pack_state
 from echod.packs.installed import InstalledPack, PackLocations
 from echod.packs.manifests import sync_manifests
 from echod.state.job import Job, JobKind
+from echod.status.packs import pack_info
 from echod.store.changes import CommitGate
 from echod.store.create import create_global_role
 from echod.store.errors import BusyError
 from echod.store.layout import Role
 from echod.store.session import RoleSession
+
+_MAX_SHOWN_TITLES = 4
+
+
+def describe_update(state: PackState, plan: PackPlan, *, dry_run: bool, is_install: bool) -> Iterator[str]:
+    """What was done to a pack, or would be, and what became of a person's edits."""
+    before, after = state.installed.manifest, plan.manifest
+    same_text = plan.memory == state.installed.memory
+    if same_text and (before is None or before.version == after.version):
+        yield wrap(" ".join(_unchanged_sentences(state, plan, dry_run=dry_run, is_install=is_install)), hang="  ")
+        return
+    verb = "install" if before is None else "update"
+    verb_text = f"Would {verb}" if dry_run else f"{verb.capitalize()}{'ed' if verb == 'install' else 'd'}"
+    change = f"v{sanitize(after.version)}"
+    if before is not None and before.version != after.version:
+        change = f"v{sanitize(before.version)} to {change}{', the text stays the same' if same_text else ''}"
+    elif before is not None:
+        change += ", another text of the same version" if state.installed.memory is not None else ""
+    yield wrap(f"{verb_text} the doc pack {state.stack} ({change}).", hang="  ")
+    if plan.upgrade is not None:
+        yield from _edit_lines(plan, plan.upgrade)
+
+
+def _edit_lines(plan: PackPlan, upgrade: UpgradeResult) -> Iterator[str]:
+    if not plan.base_known:
+        yield wrap(
+            "Which text had been installed is not known: what does not name the pack as its source was kept, all "
+            "else replaced. The file as it was is in the pack's archive.",
+            indent="  ",
+        )
+    if upgrade.edited:
+        yield wrap(f"Your changes were kept: {_quoted_titles(upgrade.edited)}.", indent="  ")
+    if upgrade.deleted:
+        yield wrap(f"What you had taken out stays out: {_quoted_titles(upgrade.deleted)}.", indent="  ")
+    if upgrade.overridden and plan.manifest.sha256:
+        pristine_file = pristine_name(plan.manifest.sha256)
+        text = (
+            f"Of the new version this gave way to your changes: "
+            f"{_quoted_titles(upgrade.overridden)}. It stands in {pristine_file}."
+        )
+        yield wrap(text, indent="  ")
+
+
+def _unchanged_sentences(state: PackState, plan: PackPlan, *, dry_run: bool, is_install: bool) -> Iterator[str]:
+    manifest = plan.manifest
+    version = f"v{sanitize(manifest.version)}"
+    yield f"The doc pack {state.stack} is {'installed already' if is_install else 'already up to date'} ({version})."
+    if state.edited:
+        yield "Your changes in it stay."
+    match state.update_status:
+        case UpdateStatus.OLDER_VERSION if state.pack is not None:
+            yield f"The newest in a registry is v{state.pack.listing.version}, which is older."
+        case UpdateStatus.NOT_IN_REGISTRY:
+            yield "No registry has it any more."
+        case UpdateStatus.UNKNOWN:
+            yield "Its text is another one than the registry's; to have that, remove the pack and install it."
+        case _:
+            pass
+    if not manifest.is_same_install(state.installed.manifest):
+        yield f"Its manifest {'would be' if dry_run else 'was'} put right."
+    if manifest.checked_at != (state.installed.manifest.checked_at if state.installed.manifest else None):
+        yield "It was looked for something newer, so that it counts as fresh again."
+
+
+def _quoted_titles(titles: Sequence[str]) -> str:
+    shown = ", ".join(f'"{sanitize(title)}"' for title in titles[:_MAX_SHOWN_TITLES])
+    more = len(titles) - _MAX_SHOWN_TITLES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def pack_list_lines(info: PackInfo) -> Iterator[str]:
+    """A pack's line in `echod packs list`."""
+    if info.installed:
+        date_text = f", {info.installed_at[:10]}" if info.installed_at else ""
+        version = f"v{sanitize(info.version)}" if info.version else "version not known"
+        update_text = (
+            f"; v{sanitize(info.available)} available"
+            if info.available and info.offer == UpdateStatus.NEW_VERSION
+            else ""
+        )
+        update_text = "; another text available" if info.offer == UpdateStatus.NEW_TEXT else update_text
+        yield f"  {info.name:<15} ✓ installed ({version}{sanitize(date_text)}){update_text}"
+    else:
+        yield f"  {info.name:<15} ○ not installed"
+
+
+def pack_status_lines(info: PackInfo, stale_after_days: int) -> Iterator[str]:
+    """A pack's lines in `echod packs status`."""
+    version = f"v{sanitize(info.version)}" if info.version else "-"
+    age = "" if info.installed_days is None else f"installed {pluralize(max(0, info.installed_days), 'day')} ago"
+    state = {True: f"⚠ stale (> {stale_after_days} days)", False: "✓ fresh", None: "? age not known"}[info.stale]
+    yield f"  {info.name:<15} {version:<9} {age:<24} {state}"
+    if info.stale and (info.updated_days or 0) > stale_after_days:
+        yield f"      its text was last worked on {pluralize(info.updated_days or 0, 'day')} ago"
+    if info.edited:
+        yield "      changed by hand since it was installed; an update keeps that"
+    if info.offer in (UpdateStatus.NEW_VERSION, UpdateStatus.NEW_TEXT):
+        update_text = (
+            f"v{sanitize(info.available or '')}"
+            if info.offer == UpdateStatus.NEW_VERSION
+            else "another text of this version"
+        )
+        yield f"      {update_text} is there: echod packs update {info.name}"
+    elif info.stale:
+        yield f"      have it looked for something newer: echod packs update {info.name}"
+
+
+def list_packs(context: CommandContext, *, as_json: bool) -> None:
+    """Print every pack, installed or not."""
+    inventory, _ = read_pack_inventory(context)
+    report = PacksReport(tuple(map(pack_info, inventory.packs)), inventory.registry_problems + inventory.store_problems)
+    if as_json:
+        click.echo(to_json(report))
+        return
+    click.echo("Available doc packs:")
+    for info in report.packs:
+        click.echo("\n".join(pack_list_lines(info)))
+    _print_problems(report.problems)
+
+
+def show_pack_status(context: CommandContext, *, as_json: bool) -> None:
+    """Print how the installed packs are."""
+    inventory, stale_after_days = read_pack_inventory(context)
+    report = PacksReport(tuple(map(pack_info, inventory.installed)), inventory.store_problems)
+    if as_json:
+        click.echo(to_json(report))
+        return
+    if not report.packs:
+        click.echo("No doc pack is installed; echod packs list shows what there is.")
+    else:
+        click.echo("Doc pack status:")
+        for info in report.packs:
+            click.echo("\n".join(pack_status_lines(info, stale_after_days)))
+    _print_problems(report.problems)
+
+
+def read_pack_inventory(context: CommandContext) -> tuple[PackCheckResult, int]:
+    """Everything, and after how many days a pack is stale."""
+    with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
+        current_stores = select_stores(context, None) or ()
+        projects = (*read_context.discover_stores().projects, *(store.project for store in current_stores))
+        stale_after_days = read_context.staleness_days(projects)
+        return check_packs(
+            read_context.pack_locations, read_context.pack_locations.read_installed(), context.now(), stale_after_days
+        ), stale_after_days
+
+
+def _print_problems(problems: Sequence[str]) -> None:
+    for problem in problems:
+        click.echo(wrap(sanitize(problem), indent="! "))
+
 
 ResultT = TypeVar("ResultT")
 
@@ -114,7 +277,7 @@ def remove_installed_pack(context: CommandContext, stack: str, *, dry_run: bool,
         ask(f"Remove the doc pack {stack}{version_text}{edited_text.rstrip(',')}? Its text is archived.")
 
     def work(locations: PackLocations, job: Job, session: RoleSession, gate: CommitGate) -> JobOutcome:
-        return packs.remove_pack(
+        return packs_job.remove_pack(
             job.id, session, locations.read_installed().get(stack).manifest_bytes, gate, context.now
         )
 
@@ -132,7 +295,7 @@ def _install_or_update(
     Says what was done, and what a person's edits became. After `stale_after_days` days a pack is stale.
     """
     with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
-        plan = _plan_pack(read_context, state, packs.local_now(context.now))
+        plan = _plan_pack(read_context, state, packs_job.local_now(context.now))
     if isinstance(plan, JobBlocked):
         raise JobRefusedError(f"{plan.reason[:1].upper()}{plan.reason[1:].rstrip('.')}. Nothing was changed.")
     before = state.installed
@@ -145,9 +308,9 @@ def _install_or_update(
     def work(locations: PackLocations, job: Job, session: RoleSession, gate: CommitGate) -> JobOutcome:
         # What is installed may have changed until the role was ours; the registries were read a moment ago.
         current = pack_state(
-            locations.read_installed().get(state.stack), state.pack, packs.local_now(context.now), stale_after_days
+            locations.read_installed().get(state.stack), state.pack, packs_job.local_now(context.now), stale_after_days
         )
-        return packs.install_or_update(job.id, session, current, gate, context.now)
+        return packs_job.install_or_update(job.id, session, current, gate, context.now)
 
     result = _run_pack_job(context, state.stack, "a person installs it" if is_install else "a person updates it", work)
     context.print_info("\n".join(describe_update(state, plan, dry_run=False, is_install=is_install)))
@@ -158,9 +321,11 @@ def _install_or_update(
 def _plan_pack(read_context: ReadContext, state: PackState, now: datetime) -> PackPlan | JobBlocked:
     role = read_context.pack_locations.pack_role(state.stack)
     if state.installed.memory is None:
-        return packs.plan_pack(state, None, None, now)
+        return packs_job.plan_pack(state, None, None, now)
     with read_context.reader.open_read_only(role) as session:
-        return packs.plan_pack(state, session.read().memory.data, packs.read_installed_text(session, state), now)
+        return packs_job.plan_pack(
+            state, session.read().memory.data, packs_job.read_installed_text(session, state), now
+        )
 
 
 def _run_pack_job(context: CommandContext, stack: str, reason: str, action: _PackAction) -> ManualJobResult:
@@ -211,7 +376,7 @@ def _find_pack(context: CommandContext, stack: str) -> tuple[PackState, int]:
             f"{sanitize(stack)!r} is no name of a doc pack: a letter, then 1 to 63 letters, digits, - and _."
         )
     inventory, stale_after_days = read_pack_inventory(context)
-    not_installed = pack_state(InstalledPack(stack), None, packs.local_now(context.now), stale_after_days)
+    not_installed = pack_state(InstalledPack(stack), None, packs_job.local_now(context.now), stale_after_days)
     return next((state for state in inventory.packs if state.stack == stack), not_installed), stale_after_days
 
 
@@ -221,3 +386,55 @@ def _require_usable(state: PackState) -> None:
         raise JobRefusedError(
             f"{state.installed.problem} Nothing was changed; mend it, or delete it and install again."
         )
+
+
+pack_argument = click.argument("pack", help="The pack's name, as `echod packs list` shows it.")
+
+
+@click.group()
+def packs() -> None:
+    """Install and update doc packs."""
+
+
+@packs.command("list", epilog=example("echod packs list"))
+@options.json
+@pass_command_context
+def list_(context: CommandContext, *, json: bool) -> None:
+    """List the packs there are, and which of them are installed."""
+    list_packs(context, as_json=json)
+
+
+@packs.command(epilog=example("echod packs install fastapi"))
+@pack_argument
+@options.dry_run
+@pass_command_context
+def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
+    """Install a pack for all projects. Doing it again changes nothing, and what you changed in it stays."""
+    install_pack(context, pack, dry_run=dry_run)
+
+
+@packs.command(epilog=example("echod packs update fastapi"))
+@click.argument("pack", required=False, help="Only this pack; default: all installed.")
+@options.dry_run
+@pass_command_context
+def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:
+    """Bring an installed pack up to the newest version there is. What you changed in it stays."""
+    update_packs(context, pack, dry_run=dry_run)
+
+
+@packs.command(epilog=example("echod packs remove fastapi"))
+@pack_argument
+@options.dry_run
+@options.yes
+@pass_command_context
+def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> None:
+    """Take an installed pack out of the global memory; its text goes to its archive."""
+    remove_installed_pack(context, pack, dry_run=dry_run, yes=yes)
+
+
+@packs.command(epilog=example("echod packs status --json"))
+@options.json
+@pass_command_context
+def status(context: CommandContext, *, json: bool) -> None:
+    """How old are the installed packs, are they as they were installed, is there something newer?"""
+    show_pack_status(context, as_json=json)

@@ -1,4 +1,7 @@
-"""`echod prune` and `echod compress`: show what would leave the files, and do it as a job of its own."""
+"""`echod prune` and `echod compress`: show what would leave the files, and do it as a job of its own.
+
+Commands that keep memory and knowledge files in shape.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import click
 
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.by_hand import WriteOptions, confirm, require_write_mode, select_stores
-from echod.cli.context import CommandContext
+from echod.cli import options
+from echod.cli.context import CommandContext, notify_daemon
 from echod.cli.execute import ManualJob, run_manual_job, summary_or_raise
 from echod.cli.output import pluralize, sanitize, short_path, wrap
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import WriteOptions, confirm, require_write_mode, select_stores
 from echod.clock import local_date
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import get_facts
-from echod.jobs import compress, prune
+from echod.jobs import compress as compress_job
+from echod.jobs import prune as prune_job
 from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, PruneAction, Rule
@@ -183,7 +188,7 @@ def _prune_file_plan(
     view: RoleView, memory: Document, facts: Facts, maintenance: MaintenancePolicy, today: date
 ) -> RoleFilePlan:
     role = view.role
-    plan = prune.plan_role(role, memory, facts, maintenance.policy, today)
+    plan = prune_job.plan_role(role, memory, facts, maintenance.policy, today)
     entries = tuple(
         PlannedEntry(
             id=action.id,
@@ -197,7 +202,7 @@ def _prune_file_plan(
         )
         for action in plan.actions
     )
-    notes = (plan.over_limit and plan.over_limit.description, prune.knowledge_skipped_reason(view, plan))
+    notes = (plan.over_limit and plan.over_limit.description, prune_job.knowledge_skipped_reason(view, plan))
     note = "; ".join(note for note in notes if note) or None
     limit = maintenance.policy.memory_line_limit
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, limit, note)
@@ -208,7 +213,7 @@ def _compress_file_plan(view: RoleView, facts: Facts, maintenance: MaintenancePo
     role = view.role
     if view.knowledge_problem is not None:
         return _skipped_file_plan(role, view.knowledge_problem.reason)
-    plan = compress.plan_role(view, facts, maintenance.policy, today)
+    plan = compress_job.plan_role(view, facts, maintenance.policy, today)
     if isinstance(plan, Unreadable):
         return _skipped_file_plan(role, plan.reason)
     entries = tuple(
@@ -251,7 +256,7 @@ def _file_plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]
 
 def _run_file_job(context: CommandContext, services: Services, kind: JobKind, role: Role, *, force: bool) -> str:
     """Do it, as a job of its own, and say what was done. The plan is made anew from the file as it is then."""
-    run = prune.run if kind is JobKind.PRUNE else compress.run
+    run = prune_job.run if kind is JobKind.PRUNE else compress_job.run
     policy = services.read_context.maintenance_policy(role.store.project).policy
 
     def work(job: Job, gate: CommitGate) -> str:
@@ -264,3 +269,65 @@ def _run_file_job(context: CommandContext, services: Services, kind: JobKind, ro
     return run_manual_job(
         context, services, ManualJob(kind, role, "a person asked for it"), work, force=force
     ).describe(role.name)
+
+
+@click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
+@options.project_path_or_all
+@options.only_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@pass_command_context
+def prune(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Archive entries from memory files over their limit.
+
+    Every entry that goes stands in the role's archive, and the file as it was beside it.
+    """
+    from echod.cli.targets import WriteOptions
+    from echod.state.job import JobKind
+
+    write_options = WriteOptions(dry_run=dry_run, yes=yes, force=force)
+    prune_or_compress(context, JobKind.PRUNE, path, role, write_options, as_of=as_of, as_json=json)
+
+
+@click.command(epilog=example("echod compress ~/src/my-project --dry-run"))
+@options.project_path_or_all
+@options.only_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@pass_command_context
+def compress(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Shorten knowledge files over their limit.
+
+    Every reference is kept, and every text that goes stands in the role's archive.
+    """
+    from echod.cli.targets import WriteOptions
+    from echod.state.job import JobKind
+
+    write_options = WriteOptions(dry_run=dry_run, yes=yes, force=force)
+    prune_or_compress(context, JobKind.COMPRESS, path, role, write_options, as_of=as_of, as_json=json)

@@ -1,9 +1,16 @@
-"""`echod run --once`: do what is due now, until nothing more is; or hand it to the daemon and show the outcome."""
+"""`echod run --once`: do what is due now, until nothing more is; or hand it to the daemon and show the outcome.
+
+`echod run`: the service in the foreground, for a terminal, systemd and launchd alike.
+
+Commands about what echod does: run, status, doctor, gate, jobs, log, undo.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
+import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
@@ -12,21 +19,24 @@ from typing import NoReturn
 
 import click
 
+from echod import log_setup
 from echod.app.services import Services, open_services
-from echod.cli.context import CommandContext
+from echod.cli.commands.status import check_liveness
+from echod.cli.context import CommandContext, ProgressLine, notify_daemon
+from echod.cli.options import PATH, Number
 from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, wrap
-from echod.cli.progress import ProgressLine
-from echod.cli.status import check_liveness
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
 from echod.daemon.main import this_process
-from echod.errors import EchodError, ExitCode, UsageError
+from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection.review import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
+from echod.log import get_logger
 from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import AlreadyRunningError, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
+from echod.service.paths import LAUNCHD_LABEL
 from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobState
 from echod.store.layout import Store, find_roles
 
@@ -235,3 +245,64 @@ def _job_text(label: str, job: Job, text: str) -> str:
 
 def _hold_worker_lock(context: CommandContext) -> AbstractContextManager[object]:
     return worker_lock(context.paths.worker_lock, this_process(), _LOCK_TIMEOUT_SECONDS)
+
+
+def run_service(context: CommandContext) -> None:
+    """Run until a signal comes. A second service is a friendly message and no error."""
+    from echod.daemon.main import run
+
+    # A supervisor that loses its patience ends us with SIGABRT; then the log shows where each thread hung.
+    faulthandler.enable()
+    try:
+        settings = context.settings
+    except ConfigurationError as error:
+        if not _under_launchd(context):
+            raise
+        # launchd starts again after every failure and cannot be told that this one is final.
+        _configure_logging(context, "error")
+        get_logger(__name__).error("configuration_unusable", error=str(error))
+        return
+    _configure_logging(context, settings.log_level)
+
+    try:
+        run(context.paths, context.load_settings, context.environ)
+    except AlreadyRunningError as already:
+        print(f"{already} Nothing to do.", flush=True)
+    except StateError as error:
+        get_logger(__name__).error("stopped_by_error", error=str(error), cause=repr(error.__cause__))
+        raise
+
+
+def _configure_logging(context: CommandContext, level: str) -> None:
+    # launchd does not rotate what it collects, so there the log is a file of our own.
+    file = context.paths.log_file if _under_launchd(context) else None
+    log_setup.configure(level, sys.stderr, context.environ, file=file)
+
+
+def _under_launchd(context: CommandContext) -> bool:
+    return context.environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
+
+
+@click.command(epilog=example("echod run --once ~/src/my-project --wait 60"))
+@click.argument("paths", metavar="[PATH]...", type=PATH, nargs=-1, help="With --once: only these projects.")
+@click.option("--once", is_flag=True, help="Do what is due now, and end.")
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=Number(min=0),
+    default=0.0,
+    show_default=True,
+    help="With --once: wait so long for what must wait.",
+)
+@pass_command_context
+def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float) -> None:
+    """Run the service in the foreground, or once with --once.
+
+    With --once, a running service is handed the work and its outcome is shown. Ends with 1 only if a job failed.
+    """
+    if once:
+        run_once(context, list(paths), wait)
+    elif paths or wait:
+        raise click.UsageError("paths and --wait go with --once; the service maintains what `echod add` registered.")
+    else:
+        run_service(context)

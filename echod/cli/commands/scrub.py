@@ -1,4 +1,7 @@
-"""`echod scrub`: which secrets stand in a project's memory on the disk, and take them out."""
+"""`echod scrub`: which secrets stand in a project's memory on the disk, and take them out.
+
+Commands that keep memory and knowledge files in shape.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import NamedTuple, NoReturn
 import click
 
 from echod.app.services import Services, open_services
-from echod.cli.context import CommandContext
+from echod.cli import options
+from echod.cli.context import CommandContext, notify_daemon
 from echod.cli.execute import ManualJob, run_manual_job
 from echod.cli.output import pluralize, sanitize, short_path, wrap
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.contract.status import to_json
 from echod.errors import EchodError, ExitCode
@@ -204,3 +208,18 @@ def _print_scrub_result(found: Sequence[_FileSecrets], remaining: Sequence[_File
     if removed:
         text = "For undo, echod keeps the exact files for at most seven days, readable by you alone."
         click.echo(wrap(text, indent="> "))
+
+
+@click.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
+@options.project_path_or_cwd
+@click.option("--dry-run", is_flag=True, help="Only say what stands where.")
+@click.option("--yes", is_flag=True, help="Also change etched entries and notes.")
+@options.force
+@options.json
+@pass_command_context
+def scrub(context: CommandContext, *, path: Path, dry_run: bool, yes: bool, force: bool, json: bool) -> None:
+    """Find and remove secrets on disk.
+
+    Says file, entry and kind, never the secret. Ends with 1 while one is left.
+    """
+    scrub_project(context, path, dry_run=dry_run, yes=yes, force=force, as_json=json)

@@ -1,4 +1,7 @@
-"""`echod service`: hand the daemon to systemd or launchd, and take it back."""
+"""`echod service`: hand the daemon to systemd or launchd, and take it back.
+
+Commands about the service.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from typing import NoReturn
 import click
 
 from echod import __version__
+from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
+from echod.cli.root import example, pass_command_context
 from echod.service.base import Service, ServiceConfig, build_service_config
 from echod.service.choose import create_service
 
@@ -72,3 +78,61 @@ def _service_config(context: CommandContext) -> ServiceConfig:
 def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
     for sentence in sentences:
         context.print_info(wrap(sentence))
+
+
+replace_option = click.option(
+    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
+)
+
+
+@click.group()
+def service() -> None:
+    """Install and control the background service."""
+
+
+@service.command(epilog=example("echod service install"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Install, enable and start the service for this user, and see that it answers."""
+    install_service(context, force=force, dry_run=dry_run)
+
+
+@service.command(epilog=example("echod service uninstall"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Stop the service and remove it. Memories, state and settings stay."""
+    uninstall_service(context, force=force, dry_run=dry_run)
+
+
+@service.command(epilog=example("echod service start"))
+@pass_command_context
+def start(context: CommandContext) -> None:
+    """Start the installed service, and see that it answers."""
+    start_service(context)
+
+
+@service.command(epilog=example("echod service stop"))
+@pass_command_context
+def stop(context: CommandContext) -> None:
+    """Stop the service; it comes back with the next login."""
+    stop_service(context)
+
+
+@service.command(epilog=example("echod service restart"))
+@pass_command_context
+def restart(context: CommandContext) -> None:
+    """Stop and start the service, and see that it answers."""
+    restart_service(context)
+
+
+@service.command(epilog=example("echod service logs --lines 50 --follow"))
+@click.option("--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many.")
+@click.option("--follow", is_flag=True, help="Go on showing new lines.")
+@pass_command_context
+def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
+    """Show what the service logged."""
+    show_service_logs(context, lines, follow=follow)

@@ -1,10 +1,16 @@
-"""`echod undo`: take back what a job did to the memory, after saying exactly what that would change."""
+"""`echod undo`: take back what a job did to the memory, after saying exactly what that would change.
+
+`echod log`: what was done to the memory, by which job, and what of it was undone.
+
+Commands about what echod does: run, status, doctor, gate, jobs, log, undo.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +18,16 @@ import click
 
 from echod.app.context import open_read_context
 from echod.app.services import Services, open_services
-from echod.cli.by_hand import build_manual_gate, confirm, require_write_mode, select_stores, workflow_running_error
-from echod.cli.context import CommandContext
+from echod.cli import options
+from echod.cli.context import CommandContext, notify_daemon
 from echod.cli.execute import ManualJob, run_manual_job
+from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
-from echod.cli.wake import notify_daemon
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import build_manual_gate, confirm, require_write_mode, select_stores, workflow_running_error
 from echod.clock import local_date
+from echod.contract.commands import LoggedJob, LogReport
+from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
 from echod.memory.model import Block
@@ -185,3 +195,84 @@ def _preview_lines(preview: UndoPreview) -> Iterator[str]:
 
 def _block_title(block: Block) -> str:
     return sanitize(block.entry.title if block.entry else block.text.strip().partition("\n")[0]) or "(untitled)"
+
+
+def show_log(context: CommandContext, path: Path | None, limit: int, *, as_json: bool) -> None:
+    """Print what was done, the newest first."""
+    from echod.app.context import open_read_context
+
+    stores = select_stores(context, path)
+    with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
+        jobs = _log_jobs(read_context.reader.history(stores))[:limit]
+    if as_json:
+        click.echo(to_json(LogReport(tuple(jobs))))
+    elif jobs:
+        click.echo("\n".join(line for job in jobs for line in _log_lines(job, context.now())))
+    else:
+        click.echo("Nothing has been changed here yet.")
+
+
+def _log_jobs(history: Iterable[CommitInfo]) -> list[LoggedJob]:
+    """A row for each job; what no job did (late writes of others that were merged) has rows of its own."""
+    commits_by_job = sorted(history, key=lambda done: (done.job is None, done.job or 0))
+    log_jobs: list[LoggedJob] = []
+    for job, group in groupby(commits_by_job, key=lambda done: done.job):
+        commits = list(group)
+        log_jobs += [_log_job([commit]) for commit in commits] if job is None else [_log_job(commits)]
+    return sorted(log_jobs, key=lambda row: row.at, reverse=True)
+
+
+def _log_job(commits: list[CommitInfo]) -> LoggedJob:
+    """Commits of one job, the newest first. It counts as undone when all of them are."""
+    newest = commits[0]
+    undone_by = [done.undone_by for done in commits]
+    return LoggedJob(
+        job=newest.job,
+        kind=newest.kind,
+        store=newest.store.key,
+        role=newest.role.name,
+        at=newest.at,
+        summary="; ".join(dict.fromkeys(done.summary for done in commits)),
+        undone_by=None if None in undone_by else undone_by[0],
+    )
+
+
+def _log_lines(row: LoggedJob, now: float) -> Iterator[str]:
+    job_id = "" if row.job is None else row.job
+    yield f"{job_id:>5}  {format_timestamp(row.at, now):<17} {row.kind} {row.role}  {short_path(row.store)}"
+    yield wrap(sanitize(row.summary), indent=" " * 7)
+    if row.undone_by is not None:
+        yield f"       undone by job {row.undone_by}"
+
+
+@click.command(epilog=example("echod log ~/src/my-project --limit 5"))
+@options.project_path_or_all
+@options.limit
+@options.json
+@pass_command_context
+def log(context: CommandContext, *, path: Path | None, limit: int, json: bool) -> None:
+    """List the changes that echod made."""
+    show_log(context, path, limit, as_json=json)
+
+
+@click.command(epilog=example("echod undo --last ~/src/my-project --dry-run"))
+@click.argument(
+    "words",
+    metavar="[JOB|PATH]...",
+    type=PATH_OR_NAME,
+    nargs=-1,
+    help="The job's number, as `echod log` shows it, or --last; and the project.",
+)
+@click.option("--last", is_flag=True, help="The newest job that was not undone.")
+@click.option("--dry-run", is_flag=True, help="Only say what would come back.")
+@options.yes
+@options.force
+@pass_command_context
+def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run: bool, yes: bool, force: bool) -> None:
+    """Undo the changes of a job.
+
+    The bytes come back exactly if nothing else changed; else what others wrote since stays. Findings that come back
+    are not folded in again unless they change. An undo can be undone too, by its own number.
+    """
+    job, path = parse_job_and_path(words, last=last)
+    undo_job(context, job, path, dry_run=dry_run, yes=yes, force=force)
