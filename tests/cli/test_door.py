@@ -91,7 +91,7 @@ def test_echod_alone_says_what_there_is_and_so_does_its_help(
     captured = capsys.readouterr()
     shown = captured.err if code else captured.out
     assert shown.startswith("Usage: echod [OPTIONS] COMMAND [ARGS]...")
-    assert "To begin:" in shown
+    assert "Get started:" in shown
 
 
 def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

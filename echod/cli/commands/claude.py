@@ -26,7 +26,7 @@ from echod.errors import ExitCode
 from echod.paths import claude_home
 from echod.state.hook_events import EventCount
 
-MARKETPLACE_DIR = Path(__file__).parent.parent / "claude"
+MARKETPLACE_DIR = Path(__file__).parents[2] / "claude"
 PLUGIN_DIR = MARKETPLACE_DIR / "plugin"
 PLUGIN_ID = "echod@echod"
 _MAX_FILE_BYTES = 4 * 1024 * 1024
