@@ -16,8 +16,8 @@ from echod.inspection.review_items import (
     SuspiciousEntry,
 )
 from echod.jobs import forget, set_layer
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, plan_and_commit
-from echod.jobs.consolidate import JobContext, consolidate_selected
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, JobResources, Proposal, plan_and_commit
+from echod.jobs.consolidate import consolidate_selected
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
 from echod.state.job import JobKind
@@ -25,7 +25,7 @@ from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.changes import ChangeSet, ConsumeFindings, Origin, Write
 from echod.store.layout import findings_archive_path, restored_findings_name
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
@@ -42,38 +42,38 @@ def must_record_answer(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     )
 
 
-def run(item: OpenReviewItem, answer: ReviewAnswer, context: JobContext) -> JobOutcome:
+def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> JobOutcome:
     """Carry out an answer that changes files.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
     if isinstance(item.subject, RestoredFindingsFile) and answer is ReviewAnswer.ACCEPTED:
-        return consolidate_selected(item.role, frozenset([item.subject.digest]), context)
-    with context.engine.open_role(item.role) as session:
+        return consolidate_selected(resources, item.role, frozenset([item.subject.digest]))
+    with resources.open_role(item.role) as context:
         match item.subject, answer:
             case LayerClaim(entry, layer), ReviewAnswer.ACCEPTED:
-                return set_layer.run(context.job_id, session, entry, layer, context.gate, context.clock)
+                return set_layer.run(context, entry, layer)
             case SupersededEntry(entry), ReviewAnswer.ACCEPTED:
-                return forget.run(context.job_id, session, [entry], context.gate, context.clock, rule=Rule.SUPERSEDED)
+                return forget.run(context, [entry], rule=Rule.SUPERSEDED)
             case SuspiciousEntry(entry), ReviewAnswer.REJECTED:
-                return forget.run(context.job_id, session, [entry], context.gate, context.clock, rule=Rule.FORGOTTEN)
+                return forget.run(context, [entry], rule=Rule.FORGOTTEN)
             case QuarantinedFile() as aside, ReviewAnswer.ACCEPTED:
-                return _restore_quarantined(aside, session, context)
+                return _restore_quarantined(context, aside)
             case RestoredFindingsFile(name, digest), ReviewAnswer.REJECTED:
-                return _archive_findings(name, digest, session, context)
+                return _archive_findings(context, name, digest)
             case _:
                 return JobDone("nothing was changed", changed=False)
 
 
-def _restore_quarantined(quarantined: QuarantinedFile, session: RoleSession, context: JobContext) -> JobOutcome:
+def _restore_quarantined(context: JobContext, quarantined: QuarantinedFile) -> JobOutcome:
     """The file goes back to where it is read; what stood in quarantine is kept with the other findings."""
     if quarantined.problem is not None:
         return JobBlocked(f"{quarantined.name} cannot be read: {quarantined.problem}")
 
     def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
         role = PurePosixPath(view.role.name)
-        found = session.read_file(f"{layout.QUARANTINE}/{quarantined.name}")
+        found = context.session.read_file(f"{layout.QUARANTINE}/{quarantined.name}")
         if found.data is None or found.digest != quarantined.digest:
             return JobBlocked(f"{quarantined.name} has changed since; look at it again: echod review")
         write = Write(role / _free_name(view.role.path, quarantined.original_name), None, redact_bytes(found.data))
@@ -85,10 +85,10 @@ def _restore_quarantined(quarantined: QuarantinedFile, session: RoleSession, con
         )
         return Proposal(_change_set(view, f"{quarantined.name} is read again", [write], [consume]))
 
-    return plan_and_commit(context.job_id, session, planner, context.gate, context.clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
-def _archive_findings(name: str, digest: str, session: RoleSession, context: JobContext) -> JobOutcome:
+def _archive_findings(context: JobContext, name: str, digest: str) -> JobOutcome:
     """A findings file goes to where the others are that were consumed, but nothing of it to the memory."""
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
@@ -104,7 +104,7 @@ def _archive_findings(name: str, digest: str, session: RoleSession, context: Job
         )
         return Proposal(_change_set(view, f"{name} archived, nothing of it added", [], [consume]))
 
-    return plan_and_commit(context.job_id, session, planner, context.gate, context.clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def _change_set(

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import get_knowledge_facts
 from echod.jobs.archives import append_pruned
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    knowledge_unavailable,
+    plan_and_commit,
+)
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import CompressPlan, Facts, PolicySettings, plan_compress
-from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Write
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: EntryStore,
-    policy: PolicySettings,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
+def run(context: JobContext) -> JobOutcome:
     """Compress the knowledge file of `session`.
 
     Raises:
@@ -35,18 +32,18 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        if (unavailable := knowledge_unavailable(view, clock())) is not None:
+        if (unavailable := knowledge_unavailable(view, context.clock())) is not None:
             return unavailable
         document = _parse_knowledge(view)
         if isinstance(document, Unreadable):
             return JobBlocked(f"{layout.KNOWLEDGE} is left alone: {document.reason}")
-        facts = get_knowledge_facts(view.role, entries, policy, today, document)
-        plan = plan_compress(view.role.name, document, facts, policy, today)
+        facts = get_knowledge_facts(view.role, context.entries, context.policy, today, document)
+        plan = plan_compress(view.role.name, document, facts, context.policy, today)
         if plan.knowledge is None:
             return JobDone(plan.summary, changed=False)
-        return _build_proposal(job_id, view, plan, plan.knowledge, today)
+        return _build_proposal(context.job_id, view, plan, plan.knowledge, today)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
+    return plan_and_commit(context, planner)
 
 
 def plan_role(view: RoleView, facts: Facts, policy: PolicySettings, today: date) -> CompressPlan | Unreadable:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_entries
 from echod.jobs.archives import append_pruned, backup_name
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobOutcome, JobResources
 from echod.memory.consolidation.intake import AcceptedFile, RejectedFile, read_and_redact
 from echod.memory.consolidation.plan import ConsolidationPlan, FindingsFile, plan_consolidation
 from echod.memory.document import parse
@@ -31,8 +31,7 @@ from echod.memory.model import Document, Unreadable
 from echod.state.entries import EntryStore, Reference
 from echod.state.review_answers import QuestionKey
 from echod.store import layout
-from echod.store.changes import Append, ChangeSet, CommitGate, CommitResult, ConsumeFindings, PartialConsume, Write
-from echod.store.engine import Engine
+from echod.store.changes import Append, ChangeSet, CommitResult, ConsumeFindings, PartialConsume, Write
 from echod.store.journal.notices import CLAIM, SUPERSEDES, Question
 from echod.store.layout import Role, findings_archive_path, quarantine_path
 from echod.store.session import RoleSession, RoleView
@@ -77,12 +76,10 @@ class ConsolidateSettings(NamedTuple):
 
     Attributes:
         quiet_seconds: how long findings must be still.
-        allow_writes: whether anything may be written at all, or only reported.
         only_digests: the findings files that a person chose, by digest; None for all but those that an undo gave back.
     """
 
     quiet_seconds: float
-    allow_writes: bool
     only_digests: frozenset[str] | None = None
 
 
@@ -98,15 +95,7 @@ def preload_findings(
     cache.preload(_findings_files(view, next_batch(view, settings)), _local_date(clock()))
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: EntryStore,
-    settings: ConsolidateSettings,
-    cache: FindingsCache,
-    gate: CommitGate,
-    clock: Callable[[], float],
-) -> JobOutcome:
+def run(context: JobContext, settings: ConsolidateSettings, cache: FindingsCache) -> JobOutcome:
     """Consolidate the role of `session`. A finding that an entry holds already is counted as a reference to it.
 
     What is more than can be folded in at once is left to the next job: it is found by the next look at the store.
@@ -114,9 +103,10 @@ def run(
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
+    session, entries = context.session, context.entries
     for _ in range(_MAX_PLANS):
         view = session.read(min_age_seconds=settings.quiet_seconds)
-        now = clock()
+        now = context.clock()
         ready = next_batch(view, settings)
         if not ready:
             return _outcome_without_batch(view, now)
@@ -126,22 +116,21 @@ def run(
         )
         if isinstance(plan, Unreadable):
             return JobBlocked(f"{layout.MEMORY} is left alone: {plan.reason}")
-        if not settings.allow_writes:
+        if not context.allow_writes:
             return JobDone(f"report only: would do: {plan.summary}", changed=False)
         questions = tuple(_questions(view.role.name, plan, now))
         session.record_questions(questions)
         about = [QuestionKey(one.key, one.entry) for one in questions]
+        changes = _change_set(context.job_id, view, ready, plan, _local_date(now))
         entries.question_subjects.record(view.role.store.key, about)  # now, so that no kill after the commit loses it
-        if isinstance(
-            session.commit(job_id, _change_set(job_id, view, ready, plan, _local_date(now)), gate=gate), CommitResult
-        ):
+        if isinstance(session.commit(context.job_id, changes, gate=context.gate), CommitResult):
             _record_entries(entries, view, plan.memory, _local_date(now), plan.id_changes)
             entries.question_subjects.record(
                 view.role.store.key, about
             )  # the ids that moved just now were those before the commit
             _count_references(entries, view, ready, plan, _local_date(now))
             return JobDone(plan.summary, changed=True)
-    return JobDeferred("other programs keep writing the same files", clock() + RETRY_SECONDS)
+    return JobDeferred("other programs keep writing the same files", context.clock() + RETRY_SECONDS)
 
 
 def plan_role(
@@ -294,16 +283,6 @@ def _local_date(at: float) -> date:
     return datetime.fromtimestamp(at).astimezone().date()
 
 
-class JobContext(NamedTuple):
-    """What it is done with: the job's number, the engine, what is known of entries, the gate and the clock."""
-
-    job_id: int
-    engine: Engine
-    entries: EntryStore
-    gate: CommitGate
-    clock: Callable[[], float]
-
-
 def preview_selected(
     view: RoleView, digests: frozenset[str], pinned: Container[str], today: date
 ) -> Iterator[ConsolidationPlan | Unreadable]:
@@ -320,7 +299,7 @@ def preview_selected(
         view = _view_after(view, plan)
 
 
-def consolidate_selected(role: Role, digests: frozenset[str], context: JobContext) -> JobOutcome:
+def consolidate_selected(resources: JobResources, role: Role, digests: frozenset[str]) -> JobOutcome:
     """Fold in findings files, named by their digests, also those whose consolidation was taken back.
 
     The role is held for each part anew, so that others come in between.
@@ -330,10 +309,10 @@ def consolidate_selected(role: Role, digests: frozenset[str], context: JobContex
     """
     settings, cache, summaries = _selected_settings(digests), FindingsCache(), list[str]()
     while True:
-        with context.engine.open_read_only(role) as session:
-            preload_findings(session, cache, settings, context.clock)
-        with context.engine.open_role(role) as session:
-            outcome = run(context.job_id, session, context.entries, settings, cache, context.gate, context.clock)
+        with resources.engine.open_read_only(role) as session:
+            preload_findings(session, cache, settings, resources.clock)
+        with resources.open_role(role) as context:
+            outcome = run(context, settings, cache)
         if isinstance(outcome, JobDone) and outcome.changed:
             summaries.append(outcome.summary)
         else:
@@ -341,7 +320,7 @@ def consolidate_selected(role: Role, digests: frozenset[str], context: JobContex
 
 
 def _selected_settings(digests: frozenset[str]) -> ConsolidateSettings:
-    return ConsolidateSettings(quiet_seconds=0.0, allow_writes=True, only_digests=digests)
+    return ConsolidateSettings(quiet_seconds=0.0, only_digests=digests)
 
 
 def _view_after(view: RoleView, plan: ConsolidationPlan) -> RoleView:

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.packs.elevation import GLOBAL_ROLE, ElevationRequest, ElevationResult, NotEligible, elevate_entry
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
+from echod.store.changes import ChangeSet, Origin, Write
 from echod.store.layout import Role
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    block: Block,
-    source_role: Role,
-    domain: str,
-    gate: CommitGate,
-    clock: Callable[[], float],
-) -> JobOutcome:
+def run(context: JobContext, block: Block, source_role: Role, domain: str) -> JobOutcome:
     """Write an entry into the global memory, which is begun if there is none.
 
     Args:
-        job_id: the job's number.
-        session: the global memory's role, held.
+        context: the job, with the role locked.
         block: the entry.
         source_role: the role that it stands in.
         domain: what it is about there.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -54,7 +42,7 @@ def run(
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_elevation(

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import date
 from pathlib import PurePosixPath
 
 from echod.jobs.archives import append_removed
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import EditRefusal, remove_entries
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: Collection[str],
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    rule: Rule,
-) -> JobOutcome:
+def run(context: JobContext, entries: Collection[str], *, rule: Rule) -> JobOutcome:
     """Take entries out of the memory file of `session`; each stands in `archive/removed-{year}.md` then.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
+        context: the job, with the role locked.
         entries: full ids, all of them in the file.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
         rule: why they go, as the archive says it.
 
     Raises:
@@ -55,12 +44,12 @@ def run(
             writes=(
                 Write(PurePosixPath(view.role.name) / layout.MEMORY, view.memory.digest, removal.document.render()),
             ),
-            appends=append_removed(view.role, today, removal.archived, job_id),
+            appends=append_removed(view.role, today, removal.archived, context.job_id),
             origin=Origin.USER,
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def _summary(entries: Collection[str], rule: Rule) -> str:

@@ -13,19 +13,18 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from echod.inbox.inbox import DropReason, Inbox, PendingObservation
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobOutcome
 from echod.log import get_logger
 from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, with_observations
 from echod.state.hook_events import HookEventLog, TaskRecord, TaskState
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, CommitResult, Write
-from echod.store.session import RoleSession
+from echod.store.changes import ChangeSet, CommitResult, Write
 
 log = get_logger(__name__)
 
@@ -72,52 +71,40 @@ class _Classified:
     dropped: dict[PendingObservation, str] = field(default_factory=dict)
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    context: ObserveContext,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
+def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
     """Record what waits for the role of `session`.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
-        context: see there.
-        gate: asked before the point of no return.
-        clock: Unix seconds.
-        allow_writes: whether anything may be written at all.
+        context: the job, with the role locked.
+        sources: see `ObserveContext`.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
         StateError: the database was lost.
     """
-    role = session.role
-    context.inbox.refresh(clock())  # another process may have queued this job, or done it
-    all_pending = context.inbox.pending_for(role.store).get(role.name, ())
+    role = context.session.role
+    sources.inbox.refresh(context.clock())  # another process may have queued this job, or done it
+    all_pending = sources.inbox.pending_for(role.store).get(role.name, ())
     if not all_pending:
         return JobDone("nothing to do: the events are gone", changed=False)
     for _ in range(_MAX_PLANS):
-        memory = session.read().memory
+        memory = context.session.read().memory
         if memory.data is None:
-            if allow_writes:
-                context.inbox.drop(dict.fromkeys(all_pending, str(DropReason.NO_ROLE)), clock())
+            if context.allow_writes:
+                sources.inbox.drop(dict.fromkeys(all_pending, str(DropReason.NO_ROLE)), context.clock())
             return JobDone(f"nothing recorded: {DropReason.NO_ROLE}", changed=False)
-        tasks = context.event_log.find_tasks(pending.observation.key for pending in all_pending)
+        tasks = sources.event_log.find_tasks(pending.observation.key for pending in all_pending)
         found = _classify(all_pending, tasks, memory.data, role.store.project)
-        if not allow_writes:
+        if not context.allow_writes:
             return JobDone(f"report only: would do: {_summary(found)}", changed=False)
         if not found.new:
-            _finish_observations(context, found, clock())
+            _finish_observations(sources, found, context.clock())
             return JobDone(_summary(found), changed=False)
         data = with_observations(memory.data, (pending.observation for pending in found.new))
         if isinstance(data, UnwritableMemory):
             return JobBlocked(f"{layout.MEMORY} is left alone: {data.reason}")
-        context.event_log.mark_started(
-            {pending.observation.key: pending.spooled_event.name for pending in found.new}, clock()
+        sources.event_log.mark_started(
+            {pending.observation.key: pending.spooled_event.name for pending in found.new}, context.clock()
         )
         changes = ChangeSet(
             kind="observe",
@@ -125,10 +112,10 @@ def run(
             summary=_summary(found),
             writes=(Write(PurePosixPath(role.name, layout.MEMORY), memory.digest, data),),
         )
-        if isinstance(session.commit(job_id, changes, gate=gate), CommitResult):
-            _finish_observations(context, found, clock())
+        if isinstance(context.session.commit(context.job_id, changes, gate=context.gate), CommitResult):
+            _finish_observations(sources, found, context.clock())
             return JobDone(_summary(found), changed=True)
-    return JobDeferred("other programs keep writing the same file", clock() + RETRY_SECONDS)
+    return JobDeferred("other programs keep writing the same file", context.clock() + RETRY_SECONDS)
 
 
 def _classify(

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.jobs.archives import free_backup_name
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure
 from echod.memory.model import Document
@@ -26,7 +26,7 @@ from echod.packs.manifests import MANIFEST_CHANGES_FILE, write_manifest
 from echod.packs.registries import AvailablePack
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import Append, ChangeSet, CommitGate, ConsumeFindings, Origin, Write
+from echod.store.changes import Append, ChangeSet, ConsumeFindings, Origin, Write
 from echod.store.session import RoleSession, RoleView
 
 
@@ -83,17 +83,12 @@ def plan_pack(state: PackState, memory: bytes | None, base: bytes | None, now: d
     )
 
 
-def install_or_update(
-    job_id: int, session: RoleSession, state: PackState, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
+def install_or_update(context: JobContext, state: PackState) -> JobOutcome:
     """Install a pack, or update it, in the role of `session`.
 
     Args:
-        job_id: the job's number.
-        session: the pack's role, held.
+        context: the job, with the role locked.
         state: how it stood just before, and what the registries have.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`.
@@ -101,7 +96,8 @@ def install_or_update(
     raw = state.installed.manifest_bytes
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        planned = plan_pack(state, view.memory.data, read_installed_text(session, state), local_now(clock))
+        base = read_installed_text(context.session, state)
+        planned = plan_pack(state, view.memory.data, base, local_now(context.clock))
         if isinstance(planned, JobBlocked):
             return planned
         manifest = compose_manifest(planned.manifest)
@@ -109,7 +105,7 @@ def install_or_update(
         def note() -> None:
             write_manifest(view.role.store.project, state.stack, manifest)
 
-        writes = _writes(session, view, planned, state.pack, today)
+        writes = _writes(context.session, view, planned, state.pack, today)
         if not writes and planned.manifest.is_same_install(state.installed.manifest):
             if manifest != raw:
                 note()
@@ -120,25 +116,22 @@ def install_or_update(
             role=view.role.name,
             summary=planned.summary,
             writes=writes,
-            appends=(Append(_path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(job_id, raw, manifest)),),
+            appends=(
+                Append(_path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(context.job_id, raw, manifest)),
+            ),
             origin=Origin.USER,
         )
         return Proposal(changes, note)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
-def remove_pack(
-    job_id: int, session: RoleSession, manifest_bytes: bytes | None, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
+def remove_pack(context: JobContext, manifest_bytes: bytes | None) -> JobOutcome:
     """Take a pack away: its file goes to its archive, its manifest is kept there too.
 
     Args:
-        job_id: the job's number.
-        session: the pack's role, held.
+        context: the job, with the role locked.
         manifest_bytes: its manifest's bytes; None: there is none.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`.
@@ -155,14 +148,16 @@ def remove_pack(
             role=view.role.name,
             summary=f"removed the doc pack {view.role.name}",
             appends=(
-                Append(_path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(job_id, manifest_bytes, None)),
+                Append(
+                    _path(view, MANIFEST_CHANGES_FILE), compose_manifest_change(context.job_id, manifest_bytes, None)
+                ),
             ),
             consumes=consumes,
             origin=Origin.USER,
         )
         return Proposal(changes, lambda: write_manifest(view.role.store.project, view.role.name, None))
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def read_installed_text(session: RoleSession, state: PackState) -> bytes | None:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
 from echod.inspection.entry_facts import record_and_get_facts, record_entries
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import PolicySettings, PromotionPlan, plan_promotion
+from echod.memory.policy import PromotionPlan, plan_promotion
 from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Write
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: EntryStore,
-    policy: PolicySettings,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
+def run(context: JobContext) -> JobOutcome:
     """Promote entries of the memory file of `session`.
 
     Raises:
@@ -37,13 +27,13 @@ def run(
         document = parse_memory(view)
         if isinstance(document, JobBlocked):
             return document
-        facts = record_and_get_facts(view.role, entries, policy, today, document)
-        promotion = plan_promotion(view.role.name, document, facts, policy, today)
+        facts = record_and_get_facts(view.role, context.entries, context.policy, today, document)
+        promotion = plan_promotion(view.role.name, document, facts, context.policy, today)
         if promotion.memory is None:
             return JobDone(_summary(promotion), changed=False)
-        return _build_proposal(view, promotion, promotion.memory, entries, today)
+        return _build_proposal(view, promotion, promotion.memory, context.entries, today)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
+    return plan_and_commit(context, planner)
 
 
 def _summary(promotion: PromotionPlan) -> str:

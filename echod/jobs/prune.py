@@ -6,7 +6,6 @@ What leaves is decided by `echod.memory.policy`; a dry run calls `plan_for`, the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from echod.inspection.review_items import (
 from echod.jobs.archives import append_to_archive, backup_name, pruned_archive_sizes
 from echod.jobs.base import (
     JobBlocked,
+    JobContext,
     JobDeferred,
     JobDone,
     JobOutcome,
@@ -43,9 +43,9 @@ from echod.memory.policy import (
 )
 from echod.state.entries import EntryStore
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Write
+from echod.store.changes import ChangeSet, Write
 from echod.store.layout import Role
-from echod.store.session import RoleSession, RoleView
+from echod.store.session import RoleView
 
 
 class KnowledgeSkipped(NamedTuple):
@@ -54,16 +54,7 @@ class KnowledgeSkipped(NamedTuple):
     reason: str
 
 
-def run(
-    job_id: int,
-    session: RoleSession,
-    entries: EntryStore,
-    policy: PolicySettings,
-    gate: CommitGate,
-    clock: Callable[[], float],
-    *,
-    allow_writes: bool,
-) -> JobOutcome:
+def run(context: JobContext) -> JobOutcome:
     """Prune the memory file of `session`.
 
     The first prune of a file that would take more than half of it is held for a day, unless a person let it go
@@ -74,21 +65,23 @@ def run(
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        if isinstance(unavailable := knowledge_unavailable(view, clock()), JobDeferred):
+        if isinstance(unavailable := knowledge_unavailable(view, context.clock()), JobDeferred):
             return unavailable
         document = parse_memory(view)
         if isinstance(document, JobBlocked):
             return document
-        plan = plan_role(
-            view.role, document, record_and_get_facts(view.role, entries, policy, today, document), policy, today
-        )
+        facts = record_and_get_facts(view.role, context.entries, context.policy, today, document)
+        plan = plan_role(view.role, document, facts, context.policy, today)
         if plan.memory is None:
             return JobDone(describe_plan(view, plan), changed=False)
-        if allow_writes and (outcome := _hold_first_prune(view, plan, entries, clock())) is not None:
+        if (
+            context.allow_writes
+            and (outcome := _hold_first_prune(view, plan, context.entries, context.clock())) is not None
+        ):
             return outcome
-        return _build_proposal(job_id, view, plan, entries, today)
+        return _build_proposal(context.job_id, view, plan, context.entries, today)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=allow_writes)
+    return plan_and_commit(context, planner)
 
 
 def plan_role(role: Role, memory: Document, facts: Facts, policy: PolicySettings, today: date) -> PrunePlan:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobOutcome, Proposal, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
 from echod.memory.notes import Note, UnwritableNote, find_same_note, with_note
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.session import RoleView
 
 NOTES_ROLE = "notes"
 """The role that holds what people asked to remember."""
 
 
-def run(job_id: int, session: RoleSession, note: Note, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
+def run(context: JobContext, note: Note) -> JobOutcome:
     """Write a note into the memory file of `session`, which is begun if there is none.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
+        context: the job, with the role locked.
         note: what to write.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -47,7 +43,7 @@ def run(job_id: int, session: RoleSession, note: Note, gate: CommitGate, clock: 
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_note(view: RoleView, note: Note, today: date) -> Document | UnwritableNote:

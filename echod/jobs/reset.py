@@ -5,20 +5,27 @@ Findings files and the archive stay. The memory file is copied as it is before a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.jobs.archives import append_removed, backup_name
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    knowledge_unavailable,
+    plan_and_commit,
+)
 from echod.memory.document import new_memory_file, parse
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
 from echod.memory.policy.manual import ResetPlan, plan_reset
 from echod.state.job import JobKind
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.session import RoleView
 from echod.store.snapshot import Snapshot
 
 
@@ -45,21 +52,15 @@ class RoleResetPlan(NamedTuple):
         return f"{names} emptied, {self.entries} {'entry' if self.entries == 1 else 'entries'} archived"
 
 
-def run(job_id: int, session: RoleSession, gate: CommitGate, clock: Callable[[], float]) -> JobOutcome:
+def run(context: JobContext) -> JobOutcome:
     """Empty the memory and knowledge file of `session`.
-
-    Args:
-        job_id: the job's number.
-        session: the role, held.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        if (unavailable := knowledge_unavailable(view, clock())) is not None:
+        if (unavailable := knowledge_unavailable(view, context.clock())) is not None:
             return unavailable
         reset_plan = plan_role(view, today)
         if not reset_plan.files:
@@ -78,13 +79,13 @@ def run(job_id: int, session: RoleSession, gate: CommitGate, clock: Callable[[],
             summary=reset_plan.summary,
             writes=tuple(writes),
             appends=append_removed(
-                view.role, today, [e for _, plan in reset_plan.files for e in plan.archived], job_id
+                view.role, today, [e for _, plan in reset_plan.files for e in plan.archived], context.job_id
             ),
             origin=Origin.USER,
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def plan_role(view: RoleView, today: date) -> RoleResetPlan:

@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_entries
 from echod.jobs.archives import append_removed, append_short_form
-from echod.jobs.base import JobBlocked, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, knowledge_unavailable, plan_and_commit
 from echod.memory.document import new_memory_file, parse
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Unreadable
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.manual import EditRefusal, Restoration, restore_entry
 from echod.memory.redact import redact_entry
-from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.session import RoleView
 from echod.store.snapshot import Snapshot
 
 
-class PinContext(NamedTuple):
-    """Where it is written down that no rule touches an entry, and for how many days."""
-
-    entries: EntryStore
-    days: int
-
-
-def run(
-    job_id: int,
-    session: RoleSession,
-    archived: ArchivedEntry,
-    pins: PinContext,
-    gate: CommitGate,
-    clock: Callable[[], float],
-) -> JobOutcome:
+def run(context: JobContext, archived: ArchivedEntry) -> JobOutcome:
     """Put an archived entry back into the file in which it stood, at its end; it is pinned then.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
+        context: the job, with the role locked.
         archived: the entry, as its archive has it.
-        pins: where it is pinned.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -57,15 +36,16 @@ def run(
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         file = read_target_file(view, archived)
         if file is None:
-            return knowledge_unavailable(view, clock()) or JobBlocked(f"{archived.file} cannot be read")
+            return knowledge_unavailable(view, context.clock()) or JobBlocked(f"{archived.file} cannot be read")
         restoration = plan_restoration(view, file, archived)
         if isinstance(restoration, EditRefusal):
             return JobBlocked(restoration.reason)
 
         def note() -> None:
             if archived.file == layout.MEMORY:
-                record_entries(pins.entries, view.role, restoration.document, today)
-                pins.entries.pin(view.role.store.key, [restoration.id], today + timedelta(days=pins.days))
+                record_entries(context.entries, view.role, restoration.document, today)
+                until = today + timedelta(days=context.policy.pin_days)
+                context.entries.pin(view.role.store.key, [restoration.id], until)
 
         role = PurePosixPath(view.role.name)
         changes = ChangeSet(
@@ -75,13 +55,13 @@ def run(
             writes=(Write(role / archived.file, file.digest, restoration.document.render()),),
             appends=(
                 *append_short_form(view.role, restoration.condensed_text, today),
-                *append_removed(view.role, today, [_restored_marker(archived, today)], job_id),
+                *append_removed(view.role, today, [_restored_marker(archived, today)], context.job_id),
             ),
             origin=Origin.USER,
         )
         return Proposal(changes, note)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)
 
 
 def read_target_file(view: RoleView, archived: ArchivedEntry) -> Snapshot | None:

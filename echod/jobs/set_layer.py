@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import PurePosixPath
 
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, parse_memory, plan_and_commit
 from echod.memory.model import Layer
 from echod.memory.policy.manual import EditRefusal, change_layer
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import ChangeSet, CommitGate, Origin, Write
-from echod.store.session import RoleSession, RoleView
+from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.session import RoleView
 
 
-def run(
-    job_id: int, session: RoleSession, entry: str, layer: Layer, gate: CommitGate, clock: Callable[[], float]
-) -> JobOutcome:
+def run(context: JobContext, entry: str, layer: Layer) -> JobOutcome:
     """Put an entry of the memory file of `session` into a layer; it keeps its id.
 
     Args:
-        job_id: the job's number.
-        session: the role, held.
+        context: the job, with the role locked.
         entry: the entry's full id.
         layer: the layer that it is to have.
-        gate: asked just before the point of no return.
-        clock: Unix seconds.
 
     Raises:
         BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
@@ -50,4 +44,4 @@ def run(
         )
         return Proposal(changes)
 
-    return plan_and_commit(job_id, session, planner, gate, clock, allow_writes=True)
+    return plan_and_commit(context, planner)

@@ -14,7 +14,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.jobs import compress, consolidate, observe, promote, prune
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -24,11 +24,9 @@ from echod.state.errors import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
-from echod.store.changes import CommitGate
 from echod.store.engine import Engine
 from echod.store.errors import BusyError, RefusedError, StoreError
 from echod.store.layout import Role, Store
-from echod.store.session import RoleSession
 from echod.workflows.model import GateState, Verdict
 
 log = get_logger(__name__)
@@ -209,28 +207,34 @@ class Worker:
                     consolidate.preload_findings(
                         session, self._findings_cache, _consolidate_settings(settings), self._clock
                     )
-            with self._engine.open_role(role) as session:
-                return FinishedJob(job, self._dispatch(job, session, settings, gate))
+            resources = JobResources(
+                job_id=job.id,
+                engine=self._engine,
+                entries=self._entries,
+                policy=settings.maintenance.policy,
+                gate=gate,
+                clock=self._clock,
+                allow_writes=settings.allow_writes,
+            )
+            with resources.open_role(role) as context:
+                return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:
             if held_verdicts:
                 return self._deferred_by_gate(job, held_verdicts[-1])
             raise
 
-    def _dispatch(self, job: Job, session: RoleSession, settings: JobSettings, gate: CommitGate) -> JobOutcome:
-        entries, policy, clock, writes = self._entries, settings.maintenance.policy, self._clock, settings.allow_writes
+    def _dispatch(self, job: Job, context: JobContext, settings: JobSettings) -> JobOutcome:
         match job.kind:
             case JobKind.CONSOLIDATE:
-                return consolidate.run(
-                    job.id, session, entries, _consolidate_settings(settings), self._findings_cache, gate, clock
-                )
+                return consolidate.run(context, _consolidate_settings(settings), self._findings_cache)
             case JobKind.OBSERVE:
-                return observe.run(job.id, session, self._observe_context, gate, clock, allow_writes=writes)
+                return observe.run(context, self._observe_context)
             case JobKind.PRUNE:
-                return prune.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return prune.run(context)
             case JobKind.PROMOTE:
-                return promote.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return promote.run(context)
             case JobKind.COMPRESS:
-                return compress.run(job.id, session, entries, policy, gate, clock, allow_writes=writes)
+                return compress.run(context)
             case _:
                 return JobBlocked(f"only a person does this: echod {job.kind.value}")
 
@@ -253,4 +257,4 @@ class Worker:
 
 
 def _consolidate_settings(settings: JobSettings) -> consolidate.ConsolidateSettings:
-    return consolidate.ConsolidateSettings(quiet_seconds=settings.quiet_seconds, allow_writes=settings.allow_writes)
+    return consolidate.ConsolidateSettings(quiet_seconds=settings.quiet_seconds)

@@ -17,11 +17,13 @@ from echod.hooks import spool as written
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.inbox.spool import Spool
 from echod.jobs import observe
-from echod.jobs.base import JobOutcome
+from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
+from echod.memory.policy import PolicySettings
 from echod.settings.values import DEFAULT_TEAMS
 from echod.state.database import Database
+from echod.state.entries import EntryStore
 from echod.state.hook_events import EventCount, HookEventLog
 from echod.store.changes import CommitGate, no_gate
 from echod.store.engine import Engine
@@ -37,14 +39,17 @@ class OpenServices:
     inbox: Inbox
     event_log: HookEventLog
     engine: Engine
+    entries: EntryStore
 
     def refresh(self) -> frozenset[str]:
         return self.inbox.refresh(self.workspace.clock())
 
     def observe(self, role: str, *, allow_writes: bool = True, gate: CommitGate = no_gate) -> JobOutcome:
-        context = observe.ObserveContext(self.inbox, self.event_log)
-        with self.engine.open_role(Role(self.workspace.store, role)) as session:
-            return observe.run(1, session, context, gate, self.workspace.clock, allow_writes=allow_writes)
+        resources = JobResources(
+            1, self.engine, self.entries, PolicySettings(), gate, self.workspace.clock, allow_writes=allow_writes
+        )
+        with resources.open_role(Role(self.workspace.store, role)) as context:
+            return observe.run(context, observe.ObserveContext(self.inbox, self.event_log))
 
     def outcomes(self) -> dict[str, int]:
         """How often what became of completed tasks."""
@@ -122,7 +127,7 @@ class Workspace:
             observed = HookEventLog(database)
             inbox = Inbox(Spool(self.spool), observed, rules)
             engine = Engine(self.root / "state/journal", limits=EngineLimits(), clock=self.clock)
-            yield OpenServices(self, inbox, observed, engine)
+            yield OpenServices(self, inbox, observed, engine, EntryStore(database))
 
 
 @pytest.fixture

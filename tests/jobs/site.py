@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from echod.clock import local_date
 from echod.inspection.entry_facts import get_facts, pin_restored, record_entries
 from echod.inspection.secrets import list_scan_candidates
 from echod.jobs import compress, consolidate, prune, scrub
-from echod.jobs.base import JobOutcome
+from echod.jobs.base import JobContext, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.memory.document import parse
 from echod.memory.model import Document
@@ -66,6 +66,20 @@ class Site:
     def engine(self, trace: Tracer = no_trace) -> Engine:
         return Engine(self.root / "state/journal", limits=EngineLimits(), clock=lambda: self.now, trace=trace)
 
+    def open_job(
+        self,
+        entries: EntryStore,
+        job: int,
+        *,
+        policy: PolicySettings = POLICY,
+        trace: Tracer = no_trace,
+        allow_writes: bool = True,
+    ) -> AbstractContextManager[JobContext]:
+        resources = JobResources(
+            job, self.engine(trace), entries, policy, no_gate, lambda: self.now, allow_writes=allow_writes
+        )
+        return resources.open_role(self.role)
+
     def prune(
         self,
         *,
@@ -78,17 +92,17 @@ class Site:
         with self.entries() as entries:
             if release_first:
                 entries.release_first_prune(self.role.store.key, [self.role.name])
-            with self.engine(trace).open_role(self.role) as session:
-                return prune.run(job, session, entries, policy, no_gate, lambda: self.now, allow_writes=allow_writes)
+            with self.open_job(entries, job, policy=policy, trace=trace, allow_writes=allow_writes) as context:
+                return prune.run(context)
 
     def compress(self, *, job: int = 1, policy: PolicySettings = POLICY) -> JobOutcome:
-        with self.entries() as entries, self.engine().open_role(self.role) as session:
-            return compress.run(job, session, entries, policy, no_gate, lambda: self.now, allow_writes=True)
+        with self.entries() as entries, self.open_job(entries, job, policy=policy) as context:
+            return compress.run(context)
 
     def consolidate(self, *, job: int = 1) -> JobOutcome:
-        terms = consolidate.ConsolidateSettings(quiet_seconds=0, allow_writes=True)
-        with self.entries() as entries, self.engine().open_role(self.role) as session:
-            return consolidate.run(job, session, entries, terms, FindingsCache(), no_gate, lambda: self.now)
+        terms = consolidate.ConsolidateSettings(quiet_seconds=0)
+        with self.entries() as entries, self.open_job(entries, job) as context:
+            return consolidate.run(context, terms, FindingsCache())
 
     def undo(self, job: int, *, by: int, pinned: bool = True) -> None:
         undone = self.engine().undo(job, by_job=by)
@@ -98,8 +112,8 @@ class Site:
                 pin_restored(entries, self.role.store, JobKind.PRUNE, undone, self.today, until)
 
     def scrub(self, job: int) -> None:
-        with self.engine().open_role(self.role) as session:
-            scrub.run(job, session, list_scan_candidates(self.role), include_protected=True, gate=no_gate)
+        with self.entries() as entries, self.open_job(entries, job) as context:
+            scrub.run(context, list_scan_candidates(self.role), include_protected=True)
 
     def heal(self) -> None:
         """What every job does before it plans."""

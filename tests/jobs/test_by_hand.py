@@ -13,7 +13,7 @@ import pytest
 
 from echod.jobs import forget, prune, remember, reset, restore, set_layer
 from echod.jobs.archives import ArchivedCopy, list_archived_entries
-from echod.jobs.base import JobBlocked, JobDone, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
@@ -81,31 +81,39 @@ class RoleWorkspace:
         self.jobs += 1
         return self.jobs
 
+    @contextmanager
+    def open_job(self, policy: PolicySettings | None = None) -> Iterator[JobContext]:
+        with self.entries() as log:
+            resources = JobResources(
+                self.next_job_id(), self.engine, log, policy or PolicySettings(), no_gate, self.clock
+            )
+            with resources.open_role(self.role) as context:
+                yield context
+
     def set_layer(self, entry: str, layer: Layer) -> JobOutcome:
-        with self.engine.open_role(self.role) as session:
-            return set_layer.run(self.next_job_id(), session, entry, layer, no_gate, self.clock)
+        with self.open_job() as context:
+            return set_layer.run(context, entry, layer)
 
     def forget(self, *entries: str) -> JobOutcome:
-        with self.engine.open_role(self.role) as session:
-            return forget.run(self.next_job_id(), session, entries, no_gate, self.clock, rule=Rule.FORGOTTEN)
+        with self.open_job() as context:
+            return forget.run(context, entries, rule=Rule.FORGOTTEN)
 
     def restore(self, kept: ArchivedCopy) -> JobOutcome:
-        with self.entries() as log, self.engine.open_role(self.role) as session:
-            pins = restore.PinContext(log, 30)
-            return restore.run(self.next_job_id(), session, kept.entry, pins, no_gate, self.clock)
+        with self.open_job() as context:
+            return restore.run(context, kept.entry)
 
     def reset(self) -> JobOutcome:
-        with self.engine.open_role(self.role) as session:
-            return reset.run(self.next_job_id(), session, no_gate, self.clock)
+        with self.open_job() as context:
+            return reset.run(context)
 
     def remember(self, text: str) -> JobOutcome:
-        with self.engine.open_role(self.role) as session:
-            return remember.run(self.next_job_id(), session, Note(text, text, redacted=False), no_gate, self.clock)
+        with self.open_job() as context:
+            return remember.run(context, Note(text, text, redacted=False))
 
     def prune(self, policy: PolicySettings) -> JobOutcome:
-        with self.entries() as log, self.engine.open_role(self.role) as session:
-            log.release_first_prune(self.role.store.key, [self.role.name])
-            return prune.run(self.next_job_id(), session, log, policy, no_gate, self.clock, allow_writes=True)
+        with self.open_job(policy) as context:
+            context.entries.release_first_prune(self.role.store.key, [self.role.name])
+            return prune.run(context)
 
     def undo(self, job: int) -> None:
         self.engine.undo(job, by_job=self.next_job_id())

@@ -13,7 +13,6 @@ from echod.jobs import forget
 from echod.jobs import reset as resetting
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule
-from echod.store.changes import no_gate
 from tests.jobs.site import POLICY, Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, learning_text, observation_text
 
@@ -62,14 +61,14 @@ def compress_job(site: Site) -> None:
 def forget_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle") + with_secret(learning_text("the token")))
     last = [identity for identity in entry_ids(site.role.name, site.document) if identity][-1]
-    with site.engine().open_role(site.role) as session:
-        forget.run(1, session, [last], no_gate, lambda: site.now, rule=Rule.FORGOTTEN)
+    with site.entries() as entries, site.open_job(entries, 1) as context:
+        forget.run(context, [last], rule=Rule.FORGOTTEN)
 
 
 def reset_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle", "etched") + with_secret(learning_text("the token")))
-    with site.engine().open_role(site.role) as session:
-        resetting.run(1, session, no_gate, lambda: site.now)
+    with site.entries() as entries, site.open_job(entries, 1) as context:
+        resetting.run(context)
 
 
 def scrub_job(site: Site) -> None:

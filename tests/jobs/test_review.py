@@ -21,8 +21,8 @@ from echod.inspection.entry_facts import record_entries
 from echod.inspection.review import ReviewCollector, find_restored_findings
 from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
-from echod.jobs.consolidate import FindingsCache, JobContext, consolidate_selected, preview_selected
+from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome, JobResources
+from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
 from echod.memory.consolidation.plan import ConsolidationPlan
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
@@ -86,11 +86,14 @@ class ReviewSite:
         with Database.open(self.root / "state/echod.db") as database:
             yield EntryStore(database)
 
+    def job(self, entries: EntryStore, trace: Tracer = no_trace) -> JobResources:
+        return JobResources(self.jobs, self.engine(trace), entries, POLICY, no_gate, time.time)
+
     def consolidate(self, trace: Tracer = no_trace) -> JobOutcome:
         self.jobs += 1
-        terms = consolidate.ConsolidateSettings(quiet_seconds=0.0, allow_writes=True)
-        with self.entries() as entries, self.engine(trace).open_role(self.role) as session:
-            return consolidate.run(self.jobs, session, entries, terms, FindingsCache(), no_gate, time.time)
+        terms = consolidate.ConsolidateSettings(quiet_seconds=0.0)
+        with self.entries() as entries, self.job(entries, trace).open_role(self.role) as context:
+            return consolidate.run(context, terms, FindingsCache())
 
     def record_entries(self) -> None:
         """What the service does when the file changed."""
@@ -127,7 +130,7 @@ class ReviewSite:
                 entries.answers.record(self.role.store.key, [item.id], answer, time.time())
             if not answer_review.changes_files(item, answer):
                 return JobDone("", changed=False)
-            return answer_review.run(item, answer, JobContext(self.jobs, self.engine(), entries, no_gate, time.time))
+            return answer_review.run(self.job(entries), item, answer)
 
 
 @pytest.fixture
@@ -428,8 +431,10 @@ class TestAHeldFirstPrune:
         return site
 
     def prune(self, site: ReviewSite, after: float = 0.0) -> JobOutcome:
-        with site.entries() as entries, site.engine().open_role(site.role) as session:
-            return prune.run(9, session, entries, POLICY, no_gate, lambda: time.time() + after, allow_writes=True)
+        with site.entries() as entries:
+            job = site.job(entries)._replace(job_id=9, clock=lambda: time.time() + after)
+            with job.open_role(site.role) as context:
+                return prune.run(context)
 
     def test_waits_for_a_person(self, site: ReviewSite) -> None:
         assert "more than half" in site.item("first-prune").text
@@ -557,7 +562,7 @@ def test_what_is_foreseen_is_what_is_done_and_undo_gives_all_of_it_back(
     ]
 
     with site.entries() as entries:
-        outcome = consolidate_selected(site.role, digests, JobContext(1, engine, entries, no_gate, time.time))
+        outcome = consolidate_selected(site.job(entries)._replace(job_id=1), site.role, digests)
 
     assert outcome == JobDone("; ".join(plan.summary for plan in plans), changed=True)
     foreseen = [plan.memory for plan in plans if plan.memory is not None]

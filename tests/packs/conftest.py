@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import packs as pack_jobs
-from echod.jobs.base import JobOutcome
+from echod.jobs.base import JobContext, JobOutcome, JobResources
+from echod.memory.policy import PolicySettings
 from echod.packs.check import PackState, pack_state
 from echod.packs.installed import PackLocations
+from echod.state.database import Database
+from echod.state.entries import EntryStore
 from echod.store.changes import no_gate
 from echod.store.create import create_global_role
 from echod.store.engine import Engine
+from echod.store.layout import Role
 from echod.store.limits import EngineLimits
 
 
@@ -53,6 +59,7 @@ class PackStore:
     locations: PackLocations
     engine: Engine
     team: TeamRegistry
+    database_file: Path
     jobs: int = 0
 
     def state(self, stack: str) -> PackState:
@@ -66,15 +73,20 @@ class PackStore:
         self.jobs += 1
         role = self.locations.pack_role(stack)
         create_global_role(role)
-        with self.engine.open_role(role) as session:
-            return pack_jobs.install_or_update(self.jobs, session, self.state(stack), no_gate, time.time)
+        with self.open_job(role) as context:
+            return pack_jobs.install_or_update(context, self.state(stack))
 
     def remove(self, stack: str) -> JobOutcome:
         self.jobs += 1
-        with self.engine.open_role(self.locations.pack_role(stack)) as session:
-            return pack_jobs.remove_pack(
-                self.jobs, session, self.state(stack).installed.manifest_bytes, no_gate, time.time
-            )
+        with self.open_job(self.locations.pack_role(stack)) as context:
+            return pack_jobs.remove_pack(context, self.state(stack).installed.manifest_bytes)
+
+    @contextmanager
+    def open_job(self, role: Role) -> Iterator[JobContext]:
+        with Database.open(self.database_file) as database:
+            resources = JobResources(self.jobs, self.engine, EntryStore(database), PolicySettings(), no_gate, time.time)
+            with resources.open_role(role) as context:
+                yield context
 
     def memory(self, stack: str) -> Path:
         return self.locations.pack_role(stack).memory
@@ -90,4 +102,4 @@ def team(tmp_path: Path) -> TeamRegistry:
 @pytest.fixture
 def pack_store(tmp_path: Path, team: TeamRegistry) -> PackStore:
     engine = Engine(tmp_path / "journal", limits=EngineLimits(), clock=time.time)
-    return PackStore(PackLocations(tmp_path / "claude", (str(team.root),)), engine, team)
+    return PackStore(PackLocations(tmp_path / "claude", (str(team.root),)), engine, team, tmp_path / "state/echod.db")

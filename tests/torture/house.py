@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from echod.jobs import compress, consolidate, prune
-from echod.jobs.base import JobDone, JobOutcome
+from echod.jobs.base import JobContext, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.memory.policy import ArchivedEntry, PolicySettings, read_archive
 from echod.state.database import Database
@@ -19,7 +19,6 @@ from echod.store import layout
 from echod.store.changes import no_gate
 from echod.store.engine import Engine
 from echod.store.errors import BusyError
-from echod.store.session import RoleSession
 from tests.torture.entries import HEADER, entry, is_whole, named_entries, version_of
 from tests.torture.service import StressProject
 
@@ -42,18 +41,16 @@ class ProductJobsProject(StressProject):
         with Database.open(self.base / "state/echod.db") as database:
             entries = EntryStore(database)
             entries.release_first_prune(self.store.key, [self.role.name])
-            jobs: list[Callable[[RoleSession], JobOutcome]] = [
-                lambda session: consolidate.run(
-                    CONSOLIDATE, session, entries, _EAGER_TERMS, FindingsCache(), no_gate, time.time
+            base = JobResources(PRUNE, engine, entries, policy, no_gate, self.shifted_time)
+            jobs: list[tuple[JobResources, Callable[[JobContext], JobOutcome]]] = [
+                (
+                    base._replace(job_id=CONSOLIDATE, clock=time.time),
+                    lambda context: consolidate.run(context, _EAGER_TERMS, FindingsCache()),
                 ),
-                lambda session: prune.run(
-                    PRUNE, session, entries, policy, no_gate, self.shifted_time, allow_writes=True
-                ),
-                lambda session: compress.run(
-                    COMPRESS, session, entries, policy, no_gate, self.shifted_time, allow_writes=True
-                ),
+                (base, prune.run),
+                (base._replace(job_id=COMPRESS), compress.run),
             ]
-            did = [self._run_job(engine, job) for job in jobs]
+            did = [self._run_job(resources, job) for resources, job in jobs]
         return any(did)
 
     def shifted_time(self) -> float:
@@ -87,13 +84,13 @@ class ProductJobsProject(StressProject):
     def _pruned(self) -> list[Path]:
         return sorted(self.role.path.glob("archive/pruned-*.md"))
 
-    def _run_job(self, engine: Engine, job: Callable[[RoleSession], JobOutcome]) -> bool:
+    def _run_job(self, resources: JobResources, job: Callable[[JobContext], JobOutcome]) -> bool:
         try:
-            with engine.open_role(self.role) as session:
-                outcome = job(session)
+            with resources.open_role(self.role) as context:
+                outcome = job(context)
         except BusyError:
             return False
         return isinstance(outcome, JobDone) and outcome.changed
 
 
-_EAGER_TERMS = consolidate.ConsolidateSettings(quiet_seconds=0.0, allow_writes=True)
+_EAGER_TERMS = consolidate.ConsolidateSettings(quiet_seconds=0.0)

@@ -17,20 +17,20 @@ from echod.app.services import Services, open_services
 from echod.cli import options
 from echod.cli.commands.prune import parse_as_of, require_dry_run, select_roles
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import ManualJob, run_manual_job, summary_or_raise
+from echod.cli.execute import ManualJob, run_multi_role_job
 from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import require_write_mode
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
 from echod.contract.status import to_json
-from echod.jobs.consolidate import JobContext, consolidate_selected, preview_selected
+from echod.jobs.base import JobOutcome, JobResources
+from echod.jobs.consolidate import consolidate_selected, preview_selected
 from echod.memory.consolidation.plan import ConsolidationPlan
 from echod.memory.consolidation.supersede import SupersedeProblem
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role
 from echod.store.session import RoleView
 
@@ -171,12 +171,11 @@ def _role_plan_lines(plan: _RoleConsolidation) -> Iterator[str]:
 def _run_role_plan(context: CommandContext, services: Services, plan: _RoleConsolidation, *, force: bool) -> None:
     """Do it, as a job of its own. The plan is made anew from the files as they are then."""
 
-    def work(job: Job, gate: CommitGate) -> str:
-        job_context = JobContext(job.id, services.engine, services.entries, gate, context.now)
-        return summary_or_raise(consolidate_selected(plan.role, plan.digests, job_context))
+    def work(resources: JobResources) -> JobOutcome:
+        return consolidate_selected(resources, plan.role, plan.digests)
 
     manual_job = ManualJob(JobKind.CONSOLIDATE, plan.role, "a person asked for it")
-    context.print_info(run_manual_job(context, services, manual_job, work, force=force).describe(plan.role.name))
+    context.print_info(run_multi_role_job(context, services, manual_job, work, force=force).describe(plan.role.name))
 
 
 @click.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))

@@ -17,12 +17,11 @@ from pathlib import Path
 import click
 
 from echod.app.context import open_read_context
-from echod.app.services import Services, open_services
+from echod.app.services import open_services
 from echod.cli import options
-from echod.cli.commands.packs import retry_while_busy
 from echod.cli.commands.prune import parse_as_of, read_facts_if_recorded
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job
 from echod.cli.output import pluralize, role_label, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
@@ -45,7 +44,7 @@ from echod.jobs import forget as forget_job
 from echod.jobs import restore as restore_job
 from echod.jobs import set_layer
 from echod.jobs.archives import ArchivedCopy
-from echod.jobs.base import JobOutcome
+from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
 from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
@@ -53,10 +52,8 @@ from echod.memory.policy.scoring import count_entry_lines
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
 from echod.state.entries import Reference
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
-from echod.store.layout import Role, global_root
-from echod.store.session import RoleSession
+from echod.state.job import JobKind
+from echod.store.layout import Role
 
 _USER_LAYERS = (Layer.ETCHED, Layer.NOTES)
 """The layers that only a person gives and takes."""
@@ -92,10 +89,10 @@ def raise_entry(
     if not write_options.yes:
         _confirm_layer_change(found, before, layer)
 
-    def run(_: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        return set_layer.run(job.id, session, found.id, layer, gate, context.now)
+    def action(job: JobContext) -> JobOutcome:
+        return set_layer.run(job, found.id, layer)
 
-    _run_entry_job(context, JobKind.RAISE, found.role, run, write_options)
+    _run_entry_job(context, JobKind.RAISE, found.role, action, write_options)
 
 
 def forget_entry(context: CommandContext, entry: str, scope: EntryScope, write_options: WriteOptions) -> None:
@@ -123,10 +120,10 @@ def forget_entry(context: CommandContext, entry: str, scope: EntryScope, write_o
     if not write_options.yes:
         confirm("Forget it?")
 
-    def run(_: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        return forget_job.run(job.id, session, [found.id], gate, context.now, rule=Rule.FORGOTTEN)
+    def action(job: JobContext) -> JobOutcome:
+        return forget_job.run(job, [found.id], rule=Rule.FORGOTTEN)
 
-    _run_entry_job(context, JobKind.FORGET, found.role, run, write_options)
+    _run_entry_job(context, JobKind.FORGET, found.role, action, write_options)
 
 
 def restore_archived_entry(context: CommandContext, entry: str, scope: EntryScope, write_options: WriteOptions) -> None:
@@ -150,11 +147,10 @@ def restore_archived_entry(context: CommandContext, entry: str, scope: EntryScop
         return
     require_write_mode(context)
 
-    def run(services: Services, session: RoleSession, job: Job, gate: CommitGate) -> JobOutcome:
-        pins = restore_job.PinContext(services.entries, services.settings.policy.pin_days)
-        return restore_job.run(job.id, session, copy.entry, pins, gate, context.now)
+    def action(job: JobContext) -> JobOutcome:
+        return restore_job.run(job, copy.entry)
 
-    _run_entry_job(context, JobKind.RESTORE, found.role, run, write_options)
+    _run_entry_job(context, JobKind.RESTORE, found.role, action, write_options)
 
 
 def _newest_copy(found: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
@@ -212,22 +208,13 @@ def _run_entry_job(
     context: CommandContext,
     kind: JobKind,
     role: Role,
-    run: Callable[[Services, RoleSession, Job, CommitGate], JobOutcome],
+    action: Callable[[JobContext], JobOutcome],
     write_options: WriteOptions,
 ) -> None:
-    """Do it, as a job of its own, and say what was done. No workflow holds the global store, but others write there."""
-    is_global = global_root(role.store) is not None
+    """Do it, as a job of its own, and say what was done."""
     with open_services(context.paths, context.settings, context.environ, context.now) as services:
-
-        def attempt(job: Job, gate: CommitGate) -> str:
-            with services.engine.open_role(role) as session:
-                return summary_or_raise(run(services, session, job, gate))
-
-        def work(job: Job, gate: CommitGate) -> str:
-            return retry_while_busy(lambda: attempt(job, gate)) if is_global else attempt(job, gate)
-
         manual_job = ManualJob(kind, role, "a person asked for it")
-        result = run_manual_job(context, services, manual_job, work, force=write_options.force or is_global)
+        result = run_manual_job(context, services, manual_job, action, force=write_options.force)
     notify_daemon(context)
     context.print_info(result.describe(role_label(role.name)))
 

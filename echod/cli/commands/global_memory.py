@@ -16,9 +16,9 @@ import click
 from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
 from echod.cli import options
-from echod.cli.commands.packs import read_pack_inventory, retry_while_busy
+from echod.cli.commands.packs import read_pack_inventory
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job, summary_or_raise
+from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job
 from echod.cli.output import fit_path, pluralize, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, find_in_memory, require_write_mode
@@ -27,6 +27,7 @@ from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.jobs import elevate as elevate_job
+from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
@@ -44,8 +45,7 @@ from echod.memory.packs.elevation import (
 from echod.memory.packs.manifest import DOMAINS
 from echod.memory.prompt_injection import find_injection
 from echod.packs.check import PackState
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.create import create_global_role
 from echod.store.layout import Role
 
@@ -224,18 +224,12 @@ def _run_elevate_job(context: CommandContext, services: Services, found: MemoryM
     """Do it, as a job of its own. No workflow holds the global memory: it belongs to no project."""
     role = services.read_context.pack_locations.memory_role
 
-    def work(job: Job, gate: CommitGate) -> str:
-        create_global_role(role)
-        return retry_while_busy(lambda: write(job, gate))
-
-    def write(job: Job, gate: CommitGate) -> str:
-        with services.engine.open_role(role) as session:
-            return summary_or_raise(
-                elevate_job.run(job.id, session, found.block, found.role, domain, gate, context.now)
-            )
+    def action(job: JobContext) -> JobOutcome:
+        return elevate_job.run(job, found.block, found.role, domain)
 
     reason = f"a person elevates {found.id} of {found.role.name}"
-    return run_manual_job(context, services, ManualJob(JobKind.ELEVATE, role, reason), work, force=True)
+    manual_job = ManualJob(JobKind.ELEVATE, role, reason)
+    return run_manual_job(context, services, manual_job, action, prepare=lambda: create_global_role(role))
 
 
 def _check_domain(domain: str | None) -> None:

@@ -18,7 +18,7 @@ from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
 from echod.cli import options
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job, run_multi_role_job, summary_or_raise
 from echod.cli.output import pluralize, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import WriteOptions, confirm_by_typing, require_write_mode
@@ -26,11 +26,11 @@ from echod.clock import local_date
 from echod.errors import EchodError, UsageError
 from echod.jobs import remember as remember_job
 from echod.jobs import reset as reset_job
+from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
 from echod.memory.notes import Note, UnwritableNote, create_note, with_note
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import Role, Store, find_roles
 
 
@@ -104,23 +104,23 @@ def _reset_store(
     """Empty the roles of one store as one job, so that one undo takes it back."""
     emptied_roles: list[str] = []
 
-    def work(job: Job, gate: CommitGate) -> str:
+    def work(resources: JobResources) -> JobOutcome:
         for role in roles:
             try:
-                with services.engine.open_role(role) as session:
-                    summary_or_raise(reset_job.run(job.id, session, gate, context.now))
+                with resources.open_role(role) as job:
+                    summary_or_raise(reset_job.run(job))
             except EchodError as error:
                 if not emptied_roles:
                     raise
                 raise JobRefusedError(
                     f"{role.name} was not emptied: {error} Before it {' and '.join(emptied_roles)} were; "
-                    f"to take that back: echod undo {job.id}"
+                    f"to take that back: echod undo {resources.job_id}"
                 ) from error
             emptied_roles.append(role.name)
-        return f"emptied {', '.join(emptied_roles)}"
+        return JobDone(f"emptied {', '.join(emptied_roles)}", changed=True)
 
     job_role = Role(store, roles[0].name if len(roles) == 1 else "")
-    result = run_manual_job(
+    result = run_multi_role_job(
         context, services, ManualJob(JobKind.RESET, job_role, "a person asked for it"), work, force=force
     )
     context.print_info(wrap(f"Emptied {', '.join(emptied_roles)} in {short_path(store.key)}.", hang="  "))
@@ -156,14 +156,14 @@ def remember_note(
         return
     require_write_mode(context)
     with open_services(context.paths, context.settings, context.environ, context.now) as services:
-
-        def work(job: Job, gate: CommitGate) -> str:
-            services.engine.create_role(role)
-            with services.engine.open_role(role) as session:
-                return summary_or_raise(remember_job.run(job.id, session, note, gate, context.now))
-
-        manual_job = ManualJob(JobKind.REMEMBER, role, "a person asked for it")
-        result = run_manual_job(context, services, manual_job, work, force=write_options.force)
+        result = run_manual_job(
+            context,
+            services,
+            ManualJob(JobKind.REMEMBER, role, "a person asked for it"),
+            lambda job: remember_job.run(job, note),
+            prepare=lambda: services.engine.create_role(role),
+            force=write_options.force,
+        )
     notify_daemon(context)
     context.print_info(
         wrap(sanitize(note.title), indent=f"{result.summary[:1].upper()}{result.summary[1:]}: ", hang="  ")

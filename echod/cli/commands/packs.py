@@ -11,19 +11,17 @@ Commands about doc packs and the global memory.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 from echod.app.context import ReadContext, open_read_context
-from echod.app.services import Services, open_services
+from echod.app.services import open_services
 from echod.cli import options
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job, summary_or_raise
+from echod.cli.execute import JobRefusedError, ManualJob, ManualJobResult, run_manual_job
 from echod.cli.output import pluralize, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import confirm as ask
@@ -32,20 +30,16 @@ from echod.contract.commands import PacksReport
 from echod.contract.status import PackInfo, to_json
 from echod.errors import UsageError
 from echod.jobs import packs as packs_job
-from echod.jobs.base import JobBlocked, JobOutcome
+from echod.jobs.base import JobBlocked, JobContext, JobOutcome
 from echod.jobs.packs import PackPlan, pristine_name
 from echod.memory.packs.manifest import is_stack_name
 from echod.memory.packs.upgrade import UpgradeResult
 from echod.packs.check import PackCheckResult, PackState, UpdateStatus, check_packs, pack_state
 from echod.packs.installed import InstalledPack, PackLocations
 from echod.packs.manifests import sync_manifests
-from echod.state.job import Job, JobKind
+from echod.state.job import JobKind
 from echod.status.packs import pack_info
-from echod.store.changes import CommitGate
 from echod.store.create import create_global_role
-from echod.store.errors import BusyError
-from echod.store.layout import Role
-from echod.store.session import RoleSession
 
 _MAX_SHOWN_TITLES = 4
 
@@ -198,13 +192,8 @@ def _print_problems(problems: Sequence[str]) -> None:
         click.echo(wrap(sanitize(problem), indent="! "))
 
 
-ResultT = TypeVar("ResultT")
-
-_PackAction = Callable[[PackLocations, Job, RoleSession, CommitGate], JobOutcome]
+_PackAction = Callable[[PackLocations, JobContext], JobOutcome]
 """What is done to a pack, whose role is held."""
-
-_BUSY_RETRIES, _BUSY_RETRY_SECONDS = 20, 0.5
-"""Other programs hold the lock of the global store for moments; a person who waits for it need not ask again."""
 
 
 def install_pack(context: CommandContext, stack: str, *, dry_run: bool) -> None:
@@ -276,12 +265,10 @@ def remove_installed_pack(context: CommandContext, stack: str, *, dry_run: bool,
     if not yes:
         ask(f"Remove the doc pack {stack}{version_text}{edited_text.rstrip(',')}? Its text is archived.")
 
-    def work(locations: PackLocations, job: Job, session: RoleSession, gate: CommitGate) -> JobOutcome:
-        return packs_job.remove_pack(
-            job.id, session, locations.read_installed().get(stack).manifest_bytes, gate, context.now
-        )
+    def action(locations: PackLocations, job: JobContext) -> JobOutcome:
+        return packs_job.remove_pack(job, locations.read_installed().get(stack).manifest_bytes)
 
-    result = _run_pack_job(context, stack, "a person removes it", work)
+    result = _run_pack_job(context, stack, "a person removes it", action)
     context.print_info(f"Removed the doc pack {stack}. Its text is in its archive:")
     context.print_info(f"  {short_path(str(Path(result.job.store) / result.job.role / 'archive'))}")
     context.print_info(result.undo_hint)
@@ -305,14 +292,16 @@ def _install_or_update(
         return
     require_write_mode(context)
 
-    def work(locations: PackLocations, job: Job, session: RoleSession, gate: CommitGate) -> JobOutcome:
+    def action(locations: PackLocations, job: JobContext) -> JobOutcome:
         # What is installed may have changed until the role was ours; the registries were read a moment ago.
         current = pack_state(
             locations.read_installed().get(state.stack), state.pack, packs_job.local_now(context.now), stale_after_days
         )
-        return packs_job.install_or_update(job.id, session, current, gate, context.now)
+        return packs_job.install_or_update(job, current)
 
-    result = _run_pack_job(context, state.stack, "a person installs it" if is_install else "a person updates it", work)
+    result = _run_pack_job(
+        context, state.stack, "a person installs it" if is_install else "a person updates it", action
+    )
     context.print_info("\n".join(describe_update(state, plan, dry_run=False, is_install=is_install)))
     if plan.memory != before.memory or not plan.manifest.is_same_install(before.manifest):
         context.print_info(result.undo_hint)
@@ -334,35 +323,19 @@ def _run_pack_job(context: CommandContext, stack: str, reason: str, action: _Pac
         locations = services.read_context.pack_locations
         role = locations.pack_role(stack)
 
-        def work_in_role(job: Job, gate: CommitGate) -> str:
+        def prepare() -> None:
             sync_manifests(services.engine, locations.claude_home)
             create_global_role(role)
-            return retry_while_busy(
-                lambda: _run_in_role(services, role, lambda session: action(locations, job, session, gate))
-            )
 
-        result = run_manual_job(context, services, ManualJob(JobKind.PACK, role, reason), work_in_role, force=True)
+        result = run_manual_job(
+            context,
+            services,
+            ManualJob(JobKind.PACK, role, reason),
+            lambda job: action(locations, job),
+            prepare=prepare,
+        )
     notify_daemon(context)
     return result
-
-
-def _run_in_role(services: Services, role: Role, work: Callable[[RoleSession], JobOutcome]) -> str:
-    with services.engine.open_role(role) as session:
-        return summary_or_raise(work(session))
-
-
-def retry_while_busy(action: Callable[[], ResultT]) -> ResultT:
-    """Do it as soon as the other programs that write to the global store let us, within a few seconds.
-
-    Raises:
-        BusyError: they did not.
-    """
-    for _ in range(_BUSY_RETRIES):
-        try:
-            return action()
-        except BusyError:
-            time.sleep(_BUSY_RETRY_SECONDS)
-    return action()
 
 
 def _find_pack(context: CommandContext, stack: str) -> tuple[PackState, int]:

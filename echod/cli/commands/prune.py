@@ -16,7 +16,7 @@ from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
 from echod.cli import options
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import ManualJob, run_manual_job, summary_or_raise
+from echod.cli.execute import ManualJob, run_manual_job
 from echod.cli.output import pluralize, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import WriteOptions, confirm, require_write_mode, select_stores
@@ -31,8 +31,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, PruneAction, Rule
 from echod.projects.maintenance import MaintenancePolicy
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import Role, Store, find_roles
 from echod.store.session import RoleView
 
@@ -257,17 +256,13 @@ def _file_plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]
 def _run_file_job(context: CommandContext, services: Services, kind: JobKind, role: Role, *, force: bool) -> str:
     """Do it, as a job of its own, and say what was done. The plan is made anew from the file as it is then."""
     run = prune_job.run if kind is JobKind.PRUNE else compress_job.run
-    policy = services.read_context.maintenance_policy(role.store.project).policy
-
-    def work(job: Job, gate: CommitGate) -> str:
-        services.entries.release_first_prune(role.store.key, [role.name])
-        with services.engine.open_role(role) as session:
-            return summary_or_raise(
-                run(job.id, session, services.entries, policy, gate, context.now, allow_writes=True)
-            )
-
     return run_manual_job(
-        context, services, ManualJob(kind, role, "a person asked for it"), work, force=force
+        context,
+        services,
+        ManualJob(kind, role, "a person asked for it"),
+        run,
+        prepare=lambda: services.entries.release_first_prune(role.store.key, [role.name]),
+        force=force,
     ).describe(role.name)
 
 

@@ -14,7 +14,7 @@ from echod.app.context import ReadContext, open_read_context
 from echod.app.services import Services, open_services
 from echod.cli import options
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import JobRefusedError, ManualJob, run_manual_job, summary_or_raise
+from echod.cli.execute import JobRefusedError, ManualJob, run_multi_role_job
 from echod.cli.options import PATH
 from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
@@ -25,12 +25,11 @@ from echod.errors import UsageError
 from echod.inspection.review import find_restored_findings
 from echod.inspection.review_items import HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
 from echod.jobs import answer_review
-from echod.jobs.consolidate import JobContext
+from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
-from echod.state.job import Job, JobKind
+from echod.state.job import JobKind
 from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
-from echod.store.changes import CommitGate
 from echod.store.layout import Store
 
 
@@ -142,12 +141,11 @@ def _run_answer_job(
     ):
         raise JobRefusedError("The project's own settings say consolidate: false. Nothing was changed.")
 
-    def work(job: Job, gate: CommitGate) -> str:
-        job_context = JobContext(job.id, services.engine, services.entries, gate, context.now)
-        return summary_or_raise(answer_review.run(item, answer, job_context))
+    def work(resources: JobResources) -> JobOutcome:
+        return answer_review.run(resources, item, answer)
 
     manual_job = ManualJob(JobKind.REVIEW, item.role, f"a person {answer.value} {item.kind} {item.id}")
-    context.print_info(run_manual_job(context, services, manual_job, work, force=force).describe(item.id))
+    context.print_info(run_multi_role_job(context, services, manual_job, work, force=force).describe(item.id))
 
 
 def _review_row(item: OpenReviewItem) -> ReviewItem:

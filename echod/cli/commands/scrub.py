@@ -24,9 +24,8 @@ from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
 from echod.jobs import scrub as job
 from echod.memory.exposed_secrets import SecretLocation
-from echod.state.job import Job, JobKind
+from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import CommitGate
 from echod.store.git import find_tracked_file
 from echod.store.layout import Role, Store
 
@@ -130,22 +129,13 @@ def _strip_batch(
     confirmed: bool,
     force: bool,
 ) -> tuple[str, ...]:
-    skipped: list[str] = []
-
-    def work(job_row: Job, gate: CommitGate) -> str:
-        with services.engine.open_role(role) as session:
-            result = job.run(job_row.id, session, files, include_protected=confirmed, gate=gate)
-        skipped.extend(result.skipped)
-        return result.summary
-
-    run_manual_job(
+    return run_manual_job(
         context,
         services,
         ManualJob(JobKind.SCRUB, role, f"secrets in {pluralize(len(files), 'file')}"),
-        work,
+        lambda context: job.run(context, files, include_protected=confirmed),
         force=force,
-    )
-    return tuple(skipped)
+    ).skipped
 
 
 def _count_secrets(files: Sequence[_FileSecrets]) -> int:

@@ -20,7 +20,7 @@ from echod.app.context import open_read_context
 from echod.app.services import Services, open_services
 from echod.cli import options
 from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import ManualJob, run_manual_job
+from echod.cli.execute import ManualJob, run_multi_role_job
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -30,10 +30,10 @@ from echod.contract.commands import LoggedJob, LogReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
+from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.model import Block
 from echod.packs.manifests import sync_manifests
-from echod.state.job import Job, JobKind
-from echod.store.changes import CommitGate
+from echod.state.job import JobKind
 from echod.store.layout import global_root, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
@@ -149,17 +149,17 @@ def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
 def _run_undo_job(context: CommandContext, services: Services, plan: _UndoPlan, *, force: bool) -> int:
     """Do it, as a job of its own; its number."""
 
-    def work(job: Job, gate: CommitGate) -> str:
-        undo_result = services.engine.undo(plan.job, by_job=job.id, gate=gate)
+    def work(resources: JobResources) -> JobOutcome:
+        undo_result = services.engine.undo(plan.job, by_job=resources.job_id, gate=resources.gate)
         today = local_date(context.now())
         until = today + timedelta(days=services.settings.policy.pin_days)
         pin_restored(services.entries, plan.newest_commit.store, plan.newest_commit.kind, undo_result, today, until)
         if plan.is_global:
             sync_manifests(services.engine, plan.project)
-        return f"took back job {plan.job}: {plan.newest_commit.summary}"
+        return JobDone(f"took back job {plan.job}: {plan.newest_commit.summary}", changed=True)
 
     manual_job = ManualJob(JobKind.UNDO, plan.newest_commit.role, f"a person takes back job {plan.job}")
-    return run_manual_job(context, services, manual_job, work, force=force or plan.is_global).job.id
+    return run_multi_role_job(context, services, manual_job, work, force=force or plan.is_global).job.id
 
 
 def _undo_plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]:
