@@ -12,7 +12,6 @@ from echod.app.services import Services
 from echod.cli.context import CommandContext
 from echod.cli.output import wrap
 from echod.cli.targets import WriteNotAllowedError, build_manual_gate, workflow_running_error
-from echod.daemon.main import this_process
 from echod.errors import EchodError
 from echod.jobs.base import (
     JobBlocked,
@@ -23,7 +22,7 @@ from echod.jobs.base import (
     JobOutcome,
     JobResources,
 )
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import this_process, worker_lock
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
 from echod.store.errors import BusyError

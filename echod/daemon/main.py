@@ -23,13 +23,12 @@ from echod.daemon.notify import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
-from echod.errors import ConfigurationError, EchodError, StateError
+from echod.errors import ConfigurationError, EchodError
 from echod.log import get_logger
 from echod.packs.manifests import sync_manifests
 from echod.paths import Paths
 from echod.runtime.heartbeat import HeartbeatWriter
-from echod.runtime.locks import HeldLock, LockOwner, daemon_lock, worker_lock
-from echod.runtime.process import find_process
+from echod.runtime.locks import HeldLock, daemon_lock, this_process, worker_lock
 from echod.runtime.wake import WakeFile
 from echod.settings.values import Settings
 from echod.store.errors import RefusedError, StoreError
@@ -225,13 +224,5 @@ def _sync_manifests(services: Services) -> None:
 
 
 def _daemon_identity() -> DaemonIdentity:
-    process = find_process(os.getpid())
-    if process is None:
-        raise StateError("The system does not tell when this process started; /proc may not be mounted.")
-    return DaemonIdentity(process.pid, process.started, time.time())
-
-
-def this_process() -> LockOwner:
-    """This process, as it signs the locks it holds."""
-    identity = _daemon_identity()
-    return LockOwner(identity.pid, identity.started, __version__, time.time(), time.monotonic())
+    owner = this_process()
+    return DaemonIdentity(owner.pid, owner.started, owner.since)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,8 +20,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from echod import __version__
 from echod.errors import EchodError, StateError
 from echod.paths import PRIVATE_FILE_MODE
+from echod.runtime.process import find_process
 
 MAX_OWNER_BYTES = 4096
 
@@ -46,6 +49,18 @@ class LockOwner:
     def encode(self) -> bytes:
         """The text of the lock file."""
         return json.dumps(asdict(self)).encode() + b"\n"
+
+
+def this_process() -> LockOwner:
+    """Return this process as the owner of the locks that it takes.
+
+    Raises:
+        StateError: the system does not report when this process started.
+    """
+    process = find_process(os.getpid())
+    if process is None:
+        raise StateError("The system does not report when this process started. Is /proc mounted?")
+    return LockOwner(process.pid, process.started, __version__, time.time(), time.monotonic())
 
 
 class LockState(NamedTuple):

@@ -21,7 +21,6 @@ from echod.daemon import loop as daemon_loop
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonIdentity, DaemonLoop
-from echod.daemon.main import this_process
 from echod.daemon.notify import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
@@ -29,7 +28,7 @@ from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.heartbeat import HeartbeatWriter, read_heartbeat
-from echod.runtime.locks import daemon_lock
+from echod.runtime.locks import daemon_lock, this_process
 from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance

@@ -25,11 +25,10 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.targets import confirm
 from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import to_json
-from echod.daemon.main import this_process
 from echod.errors import UsageError
 from echod.inbox.spool import Spool
 from echod.projects.registry import ProjectRegistry, expand_globs
-from echod.runtime.locks import worker_lock
+from echod.runtime.locks import this_process, worker_lock
 from echod.state.database import Database
 
 

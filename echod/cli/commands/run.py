@@ -26,14 +26,13 @@ from echod.cli.context import CommandContext, ProgressLine, notify_daemon
 from echod.cli.options import PATH, Number
 from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, wrap
 from echod.cli.root import example, pass_command_context
-from echod.daemon.main import this_process
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection.review import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.log import get_logger
 from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores
-from echod.runtime.locks import AlreadyRunningError, worker_lock
+from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import LAUNCHD_LABEL
