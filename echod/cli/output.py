@@ -1,18 +1,19 @@
-"""Words and widths for people: everything a command prints is readable without colour and in 80 columns."""
+"""Text for the terminal. Everything a command prints is readable without colour and in 80 columns."""
 
 from __future__ import annotations
 
 import os
 import textwrap
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 WIDTH = 80
+UNTITLED = "(untitled)"
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def wrap(text: str, *, indent: str = "", hang: str | None = None) -> str:
-    """`text` wrapped to the screen; `indent` starts the first line, `hang` (default: as wide) the others."""
+    """Wrap `text` to the width. `indent` starts the first line, `hang` (default: as wide as `indent`) the others."""
     return textwrap.fill(
         " ".join(text.split()),
         WIDTH,
@@ -23,13 +24,28 @@ def wrap(text: str, *, indent: str = "", hang: str | None = None) -> str:
     )
 
 
+def problem_line(problem: str, *, indent: str = "") -> str:
+    """Format a problem, marked with `!`."""
+    return wrap(sanitize(problem), indent=f"{indent}! ")
+
+
 def sanitize(text: str) -> str:
-    """Text that others wrote, fit for a terminal: no control characters, which could hide or fake what is shown."""
+    """Replace control characters in untrusted text. On a terminal they could hide or fake output."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def title_text(title: str) -> str:
+    """Format the title of an entry, which may be empty."""
+    return sanitize(title) or UNTITLED
+
+
+def capitalize(sentence: str) -> str:
+    """Capitalize the first letter and leave the others as they are."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def format_duration(seconds: float) -> str:
-    """A length of time as one would say it: `3 s`, `12 min`, `2 h 5 min`, `4 days`."""
+    """Format a length of time: `3 s`, `12 min`, `2 h 5 min`, `4 days`."""
     whole = max(0, round(seconds))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -42,28 +58,33 @@ def format_duration(seconds: float) -> str:
 
 
 def format_timestamp(at: float, now: float) -> str:
-    """A moment in local time: `14:05` today, else with the date."""
+    """Format a moment in local time: `14:05` today, otherwise with the date."""
     local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
     return local.strftime("%H:%M" if local.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
+def iso_date(day: date | None) -> str | None:
+    """Format a day for JSON. None stays None."""
+    return None if day is None else day.isoformat()
+
+
 def short_path(path: str) -> str:
-    """`path` with the home directory as `~`."""
+    """Format `path` with `~` for the home directory."""
     home = str(Path.home())
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
 def fit_path(path: str, width: int) -> str:
-    """A path that takes at most `width` columns: `~` for the home directory, and its end rather than its start."""
+    """Format `path` in at most `width` columns: `~` for the home directory, and its end rather than its start."""
     short = short_path(path)
     return short if len(short) <= width else "..." + short[3 - width :]
 
 
 def role_label(role: str) -> str:
-    """What a role is called: the global memory has no name of its own."""
+    """Return the name of a role for the user. The role of the global memory has an empty name."""
     return role or "the global memory"
 
 
 def pluralize(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 job`, `2 jobs`."""
+    """Format a number with its noun: `1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

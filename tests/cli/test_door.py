@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from echod.cli.app import run_command_line
+
 from tests.support import Home
 
 USAGE_ERRORS = (

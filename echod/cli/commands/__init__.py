@@ -1,1 +1,1 @@
-"""commands."""
+"""The commands. `echod.cli.root` names the module of each and imports it when the command is used."""

@@ -1,6 +1,6 @@
-"""`echod claude`: how Claude Code reaches echod. Looks at Claude Code's files, says what to do, edits none of them.
+"""`echod claude` checks how Claude Code is connected, and `echod hook` is what its hooks call.
 
-Commands that connect Claude Code, and what its hooks call.
+The checks read Claude Code's files and suggest fixes. They change none of them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import click
 
 from echod import __version__
 from echod.cli.context import CommandContext
 from echod.cli.output import format_duration, pluralize, wrap
-from echod.cli.root import example, pass_command_context
+from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import ExitCode
+from echod.hooks.run import run as run_hook
 from echod.paths import claude_home
-from echod.state.hook_events import EventCount
+from echod.state.database import Database
+from echod.state.hook_events import EventCount, HookEventLog
 
 MARKETPLACE_DIR = Path(__file__).parents[2] / "claude"
 PLUGIN_DIR = MARKETPLACE_DIR / "plugin"
@@ -32,44 +33,49 @@ PLUGIN_ID = "echod@echod"
 _MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionCheck:
-    """One thing that was looked at: whether it is as it should be, and what there is to say."""
+class ConnectionCheck(NamedTuple):
+    """The result of one check, with a sentence for the user."""
 
     ok: bool
     text: str
 
 
-def plugin_install_commands() -> tuple[str, str]:
-    """The two commands by which a person connects Claude Code."""
-    return (
-        shlex.join(["claude", "plugin", "marketplace", "add", str(MARKETPLACE_DIR)]),
-        shlex.join(["claude", "plugin", "install", PLUGIN_ID]),
-    )
+@click.group(cls=CommandGroup)
+def claude() -> None:
+    """Connect Claude Code through its plugin."""
 
 
-def print_plugin_dir() -> None:
-    """Print where the plugin is."""
-    click.echo(str(PLUGIN_DIR))
+@claude.command(epilog=example("echod claude check"))
+@pass_command_context
+def check(context: CommandContext) -> None:
+    """Check the connection with Claude Code and suggest fixes.
 
-
-def check_connection(context: CommandContext) -> NoReturn:
-    """Say what is connected and what is not; exit with 1 if something is missing."""
+    Exits with 1 if something is missing. Claude Code's settings are never changed.
+    """
     home = claude_home(context.environ)
-    checks = [
-        _check_claude_program(context),
-        *_check_plugin(home),
-        _check_hook_command(context),
-        _check_hook_events(_read_event_counts(context)),
-    ]
-    for result in checks:
+    required = [_check_claude_program(context), *_check_plugin(home), _check_hook_command(context)]
+    for result in (*required, _check_hook_events(_read_event_counts(context))):
         click.echo(wrap(result.text, indent="ok  " if result.ok else "!   "))
-    connected = all(finding.ok for finding in checks[:-1])
+    connected = all(result.ok for result in required)
     if not connected:
         click.echo("\nTo connect Claude Code with echod:")
         for command in plugin_install_commands():
             click.echo(f"  {command}")
     raise click.exceptions.Exit(ExitCode.OK if connected else ExitCode.FAILED)
+
+
+@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
+def plugin_dir() -> None:
+    """Print the directory of the plugin that is part of echod, for --plugin-dir."""
+    click.echo(str(PLUGIN_DIR))
+
+
+def plugin_install_commands() -> tuple[str, str]:
+    """Return the two commands that connect Claude Code."""
+    return (
+        shlex.join(["claude", "plugin", "marketplace", "add", str(MARKETPLACE_DIR)]),
+        shlex.join(["claude", "plugin", "install", PLUGIN_ID]),
+    )
 
 
 def _check_claude_program(context: CommandContext) -> ConnectionCheck:
@@ -91,7 +97,7 @@ def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
     if __version__ in versions:
         yield ConnectionCheck(ok=True, text=f"The plugin is installed (version {__version__}).")
     else:
-        text = f"The plugin is installed as version {versions[0]}; this echod has {__version__}: claude plugin update"
+        text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}: claude plugin update"
         yield ConnectionCheck(ok=False, text=f"{text} {PLUGIN_ID}")
     if isinstance(enabled, dict) and enabled.get(PLUGIN_ID) is False:
         yield ConnectionCheck(ok=False, text=f"The plugin is switched off: claude plugin enable {PLUGIN_ID}")
@@ -102,7 +108,7 @@ def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
 
 
 def _check_hook_command(context: CommandContext) -> ConnectionCheck:
-    """Hooks call `echod` by its name, so the one on the PATH has to be this one."""
+    """Check that the `echod` on the PATH is this one, since hooks call it by its name."""
     program = shutil.which("echod", path=context.environ.get("PATH"))
     ours = Path(sys.executable).with_name("echod")
     if program is None:
@@ -123,9 +129,6 @@ def _read_interpreter(script: Path) -> str:
 
 
 def _read_event_counts(context: CommandContext) -> tuple[EventCount, ...]:
-    from echod.state.database import Database
-    from echod.state.hook_events import HookEventLog
-
     database = Database.open_readonly(context.paths.database)
     if database is None:
         return ()
@@ -135,15 +138,15 @@ def _read_event_counts(context: CommandContext) -> tuple[EventCount, ...]:
 
 def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
     if not counts:
-        return ConnectionCheck(ok=False, text="No hook has reported anything yet; it begins with the next session.")
-    last = max(counts, key=lambda one: one.last_at)
-    summary = pluralize(sum(one.count for one in counts), "event was reported", "events were reported")
+        return ConnectionCheck(ok=False, text="No hook has reported anything yet. The next session will.")
+    last = max(counts, key=lambda count: count.last_at)
+    summary = pluralize(sum(count.count for count in counts), "event was reported", "events were reported")
     ago = format_duration(time.time() - last.last_at)
     return ConnectionCheck(ok=True, text=f"{summary}, the last {ago} ago ({last.event}: {last.outcome}).")
 
 
 def _read_json_object(file: Path) -> dict[str, Any]:
-    """The JSON object in one of Claude Code's files; empty where there is none that can be read."""
+    """Read the JSON object in one of Claude Code's files. Return an empty one if there is none, or it is invalid."""
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
             return {}
@@ -153,37 +156,14 @@ def _read_json_object(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@click.group()
-def claude() -> None:
-    """Connect Claude Code through its plugin."""
-
-
-@claude.command(epilog=example("echod claude check"))
-@pass_command_context
-def check(context: CommandContext) -> None:
-    """Say what is connected and what is not, and how to connect it.
-
-    Ends with 1 if something is missing. Changes nothing: Claude Code's settings are its own.
-    """
-    check_connection(context)
-
-
-@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
-def plugin_dir() -> None:
-    """Print the directory of the plugin that comes with echod, for --plugin-dir."""
-    print_plugin_dir()
-
-
 @click.command(epilog=example("echod hook task-completed < event.json"))
 @click.argument("event", help="task-completed, session-start, session-end, pre-compact or stop.")
 def hook(*, event: str) -> None:
-    """Record an agent's hook event.
+    """Record a hook event of an agent.
 
-    Says nothing, always ends with 0, and needs neither the service nor valid settings. docs/claude-code.md has more.
+    Prints nothing, always exits with 0, and needs neither the service nor valid settings. See docs/claude-code.md.
     """
-    from echod.hooks.run import run
-
     try:
-        run([event], os.environ, sys.platform)
+        run_hook([event], os.environ, sys.platform)
     finally:
         os._exit(0)

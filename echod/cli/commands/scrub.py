@@ -1,28 +1,25 @@
-"""`echod scrub`: which secrets stand in a project's memory on the disk, and take them out.
-
-Commands that keep memory and knowledge files in shape.
-"""
+"""`echod scrub`: find secrets in the memory of a project, and remove them by manual jobs."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import click
 
-from echod.app.services import Services, open_services
 from echod.cli import options
-from echod.cli.context import CommandContext, notify_daemon
-from echod.cli.execute import ManualJob, run_manual_job
-from echod.cli.output import pluralize, sanitize, short_path, wrap
+from echod.cli.context import CommandContext
+from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.output import pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.contract.status import to_json
 from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
-from echod.jobs import scrub as job
+from echod.jobs import scrub as scrub_job
+from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.exposed_secrets import SecretLocation
 from echod.state.job import JobKind
 from echod.store import layout
@@ -31,49 +28,60 @@ from echod.store.layout import Role, Store
 
 
 class _FileSecrets(NamedTuple):
-    """A file and what stands in it; or why it could not be looked at."""
+    """A file and its secrets, or the problem that kept it from being read."""
 
     file: ScanCandidate
     locations: tuple[SecretLocation, ...]
     problem: str | None
 
-    def needs_scrub(self, *, confirmed: bool) -> bool:
-        """Whether there is something to take out."""
-        return any(confirmed or not place.needs_confirmation for place in self.locations)
+    def needs_scrub(self, *, include_protected: bool) -> bool:
+        """Return whether a secret in it may be removed."""
+        return any(include_protected or not location.needs_confirmation for location in self.locations)
 
 
-def scrub_project(
-    context: CommandContext, path: Path, *, dry_run: bool, yes: bool, force: bool, as_json: bool
-) -> NoReturn:
-    """Report, strip, and exit with 0 only if no secret is left."""
+@click.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
+@options.project_path_or_cwd
+@click.option("--dry-run", is_flag=True, help="Only list the secrets.")
+@click.option("--include-protected", is_flag=True, help="Also change etched entries and notes.")
+@options.force
+@options.json
+@pass_command_context
+def scrub(
+    context: CommandContext, *, path: Path, dry_run: bool, include_protected: bool, force: bool, json: bool
+) -> None:
+    """Find and remove secrets on disk.
+
+    Prints file, entry and kind, never the secret. Exits with 1 while a secret is left.
+    """
     project = context.find_project(path)
     files = tuple(_scan_project(context, project))
     writes = not dry_run and context.settings.mode == "maintain"
-    verbose = dry_run or not context.quiet
-    if verbose and not as_json:
+    verbose = (dry_run or not context.quiet) and not json
+    if verbose:
         _print_secrets(project, files)
         if not (writes or dry_run):
-            click.echo('Nothing is taken out, since the settings say mode = "report".')
-    confirmed = yes or (writes and not as_json and _confirm_protected(files))
+            click.echo('Nothing is removed, since the settings contain mode = "report".')
     skipped: list[str] = []
-    if writes and any(one.needs_scrub(confirmed=confirmed) for one in files):
-        skipped = _strip_files(context, files, confirmed=confirmed, force=force)
-        notify_daemon(context)
+    if writes:
+        protected_too = include_protected or (not json and _confirm_protected(context, files))
+        action = partial(scrub_job.run, include_protected=protected_too)
+        batches = _batches(files, include_protected=protected_too)
+        steps = [partial(_run_job, role, batch, action, skipped) for role, batch in batches]
+        make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
     remaining = tuple(_scan_project(context, project)) if writes else files
-    removed = _count_secrets(files) - _count_secrets(remaining)
-    if as_json:
-        click.echo(to_json(_scrub_report(project, files, max(0, removed), _count_secrets(remaining))))
+    if json:
+        click.echo(to_json(_scrub_report(project, files, remaining)))
     else:
         for sentence in skipped:
             click.echo(wrap(sentence, indent="! "))
-        if verbose:
-            _print_scrub_result(files, remaining, writes=writes)
-    has_problem = any(one.problem for one in remaining)
-    raise click.exceptions.Exit(ExitCode.FAILED if _count_secrets(remaining) or has_problem else ExitCode.OK)
+    if verbose:
+        _print_result(files, remaining, writes=writes)
+    clean = not _count_secrets(remaining) and not any(file.problem for file in remaining)
+    raise click.exceptions.Exit(ExitCode.OK if clean else ExitCode.FAILED)
 
 
 def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecrets]:
-    # One by one: there may be very many, and nothing is kept of a file in which nothing stands.
+    # One at a time: there can be very many files, and nothing is kept of a file without a secret.
     files = (
         file
         for store in context.list_stores(project)
@@ -95,121 +103,106 @@ def _list_roles(store: Store) -> tuple[Role, ...]:
     try:
         return layout.find_roles(store)
     except OSError as error:
-        raise EchodError(f"{store.root} cannot be listed: {error.strerror}; check its permissions.") from error
+        raise EchodError(f"{store.root} cannot be listed: {error.strerror}. Check its permissions.") from error
 
 
-def _confirm_protected(files: Sequence[_FileSecrets]) -> bool:
-    protected = sum(place.needs_confirmation for one in files for place in one.locations)
-    if not protected or not (sys.stdin.isatty() and sys.stdout.isatty()):
+def _confirm_protected(context: CommandContext, files: Sequence[_FileSecrets]) -> bool:
+    protected = sum(location.needs_confirmation for file in files for location in file.locations)
+    if not protected or not context.is_interactive:
         return False
-    return click.confirm(f"Take {pluralize(protected, 'secret')} out of etched entries and notes too?")
+    return click.confirm(f"Also remove {pluralize(protected, 'secret')} from etched entries and notes?")
 
 
-def _strip_files(context: CommandContext, found: Sequence[_FileSecrets], *, confirmed: bool, force: bool) -> list[str]:
-    """Do it, a job for each part of a role; what was left alone, a sentence each."""
-    skipped: list[str] = []
-    with open_services(context.paths, context.settings, context.environ, context.now) as services:
-        files_by_role: dict[Role, list[ScanCandidate]] = {}
-        for one in found:
-            if one.needs_scrub(confirmed=confirmed):
-                files_by_role.setdefault(one.file.role, []).append(one.file)
-        for role, files in files_by_role.items():
-            for start in range(0, len(files), job.MAX_FILES):
-                batch = files[start : start + job.MAX_FILES]
-                skipped += _strip_batch(context, services, role, batch, confirmed=confirmed, force=force)
-    return skipped
+def _batches(
+    files: Sequence[_FileSecrets], *, include_protected: bool
+) -> Iterator[tuple[Role, tuple[ScanCandidate, ...]]]:
+    """Group the files to change by role, in batches of a size that one job takes."""
+    files_by_role: dict[Role, list[ScanCandidate]] = {}
+    for file in files:
+        if file.needs_scrub(include_protected=include_protected):
+            files_by_role.setdefault(file.file.role, []).append(file.file)
+    for role, candidates in files_by_role.items():
+        for start in range(0, len(candidates), scrub_job.MAX_FILES):
+            yield role, tuple(candidates[start : start + scrub_job.MAX_FILES])
 
 
-def _strip_batch(
-    context: CommandContext,
-    services: Services,
+def _run_job(
     role: Role,
     files: Sequence[ScanCandidate],
-    *,
-    confirmed: bool,
-    force: bool,
-) -> tuple[str, ...]:
-    return run_manual_job(
-        context,
-        services,
-        ManualJob(JobKind.SCRUB, role, f"secrets in {pluralize(len(files), 'file')}"),
-        lambda context: job.run(context, files, include_protected=confirmed),
-        force=force,
-    ).skipped
+    action: Callable[[JobContext, Sequence[ScanCandidate]], JobOutcome],
+    skipped: list[str],
+    runner: JobRunner,
+) -> str:
+    """Run the job on files of a role, and collect a sentence for each skipped file. The report follows at the end."""
+    manual_job = ManualJob(JobKind.SCRUB, role, f"secrets in {pluralize(len(files), 'file')}")
+    skipped += runner.run(manual_job, lambda job: action(job, files)).skipped
+    return ""
 
 
 def _count_secrets(files: Sequence[_FileSecrets]) -> int:
-    return sum(len(one.locations) for one in files)
+    return sum(len(file.locations) for file in files)
+
+
+def _count_removed(before: Sequence[_FileSecrets], after: Sequence[_FileSecrets]) -> int:
+    return max(0, _count_secrets(before) - _count_secrets(after))
 
 
 def _is_tracked(project: Path, file: _FileSecrets) -> bool:
     return find_tracked_file(project, file.file.path) is not None
 
 
-def _scrub_report(project: Path, found: Sequence[_FileSecrets], stripped: int, remaining: int) -> ScrubReport:
+def _scrub_report(project: Path, files: Sequence[_FileSecrets], remaining: Sequence[_FileSecrets]) -> ScrubReport:
     return ScrubReport(
         project=str(project),
         files=tuple(
             ScrubFile(
-                path=str(one.file.path),
-                tracked=_is_tracked(project, one),
-                secrets=tuple(SecretPositionInfo(p.line, p.kind, p.entry, p.needs_confirmation) for p in one.locations),
-                problem=one.problem,
+                path=str(file.file.path),
+                tracked=_is_tracked(project, file),
+                secrets=tuple(
+                    SecretPositionInfo(location.line, location.kind, location.entry, location.needs_confirmation)
+                    for location in file.locations
+                ),
+                problem=file.problem,
             )
-            for one in found
+            for file in files
         ),
-        stripped=stripped,
-        remaining=remaining,
+        stripped=_count_removed(files, remaining),
+        remaining=_count_secrets(remaining),
     )
 
 
-def _print_secrets(project: Path, found: Sequence[_FileSecrets]) -> None:
+def _print_secrets(project: Path, files: Sequence[_FileSecrets]) -> None:
     click.echo(short_path(str(project)))
-    tracked = False
-    for one in found:
-        is_tracked = _is_tracked(project, one) if one.locations else False
-        tracked |= is_tracked
-        click.echo(f"\n{one.file.path.relative_to(project)}{'  (tracked by git)' if is_tracked else ''}")
-        if one.problem:
-            click.echo(wrap(one.problem, indent="  ! "))
-        for location in one.locations:
+    any_tracked = False
+    for file in files:
+        tracked = bool(file.locations) and _is_tracked(project, file)
+        any_tracked |= tracked
+        click.echo(f"\n{file.file.path.relative_to(project)}{'  (tracked by git)' if tracked else ''}")
+        if file.problem:
+            click.echo(problem_line(file.problem, indent="  "))
+        for location in file.locations:
             entry_text = f'  in "{sanitize(location.entry)[:100]}"' if location.entry is not None else ""
-            protected_text = "  (etched or a note: asks first)" if location.needs_confirmation else ""
+            protected_text = "  (protected: asks first)" if location.needs_confirmation else ""
             click.echo(f"  line {location.line:<6} {location.kind:<18}{entry_text}{protected_text}")
-    if tracked:
+    if any_tracked:
         text = (
-            "Files that git tracks keep their secrets in its history. Treat these secrets as known to others: "
-            "change them. Rewriting the history is up to you."
+            "Files that git tracks keep their secrets in its history. Treat these secrets as leaked and change them. "
+            "echod does not rewrite the history."
         )
         click.echo("\n" + wrap(text, indent="! "))
 
 
-def _print_scrub_result(found: Sequence[_FileSecrets], remaining: Sequence[_FileSecrets], *, writes: bool) -> None:
-    if not _count_secrets(found):
+def _print_result(files: Sequence[_FileSecrets], remaining: Sequence[_FileSecrets], *, writes: bool) -> None:
+    if not _count_secrets(files):
         click.echo("No secret was found.")
         return
-    removed, remaining_count = max(0, _count_secrets(found) - _count_secrets(remaining)), _count_secrets(remaining)
     if not writes:
-        click.echo(f"\n{pluralize(remaining_count, 'secret')} found; nothing was changed.")
+        click.echo(f"\n{pluralize(_count_secrets(remaining), 'secret')} found. Nothing was changed.")
         return
-    click.echo(f"\n{pluralize(removed, 'secret')} taken out, {remaining_count} left.")
-    if any(place.needs_confirmation for one in remaining for place in one.locations):
-        click.echo(wrap("Etched entries and notes keep theirs until you say --yes.", indent="> "))
+    removed = _count_removed(files, remaining)
+    click.echo(f"\n{pluralize(removed, 'secret')} removed, {_count_secrets(remaining)} left.")
+    if any(location.needs_confirmation for file in remaining for location in file.locations):
+        click.echo(wrap("Etched entries and notes keep theirs. To change them too: --include-protected", indent="> "))
     if removed:
-        text = "For undo, echod keeps the exact files for at most seven days, readable by you alone."
+        text = "For undo, echod keeps the exact files for at most seven days, readable only by you."
         click.echo(wrap(text, indent="> "))
-
-
-@click.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
-@options.project_path_or_cwd
-@click.option("--dry-run", is_flag=True, help="Only say what stands where.")
-@click.option("--yes", is_flag=True, help="Also change etched entries and notes.")
-@options.force
-@options.json
-@pass_command_context
-def scrub(context: CommandContext, *, path: Path, dry_run: bool, yes: bool, force: bool, json: bool) -> None:
-    """Find and remove secrets on disk.
-
-    Says file, entry and kind, never the secret. Ends with 1 while one is left.
-    """
-    scrub_project(context, path, dry_run=dry_run, yes=yes, force=force, as_json=json)

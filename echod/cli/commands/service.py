@@ -1,7 +1,4 @@
-"""`echod service`: hand the daemon to systemd or launchd, and take it back.
-
-Commands about the service.
-"""
+"""`echod service`: install the daemon as a service of systemd or launchd, and control it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
@@ -18,50 +14,79 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
-from echod.cli.root import example, pass_command_context
+from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.service.base import Service, ServiceConfig, build_service_config
 from echod.service.choose import create_service
 
+replace_option = click.option(
+    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
+)
 
-def install_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Install, enable and start the service, and see that it answers."""
-    service_config = _service_config(context)
+
+@click.group(cls=CommandGroup)
+def service() -> None:
+    """Install and control the background service."""
+
+
+@service.command(epilog=example("echod service install"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Install, enable and start the service for this user, and wait until it answers."""
+    config = _service_config(context)
     if not dry_run:
-        _ = context.settings  # settings that cannot be used are told here, not by a service that does not come up
-        _print_sentences(context, _open_service(context).install(service_config, force=force))
+        _ = context.settings  # invalid settings are reported here, not by a service that does not start
+        _print_sentences(context, _open_service(context).install(config, force=force))
         return
-    state = _open_service(context).read_state(service_config)
+    state = _open_service(context).read_state(config)
     verb = "is up to date" if state.up_to_date else "would be replaced" if state.installed else "would be written"
-    click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(service_config.command)}")
+    click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(config.command)}")
 
 
-def uninstall_service(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Stop the service and remove what `install` made."""
+@service.command(epilog=example("echod service uninstall"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Stop the service and remove it. Memories, state and settings stay."""
     if not dry_run:
         _print_sentences(context, _open_service(context).uninstall(force=force))
         return
     state = _open_service(context).read_state(_service_config(context))
-    verb = "would be removed and the service stopped" if state.installed else "is not there; nothing to do"
+    verb = "would be removed and the service stopped" if state.installed else "does not exist; nothing to do"
     click.echo(f"{short_path(str(state.file))} {verb}.")
 
 
-def start_service(context: CommandContext) -> None:
-    """Start the installed service."""
+@service.command(epilog=example("echod service start"))
+@pass_command_context
+def start(context: CommandContext) -> None:
+    """Start the installed service, and wait until it answers."""
     _print_sentences(context, _open_service(context).start())
 
 
-def stop_service(context: CommandContext) -> None:
-    """Stop it until the next login."""
+@service.command(epilog=example("echod service stop"))
+@pass_command_context
+def stop(context: CommandContext) -> None:
+    """Stop the service until the next login."""
     _print_sentences(context, _open_service(context).stop())
 
 
-def restart_service(context: CommandContext) -> None:
-    """Stop and start it."""
+@service.command(epilog=example("echod service restart"))
+@pass_command_context
+def restart(context: CommandContext) -> None:
+    """Stop and start the service, and wait until it answers."""
     _print_sentences(context, _open_service(context).restart())
 
 
-def show_service_logs(context: CommandContext, lines: int, *, follow: bool) -> NoReturn:
-    """Become the program that shows the log."""
+@service.command(epilog=example("echod service logs --lines 50 --follow"))
+@click.option(
+    "--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="The number of lines."
+)
+@click.option("--follow", is_flag=True, help="Keep printing new lines.")
+@pass_command_context
+def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
+    """Show the log of the service."""
     command = _open_service(context).logs_command(lines=lines, follow=follow)
     sys.stdout.flush()
     os.execvp(command[0], command)  # noqa: S606  (a fixed command of the platform's supervisor)
@@ -78,61 +103,3 @@ def _service_config(context: CommandContext) -> ServiceConfig:
 def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
     for sentence in sentences:
         context.print_info(wrap(sentence))
-
-
-replace_option = click.option(
-    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
-)
-
-
-@click.group()
-def service() -> None:
-    """Install and control the background service."""
-
-
-@service.command(epilog=example("echod service install"))
-@replace_option
-@options.dry_run
-@pass_command_context
-def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Install, enable and start the service for this user, and see that it answers."""
-    install_service(context, force=force, dry_run=dry_run)
-
-
-@service.command(epilog=example("echod service uninstall"))
-@replace_option
-@options.dry_run
-@pass_command_context
-def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Stop the service and remove it. Memories, state and settings stay."""
-    uninstall_service(context, force=force, dry_run=dry_run)
-
-
-@service.command(epilog=example("echod service start"))
-@pass_command_context
-def start(context: CommandContext) -> None:
-    """Start the installed service, and see that it answers."""
-    start_service(context)
-
-
-@service.command(epilog=example("echod service stop"))
-@pass_command_context
-def stop(context: CommandContext) -> None:
-    """Stop the service; it comes back with the next login."""
-    stop_service(context)
-
-
-@service.command(epilog=example("echod service restart"))
-@pass_command_context
-def restart(context: CommandContext) -> None:
-    """Stop and start the service, and see that it answers."""
-    restart_service(context)
-
-
-@service.command(epilog=example("echod service logs --lines 50 --follow"))
-@click.option("--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many.")
-@click.option("--follow", is_flag=True, help="Go on showing new lines.")
-@pass_command_context
-def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
-    """Show what the service logged."""
-    show_service_logs(context, lines, follow=follow)

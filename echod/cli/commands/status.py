@@ -1,8 +1,6 @@
-"""`echod status` for people: one screen that says how it is, what waits and why, and what to do.
+"""`echod status`: print the daemon's status snapshot, or without a daemon the status from database and disk.
 
-`echod status`: what the daemon keeps ready, or, where none answers, what the database and the disk say.
-
-Commands about what echod does: run, status, doctor, gate, jobs, log, undo.
+The snapshot is printed without loading anything that reads memory, since many scripts and prompts run this command.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import click
 
@@ -42,10 +39,130 @@ from echod.runtime.locks import read_lock_state
 
 _MAX_SHOWN_STORES = 12
 _MAX_SHOWN_HOOKS = 8
+_STARTUP_GRACE_SECONDS = 3.0
+
+
+@click.command(epilog=example("echod status --json"))
+@options.json
+@pass_command_context
+def status(context: CommandContext, *, json: bool) -> None:
+    """Show service health, queued work and anything that needs attention.
+
+    Exits with 0 (healthy), 1 (needs attention), 3 (not running) or 4 (running, but not answering).
+    """
+    liveness = check_liveness(context)
+    now = context.now()
+    report = _read_snapshot(context, liveness, now) or _collect(context, liveness, now)
+    click.echo(to_json(report) if json else context.colored(render_status(report, now)))
+    raise click.exceptions.Exit(_exit_code(liveness, report))
+
+
+def check_liveness(context: CommandContext) -> Liveness:
+    """Check from outside whether the daemon runs and answers. A starting daemon gets a moment to do so."""
+    deadline = time.monotonic() + _STARTUP_GRACE_SECONDS
+    while True:
+        try:
+            liveness = read_liveness(context.paths, __version__, time.monotonic())
+        except OSError as error:
+            raise StateError(
+                f"{error.filename} cannot be read: {error.strerror}. It belongs to another user or is damaged."
+            ) from error
+        if liveness.state is not DaemonState.STARTING or time.monotonic() > deadline:
+            return liveness
+        time.sleep(0.1)
+
+
+def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> StatusReport | None:
+    """Read the daemon's snapshot. Return None if it does not answer, or the snapshot has an unknown format."""
+    if not liveness.is_answering or liveness.heartbeat is None:
+        return None
+    try:
+        report = status_from_json(context.paths.status_snapshot.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    info = DaemonInfo(liveness.heartbeat.pid, liveness.heartbeat.version, now - liveness.heartbeat.started_at)
+    report = replace(report, daemon=info)
+    if liveness.state is DaemonState.RUNNING:
+        return report
+    return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
+
+
+def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
+    """Collect the status without the daemon."""
+    # Loads what reads memory. With a snapshot, the status does without.
+    from echod.inspection.counts import save_file_stats
+    from echod.status.collect import StatusCollector
+
+    heartbeat = liveness.heartbeat
+    daemon = DaemonInfo(heartbeat.pid, heartbeat.version, now - heartbeat.started_at) if heartbeat is not None else None
+    try:
+        with context.open_read_context() as read_context, read_context.snapshot():
+            discovered = read_context.discover_stores()
+            collector = StatusCollector(read_context)
+            collector.inspect(discovered.stores, now)
+            collector.invalidate_packs(discovered.projects)
+            collector.inspect_packs(now)
+            report = collector.report(discovered, now, daemon=daemon)
+            save_file_stats(read_context.stats_cache, context.paths.file_stats)
+    except StateError as error:
+        # The state of the daemon is known all the same, and may be the cause.
+        warning = StatusWarning("database-unreadable", Severity.ERROR, now, str(error), "")
+        report = StatusReport(Health.DOWN if daemon is None else Health.DEGRADED, (warning,), daemon)
+    if liveness.state is DaemonState.UPGRADED:
+        return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
+    if liveness.is_answering:
+        return report
+    warning = _daemon_warning(context, liveness, now)
+    if liveness.state is DaemonState.STOPPED:
+        warning = _since_last_sign(context, warning, report, now)
+    return _with_warning(report, Health.DOWN, warning)
+
+
+def _with_warning(report: StatusReport, health: Health, warning: StatusWarning) -> StatusReport:
+    return replace(report, health=health, warnings=(warning, *report.warnings))
+
+
+def _daemon_warning(context: CommandContext, liveness: Liveness, now: float) -> StatusWarning:
+    """Return the warning about the state of the daemon."""
+    from echod.service.paths import recovery_hint  # loads subprocess and importlib.resources
+
+    since = liveness.heartbeat.beat_at if liveness.heartbeat is not None else now
+    severity = Severity.WARNING if liveness.state is DaemonState.UPGRADED else Severity.ERROR
+    fix = recovery_hint(liveness, sys.platform, context.environ)
+    return StatusWarning(f"daemon-{liveness.state.value}", severity, min(since, now), liveness.text, fix)
+
+
+def _since_last_sign(
+    context: CommandContext, warning: StatusWarning, report: StatusReport, now: float
+) -> StatusWarning:
+    """Date the warning that no daemon runs back to its last sign of life."""
+    since = _last_sign_of_life(context.paths, report)
+    return replace(warning, since=now if since is None else min(since, now))
+
+
+def _last_sign_of_life(paths: Paths, report: StatusReport) -> float | None:
+    """Return when a daemon was last known to run (Unix seconds).
+
+    A killed daemon leaves its heartbeat. A daemon that ended cleanly leaves only its start time and its jobs.
+    """
+    owner, heartbeat = read_lock_state(paths.daemon_lock).owner, read_heartbeat(paths.heartbeat)
+    if heartbeat is not None:
+        return max(heartbeat.beat_at, owner.since if owner is not None else 0.0)
+    job_times = (at for info in report.jobs.values() for at in (info.last_success, info.last_failure))
+    times = (None if owner is None else owner.since, *job_times)
+    return max((at for at in times if at is not None), default=None)
+
+
+def _exit_code(liveness: Liveness, report: StatusReport) -> ExitCode:
+    if liveness.state is DaemonState.STOPPED:
+        return ExitCode.NOT_RUNNING
+    if not liveness.is_answering:
+        return ExitCode.NOT_ANSWERING
+    return ExitCode.OK if report.health is Health.HEALTHY else ExitCode.FAILED
 
 
 def render_status(report: StatusReport, now: float) -> str:
-    """The whole screen, without a final newline."""
+    """Format the status for the terminal, without a final newline."""
     return "\n".join(_status_lines(report, now))
 
 
@@ -69,12 +186,12 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
         for pack in report.packs:
             yield _pack_line(pack)
     if report.hooks:
-        yield "\nReported by agents"
+        yield "\nHook events"
         for hook in report.hooks[:_MAX_SHOWN_HOOKS]:
             yield _hook_line(hook)
     last_successes = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
     if last_successes:
-        yield "\nLast done"
+        yield "\nLast runs"
         for kind, at in sorted(last_successes.items()):
             yield f"  {kind:<13} {format_duration(now - at)} ago"
 
@@ -83,7 +200,7 @@ def _headline(report: StatusReport) -> str:
     daemon = report.daemon
     if daemon is None:
         return "echod is not running"
-    words = {Health.HEALTHY: "is healthy", Health.DEGRADED: "needs a look", Health.DOWN: "does not answer"}
+    words = {Health.HEALTHY: "is healthy", Health.DEGRADED: "needs attention", Health.DOWN: "does not answer"}
     facts = f"version {daemon.version}, pid {daemon.pid}, up {format_duration(daemon.uptime_seconds)}"
     return f"echod {words[report.health]}  ({facts})"
 
@@ -97,7 +214,7 @@ def _queue_line(report: StatusReport) -> str:
         f"{queue.dead} given up" if queue.dead else "",
     ]
     summary = ", ".join(part for part in parts if part)
-    return f"Jobs: {summary}." if summary else "Nothing waits."
+    return f"Jobs: {summary}." if summary else "No jobs are waiting."
 
 
 def _warning_lines(warning: StatusWarning, now: float) -> Iterator[str]:
@@ -119,7 +236,7 @@ def _waiting_lines(job: WaitingJob, now: float) -> Iterator[str]:
 def _store_lines(store: StoreInfo) -> Iterator[str]:
     states = [store.gate.state if store.gate else "", "paused" if store.paused else ""]
     state = f"  [{', '.join(filter(None, states))}]" if any(states) else ""
-    review = f"  {store.review} to look at (echod review)" if store.review else ""
+    review = f"  {store.review} to review (echod review)" if store.review else ""
     yield f"  {fit_path(store.path, WIDTH - 2 - len(state + review))}{state}{review}"
     if store.problem:
         yield wrap(store.problem, indent="    ! ")
@@ -137,7 +254,7 @@ def _hook_line(hook: HookEventCount) -> str:
 
 
 def findings_count_text(roles: Sequence[RoleInfo]) -> str:
-    """How many findings files wait in these roles, of which no more than `MAX_COUNTED_FINDINGS` each were counted."""
+    """Format the number of waiting findings files. At most `MAX_COUNTED_FINDINGS` are counted in a role."""
     number = sum(role.findings for role in roles)
     if any(role.findings >= MAX_COUNTED_FINDINGS for role in roles):
         return f"{number} or more findings files waiting"
@@ -153,133 +270,3 @@ def _role_lines(role: RoleInfo) -> Iterator[str]:
     yield wrap(details, indent=f"    {role.name:<13} {lines + over:<20} ")
     if role.problem:
         yield wrap(role.problem, indent="      ! ")
-
-
-_STARTUP_GRACE_SECONDS = 3.0
-
-
-def check_liveness(context: CommandContext) -> Liveness:
-    """How the daemon is, judged from outside; one that is just starting is given a moment."""
-    deadline = time.monotonic() + _STARTUP_GRACE_SECONDS
-    while True:
-        try:
-            liveness = read_liveness(context.paths, __version__, time.monotonic())
-        except OSError as error:
-            raise StateError(
-                f"{error.filename} cannot be read: {error.strerror}; it belongs to another user or was damaged."
-            ) from error
-        if liveness.state is not DaemonState.STARTING or time.monotonic() > deadline:
-            return liveness
-        time.sleep(0.1)
-
-
-def show_status(context: CommandContext, *, as_json: bool) -> NoReturn:
-    """Print the status and exit with the code that says how it is."""
-    liveness = check_liveness(context)
-    now = context.now()
-    report = _from_snapshot(context, liveness, now) or _collect(context, liveness, now)
-    print(to_json(report) if as_json else context.colored(render_status(report, now)), flush=True)
-    sys.exit(_exit_code(liveness, report))
-
-
-def _from_snapshot(context: CommandContext, liveness: Liveness, now: float) -> StatusReport | None:
-    """The daemon's own snapshot, if it answers and this version understands it."""
-    if not liveness.is_answering or liveness.heartbeat is None:
-        return None
-    try:
-        report = status_from_json(context.paths.status_snapshot.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    info = DaemonInfo(liveness.heartbeat.pid, liveness.heartbeat.version, now - liveness.heartbeat.started_at)
-    report = replace(report, daemon=info)
-    return (
-        report
-        if liveness.state is DaemonState.RUNNING
-        else _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
-    )
-
-
-def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
-    from echod.app.context import open_read_context
-    from echod.inspection.counts import save_file_stats
-    from echod.status.collect import StatusCollector
-
-    heartbeat = liveness.heartbeat
-    daemon = DaemonInfo(heartbeat.pid, heartbeat.version, now - heartbeat.started_at) if heartbeat is not None else None
-    try:
-        with (
-            open_read_context(context.paths, context.settings, context.environ, context.now) as read_context,
-            read_context.snapshot(),
-        ):
-            discovered = read_context.discover_stores()
-            collector = StatusCollector(read_context)
-            collector.inspect(discovered.stores, now)
-            collector.invalidate_packs(discovered.projects)
-            collector.inspect_packs(now)
-            report = collector.report(discovered, now, daemon=daemon)
-            save_file_stats(read_context.stats_cache, context.paths.file_stats)
-    except StateError as error:
-        # How the daemon is can be told all the same, and may be the reason.
-        warning = StatusWarning("database-unreadable", Severity.ERROR, now, str(error), "")
-        report = StatusReport(Health.DOWN if daemon is None else Health.DEGRADED, (warning,), daemon)
-    if liveness.state is DaemonState.UPGRADED:
-        return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
-    if liveness.state is DaemonState.STOPPED:
-        return _with_warning(
-            report, Health.DOWN, _with_last_sign(context, _daemon_warning(context, liveness, now), report, now)
-        )
-    return (
-        report if liveness.is_answering else _with_warning(report, Health.DOWN, _daemon_warning(context, liveness, now))
-    )
-
-
-def _with_warning(report: StatusReport, health: Health, warning: StatusWarning) -> StatusReport:
-    return replace(report, health=health, warnings=(warning, *report.warnings))
-
-
-def _daemon_warning(context: CommandContext, liveness: Liveness, now: float) -> StatusWarning:
-    """What is wrong with the daemon, as a warning."""
-    from echod.service.paths import recovery_hint
-
-    since = liveness.heartbeat.beat_at if liveness.heartbeat is not None else now
-    severity = Severity.WARNING if liveness.state is DaemonState.UPGRADED else Severity.ERROR
-    fix = recovery_hint(liveness, sys.platform, context.environ)
-    return StatusWarning(f"daemon-{liveness.state.value}", severity, min(since, now), liveness.text, fix)
-
-
-def _with_last_sign(context: CommandContext, warning: StatusWarning, report: StatusReport, now: float) -> StatusWarning:
-    """That no daemon runs, since its last sign of life; since now where it never gave one."""
-    since = _last_sign_of_life(context.paths, report)
-    return replace(warning, since=now if since is None else min(since, now))
-
-
-def _last_sign_of_life(paths: Paths, report: StatusReport) -> float | None:
-    """When a daemon was last known to live (Unix seconds).
-
-    One that was killed leaves its heartbeat. One that ended cleanly leaves only when it came, and what it did.
-    """
-    owner, heartbeat = read_lock_state(paths.daemon_lock).owner, read_heartbeat(paths.heartbeat)
-    if heartbeat is not None:
-        return max(heartbeat.beat_at, owner.since if owner is not None else 0.0)
-    job_times = (at for info in report.jobs.values() for at in (info.last_success, info.last_failure))
-    times = (None if owner is None else owner.since, *job_times)
-    return max((at for at in times if at is not None), default=None)
-
-
-def _exit_code(liveness: Liveness, report: StatusReport) -> ExitCode:
-    if liveness.state is DaemonState.STOPPED:
-        return ExitCode.NOT_RUNNING
-    if not liveness.is_answering:
-        return ExitCode.NOT_ANSWERING
-    return ExitCode.OK if report.health is Health.HEALTHY else ExitCode.FAILED
-
-
-@click.command(epilog=example("echod status --json"))
-@options.json
-@pass_command_context
-def status(context: CommandContext, *, json: bool) -> None:
-    """Show service health, queued work and open questions.
-
-    Ends with 0 (healthy), 1 (needs a look), 3 (not running) or 4 (running, but not answering).
-    """
-    show_status(context, as_json=json)
