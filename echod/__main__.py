@@ -1,6 +1,6 @@
 """`python -m echod` is `echod`."""
 
-from echod.cli.entry import main
+from echod.cli.main import main
 
 if __name__ == "__main__":
     main()

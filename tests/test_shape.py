@@ -15,7 +15,7 @@ import click
 import pytest
 
 import echod
-from echod.cli.app import app
+from echod.cli.root import app
 
 PACKAGE = Path(echod.__file__).parent
 ROOT = Path(__file__).parents[1]

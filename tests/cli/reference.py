@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
-from echod.cli.app import app
+from echod.cli.root import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
@@ -20,12 +21,17 @@ or degraded, 2 used wrongly, 3 not running, 4 running but not answering, 78 wron
 """
 
 
-def command_paths(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all commands: first those that have none below them, each in the order in which help shows them."""
-    subcommands = getattr(command, "commands", None)
-    if path and (not subcommands or getattr(command, "invoke_without_command", False)):
+def command_paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all commands, those without subcommands first, in the order in which help lists them."""
+    context = click.Context(command)
+    names = command.list_commands(context) if isinstance(command, click.Group) else []
+    if path and (not names or getattr(command, "invoke_without_command", False)):
         yield path
-    for name, subcommand in sorted((subcommands or {}).items(), key=lambda item: hasattr(item[1], "commands")):
+    subcommands = (
+        [(name, command.get_command(context, name)) for name in names] if isinstance(command, click.Group) else []
+    )
+    for name, subcommand in sorted(subcommands, key=lambda item: isinstance(item[1], click.Group)):
+        assert subcommand is not None
         yield from command_paths(subcommand, (*path, name))
 
 

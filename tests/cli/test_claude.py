@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod import __version__
-from echod.cli.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
+from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from echod.hooks.run import EVENTS
 from echod.memory.document import parse
 from echod.memory.model import Document

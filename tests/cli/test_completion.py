@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from echod.cli.app import app
+from echod.cli.root import app
 from tests.cli.reference import all_command_paths
 from tests.support import Home
 
@@ -65,7 +65,9 @@ def test_what_is_called_a_path_or_a_file_is_completed_as_one(path: tuple[str, ..
     command: click.Command = app
     for name in path:
         assert isinstance(command, click.Group)
-        command = command.commands[name]
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
 
     for parameter in (*app.params, *command.params):
         named = parameter.metavar or str(parameter.name).upper()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.app import run_command_line
+from echod.cli.root import run_command_line
 from tests.support import Home
 
 USAGE_ERRORS = (
@@ -50,7 +50,7 @@ USAGE_ERRORS = (
 INTERRUPTED_PROGRAM = """
 import os, signal, sys, time
 import echod.cli.projects
-from echod.cli.entry import main
+from echod.cli.main import main
 
 def stopped(*words, **options):
     os.kill(os.getpid(), signal.SIGINT)
@@ -91,7 +91,7 @@ def test_echod_alone_says_what_there_is_and_so_does_its_help(
     captured = capsys.readouterr()
     shown = captured.err if code else captured.out
     assert shown.startswith("Usage: echod [OPTIONS] COMMAND [ARGS]...")
-    assert "To begin:" in shown
+    assert "Get started:" in shown
 
 
 def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

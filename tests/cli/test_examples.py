@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from echod.cli.app import app
+from echod.cli.root import app
 from tests.cli.reference import all_command_paths, help_text
 from tests.life.files import grown_memory
 from tests.support import Home
@@ -105,15 +105,16 @@ def usage_error(words: list[str], *, complete: bool) -> str | None:
             if not complete and type(error).__name__ == "MissingParameter":
                 return None
             return f"{type(error).__name__}: {error}"
-        if not hasattr(command, "commands"):
+        if not isinstance(command, click.Group):
             return None
         rest = [*context._protected_args, *context.args]
         if not rest:
             return None
         name = rest[0]
-        if name not in command.commands:
+        found = command.get_command(context, name)
+        if found is None:
             return f"there is no command {name}"
-        command, rest = command.commands[name], rest[1:]
+        command, rest = found, rest[1:]
 
 
 EXAMPLES: Final = tuple(dict.fromkeys(find_examples()))

@@ -12,7 +12,7 @@ import pytest
 import structlog
 from click.testing import CliRunner
 
-from echod.cli.app import app
+from echod.cli.root import app
 from echod.errors import EchodError, ExitCode
 from tests.cli.reference import all_command_paths
 
@@ -107,7 +107,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def exit_code(*words: str) -> int:
-    """How a command ends, as `echod.cli.entry` ends it."""
+    """How a command ends, as `echod.cli.main` ends it."""
     result = CliRunner().invoke(app, words, prog_name="echod")
     if isinstance(result.exception, EchodError):
         return result.exception.exit_code

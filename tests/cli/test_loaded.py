@@ -33,7 +33,7 @@ PROGRAM = """
 import json, sys
 before = {name for name, module in sys.modules.items() if module}
 sys.argv = ["echod", *sys.argv[1:]]
-from echod.cli.entry import main
+from echod.cli.main import main
 try:
     main()
 finally:
@@ -61,7 +61,7 @@ def loaded_modules(home: Home, *words: str, environ: Mapping[str, str] | None = 
         check=False,
     )
     names = json.loads(done.stderr.splitlines()[-1])
-    assert "echod.cli.entry" in names
+    assert "echod.cli.main" in names
     return set(names)
 
 
@@ -147,7 +147,7 @@ def test_help_loads_nothing_but_the_commands_and_click(home: Home, words: str) -
     found = loaded_modules(home, *words.split())
 
     assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == {"click"}
-    assert "echod.cli.shell" not in found
+    assert "echod.cli.context" not in found
 
 
 def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:

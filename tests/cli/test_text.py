@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli import status_text, text
+from echod.cli import output as text
+from echod.cli.commands import status as status_text
 from echod.contract.status import (
     DaemonInfo,
     GateReport,

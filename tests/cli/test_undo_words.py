@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.undo import parse_job_and_path
+from echod.cli.commands.undo import parse_job_and_path
 from echod.errors import UsageError
 
 

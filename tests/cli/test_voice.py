@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.paint import colorize
-from echod.cli.progress import ProgressLine
+from echod.cli.context import ProgressLine, colorize
 from tests.support import NO_PRUNING, Home, finding_text, make_project
 
 CLEAR_LINE = "\r\x1b[K"

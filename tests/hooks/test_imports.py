@@ -14,7 +14,7 @@ from tests.hooks.events import minimal_environ
 OURS = {
     "echod",
     "echod.cli",
-    "echod.cli.entry",
+    "echod.cli.main",
     "echod.hooks",
     "echod.hooks.run",
     "echod.hooks.state_dir",
@@ -33,7 +33,7 @@ def end(code):
     raise SystemExit(code)
 os._exit = end
 sys.argv = ["echod", "hook", sys.argv[1]]
-from echod.cli.entry import main
+from echod.cli.main import main
 main()
 """
 

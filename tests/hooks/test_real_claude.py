@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
+from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 
 BINARY = os.environ.get("CLAUDE_CODE_BINARY", "")
 pytestmark = pytest.mark.skipif(not BINARY, reason="CLAUDE_CODE_BINARY is not set")

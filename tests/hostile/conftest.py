@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
-from echod.cli.once import run_once
-from echod.cli.shell import CommandContext
+from echod.cli.commands.run import run_once
+from echod.cli.context import CommandContext
 from echod.errors import EchodError
 from tests.support import Home, finding_text, make_project
 

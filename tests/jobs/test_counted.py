@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from echod import files
-from echod.cli.status_text import findings_count_text
+from echod.cli.commands.status import findings_count_text
 from echod.contract.status import MAX_COUNTED_FINDINGS, RoleInfo
 from echod.inspection import counts
 from echod.inspection.counts import FileStats, FileStatsCache, load_file_stats, save_file_stats

@@ -17,8 +17,8 @@ from hypothesis.strategies import DrawFn
 
 from echod.app.context import open_read_context
 from echod.app.services import open_services
-from echod.cli.shell import CommandContext
-from echod.cli.upkeep import RoleFilePlan, plan_role_file
+from echod.cli.commands.prune import RoleFilePlan, plan_role_file
+from echod.cli.context import CommandContext
 from echod.inspection.entry_facts import record_entries
 from echod.jobs.base import JobDone
 from echod.memory.document import parse

@@ -86,7 +86,7 @@ echod.__version__ = "0.0.9"
 @contextlib.contextmanager
 def faulty_daemon(home: Home, patch: str) -> Iterator[Daemon]:
     """Run a service with one fault, and end it in every case."""
-    code = f"{patch}\nimport sys\nfrom echod.cli.entry import main\nsys.argv = ['echod', 'run']\nmain()\n"
+    code = f"{patch}\nimport sys\nfrom echod.cli.main import main\nsys.argv = ['echod', 'run']\nmain()\n"
     log = home.root / "service.log"
     with log.open("a") as out:
         process = subprocess.Popen(

@@ -1,0 +1,1 @@
+"""The commands. `echod.cli.root` names the module of each and imports it when the command is used."""

@@ -1,0 +1,169 @@
+"""`echod claude` checks how Claude Code is connected, and `echod hook` is what its hooks call.
+
+The checks read Claude Code's files and suggest fixes. They change none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from echod import __version__
+from echod.cli.context import CommandContext
+from echod.cli.output import format_duration, pluralize, wrap
+from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.errors import ExitCode
+from echod.hooks.run import run as run_hook
+from echod.paths import claude_home
+from echod.state.database import Database
+from echod.state.hook_events import EventCount, HookEventLog
+
+MARKETPLACE_DIR = Path(__file__).parents[2] / "claude"
+PLUGIN_DIR = MARKETPLACE_DIR / "plugin"
+PLUGIN_ID = "echod@echod"
+_MAX_FILE_BYTES = 4 * 1024 * 1024
+
+
+class ConnectionCheck(NamedTuple):
+    """The result of one check, with a sentence for the user."""
+
+    ok: bool
+    text: str
+
+
+@click.group(cls=CommandGroup)
+def claude() -> None:
+    """Connect Claude Code through its plugin."""
+
+
+@claude.command(epilog=example("echod claude check"))
+@pass_command_context
+def check(context: CommandContext) -> None:
+    """Check the connection with Claude Code and suggest fixes.
+
+    Exits with 1 if something is missing. Claude Code's settings are never changed.
+    """
+    home = claude_home(context.environ)
+    required = [_check_claude_program(context), *_check_plugin(home), _check_hook_command(context)]
+    for result in (*required, _check_hook_events(_read_event_counts(context))):
+        click.echo(wrap(result.text, indent="ok  " if result.ok else "!   "))
+    connected = all(result.ok for result in required)
+    if not connected:
+        click.echo("\nTo connect Claude Code with echod:")
+        for command in plugin_install_commands():
+            click.echo(f"  {command}")
+    raise click.exceptions.Exit(ExitCode.OK if connected else ExitCode.FAILED)
+
+
+@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
+def plugin_dir() -> None:
+    """Print the directory of the plugin that is part of echod, for --plugin-dir."""
+    click.echo(str(PLUGIN_DIR))
+
+
+def plugin_install_commands() -> tuple[str, str]:
+    """Return the two commands that connect Claude Code."""
+    return (
+        shlex.join(["claude", "plugin", "marketplace", "add", str(MARKETPLACE_DIR)]),
+        shlex.join(["claude", "plugin", "install", PLUGIN_ID]),
+    )
+
+
+def _check_claude_program(context: CommandContext) -> ConnectionCheck:
+    program = shutil.which("claude", path=context.environ.get("PATH"))
+    if program:
+        return ConnectionCheck(ok=True, text=f"Claude Code is {program}.")
+    return ConnectionCheck(ok=False, text="Claude Code is not on the PATH (`claude`).")
+
+
+def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
+    installed = _read_json_object(home / "plugins" / "installed_plugins.json").get("plugins")
+    entries = installed.get(PLUGIN_ID) if isinstance(installed, dict) else None
+    versions = [str(e.get("version")) for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    settings = _read_json_object(home / "settings.json")
+    enabled = settings.get("enabledPlugins")
+    if not versions:
+        yield ConnectionCheck(ok=False, text="The plugin is not installed in Claude Code.")
+        return
+    if __version__ in versions:
+        yield ConnectionCheck(ok=True, text=f"The plugin is installed (version {__version__}).")
+    else:
+        text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}: claude plugin update"
+        yield ConnectionCheck(ok=False, text=f"{text} {PLUGIN_ID}")
+    if isinstance(enabled, dict) and enabled.get(PLUGIN_ID) is False:
+        yield ConnectionCheck(ok=False, text=f"The plugin is switched off: claude plugin enable {PLUGIN_ID}")
+    if settings.get("disableAllHooks") is True:
+        yield ConnectionCheck(
+            ok=False, text=f"All hooks are switched off (disableAllHooks in {home / 'settings.json'})."
+        )
+
+
+def _check_hook_command(context: CommandContext) -> ConnectionCheck:
+    """Check that the `echod` on the PATH is this one, since hooks call it by its name."""
+    program = shutil.which("echod", path=context.environ.get("PATH"))
+    ours = Path(sys.executable).with_name("echod")
+    if program is None:
+        directory = ours.parent if ours.exists() else "the directory of the command"
+        return ConnectionCheck(ok=False, text=f"Hooks cannot find the command `echod`: put {directory} on the PATH.")
+    if ours.exists() and not ours.samefile(program) and _read_interpreter(Path(program)) != sys.executable:
+        return ConnectionCheck(ok=False, text=f"Hooks would call another echod, {program}, and not {ours}.")
+    return ConnectionCheck(ok=True, text=f"Hooks call {program}.")
+
+
+def _read_interpreter(script: Path) -> str:
+    try:
+        with script.open("rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return ""
+    return os.fsdecode(first.removeprefix(b"#!").strip()) if first.startswith(b"#!") else ""
+
+
+def _read_event_counts(context: CommandContext) -> tuple[EventCount, ...]:
+    database = Database.open_readonly(context.paths.database)
+    if database is None:
+        return ()
+    with database:
+        return HookEventLog(database).list_counts()
+
+
+def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
+    if not counts:
+        return ConnectionCheck(ok=False, text="No hook has reported anything yet. The next session will.")
+    last = max(counts, key=lambda count: count.last_at)
+    summary = pluralize(sum(count.count for count in counts), "event was reported", "events were reported")
+    ago = format_duration(time.time() - last.last_at)
+    return ConnectionCheck(ok=True, text=f"{summary}, the last {ago} ago ({last.event}: {last.outcome}).")
+
+
+def _read_json_object(file: Path) -> dict[str, Any]:
+    """Read the JSON object in one of Claude Code's files. Return an empty one if there is none, or it is invalid."""
+    try:
+        if file.stat().st_size > _MAX_FILE_BYTES:
+            return {}
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@click.command(epilog=example("echod hook task-completed < event.json"))
+@click.argument("event", help="task-completed, session-start, session-end, pre-compact or stop.")
+def hook(*, event: str) -> None:
+    """Record a hook event of an agent.
+
+    Prints nothing, always exits with 0, and needs neither the service nor valid settings. See docs/claude-code.md.
+    """
+    try:
+        run_hook([event], os.environ, sys.platform)
+    finally:
+        os._exit(0)

@@ -1,0 +1,88 @@
+"""`echod doctor`: print every check of the installation, each problem with its fix."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from echod import __version__
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.options import PATH
+from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.root import example, pass_command_context
+from echod.contract.commands import Check, CheckResult, DoctorReport
+from echod.contract.status import to_json
+from echod.doctor import DoctorContext, run_checks
+from echod.errors import ConfigurationError, ExitCode
+from echod.runtime.disk import read_mounts
+from echod.settings.values import Settings
+from echod.store import layout
+
+_MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
+
+
+@click.command(epilog=example("echod doctor ~/src/my-project"))
+@click.argument("path", type=PATH, required=False, help="Check only this project.")
+@options.json
+@pass_command_context
+def doctor(context: CommandContext, *, path: Path | None, json: bool) -> None:
+    """Check the installation and suggest fixes.
+
+    Exits with 1 if there is a problem. No file of a project is written.
+    """
+    doctor_context = DoctorContext(
+        paths=context.paths,
+        settings=_settings_or_defaults(context),
+        environ=context.environ,
+        platform=sys.platform,
+        python=Path(sys.executable),
+        version=__version__,
+        uid=os.getuid(),
+        now=context.now(),
+        monotonic=time.monotonic(),
+        mounts=read_mounts(),
+    )
+    report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
+    click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report))))
+    raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
+
+
+def _project_or_root(context: CommandContext, path: Path) -> Path:
+    """Return the project of `path`, or its root if there is no store any more."""
+    root = layout.project_root(context.cwd / path.expanduser())
+    return next((above for above in (root, *root.parents) if context.list_stores(above)), root)
+
+
+def _settings_or_defaults(context: CommandContext) -> Settings:
+    try:
+        return context.settings
+    except ConfigurationError:
+        return Settings()  # one of the checks reports invalid settings
+
+
+def _report_lines(report: DoctorReport) -> Iterator[str]:
+    path: str | None = None
+    for check in report.checks:
+        if check.path is not None and check.path != path:
+            yield f"\n{short_path(check.path)}"
+        elif check.path is None and path is not None:
+            yield ""
+        path = check.path
+        yield from _check_lines(check)
+    problems = sum(check.result is CheckResult.PROBLEM for check in report.checks)
+    notes = sum(check.result is CheckResult.NOTE for check in report.checks)
+    verdict = pluralize(problems, "problem") if problems else "No problems"
+    notes_text = f", {pluralize(notes, 'note')}" if notes else ""
+    yield f"\n{verdict}{notes_text}."
+
+
+def _check_lines(check: Check) -> Iterator[str]:
+    yield wrap(check.text, indent=_MARKS[check.result])
+    if check.fix:
+        yield wrap(check.fix, indent="    > ", hang="      ")

@@ -1,0 +1,205 @@
+"""Commands that change one entry by a manual job: `raise`, `forget` and `restore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import ndiff
+from enum import StrEnum
+from pathlib import Path
+
+import click
+
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.execute import Change, JobRefusedError, ManualJob, Question, Step, WriteOptions, make_change
+from echod.cli.output import pluralize, role_label, sanitize, wrap
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import (
+    ArchiveMatch,
+    MemoryMatch,
+    entry_heading,
+    find_entry,
+    find_in_memory,
+    global_flag,
+    list_archive_matches,
+    parse_scope,
+)
+from echod.clock import local_date
+from echod.jobs import forget as forget_job
+from echod.jobs import restore as restore_job
+from echod.jobs import set_layer
+from echod.jobs.archives import ArchivedCopy
+from echod.jobs.base import JobContext, JobOutcome
+from echod.memory.model import Layer
+from echod.memory.policy import Rule
+from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
+from echod.memory.policy.scoring import count_entry_lines
+from echod.memory.prompt_injection import find_injection
+from echod.memory.redact import redact_entry
+from echod.state.job import JobKind
+from echod.store.layout import MEMORY, Role
+
+_USER_LAYERS = (Layer.ETCHED, Layer.NOTES)
+"""The layers that only the user gives and takes away."""
+
+
+class SettableLayer(StrEnum):
+    """The layers that `echod raise` can give."""
+
+    ETCHED = "etched"
+    NOTES = "notes"
+    INSCRIBED = "inscribed"
+
+
+@click.command("raise", epilog=example("echod raise 4f1c etched"))
+@options.entry
+@click.argument("layer", type=click.Choice(SettableLayer, case_sensitive=False), help="The new layer of the entry.")
+@options.project_path_or_all
+@options.dry_run
+@options.yes
+@options.force
+@pass_command_context
+def raise_(
+    context: CommandContext,
+    *,
+    entry: str,
+    layer: SettableLayer,
+    path: Path | None,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Move an entry to another layer.
+
+    No rule changes etched entries and notes. Only you give these layers and take them away.
+    """
+    with context.open_read_context() as read_context:
+        (match,) = find_in_memory(context, read_context, path, [entry])
+    new_layer = Layer(layer.value)
+    changed = change_layer(match.role.name, match.document, match.id, new_layer)
+    if isinstance(changed, EditRefusal):
+        raise JobRefusedError(f"{match.id} was not changed: {changed.reason}.")
+    if changed is match.document:
+        preview = f"{entry_heading(match)}\nIt is {new_layer.value} already. Nothing was changed."
+        make_change(context, Change(preview, steps=()), WriteOptions(dry_run, yes, force))
+        return
+    position = match.document.blocks.index(match.block)
+    change = Change(
+        preview="\n".join([entry_heading(match), *_diff_lines(match.block.text, changed.blocks[position].text)]),
+        steps=[_job_step(JobKind.RAISE, match.role, lambda job: set_layer.run(job, match.id, new_layer))],
+        question=_layer_question(match, new_layer),
+    )
+    make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+def _diff_lines(before: str, after: str) -> Iterator[str]:
+    for line in ndiff(before.splitlines(), after.splitlines()):
+        if line.startswith(("- ", "+ ")):
+            yield f"  {sanitize(line)}"
+
+
+def _layer_question(match: MemoryMatch, layer: Layer) -> Question | None:
+    """Return a question if the entry loses its protection, or if the protected text could steer agents."""
+    before = match.block.entry.layer if match.block.entry else None
+    if layer in _USER_LAYERS and (phrase := find_injection(match.block.text)) is not None:
+        return Question(f"It reads like an instruction to agents ({phrase}). Make it {layer.value} anyway?")
+    if layer not in _USER_LAYERS and (before is None or before in _USER_LAYERS):
+        return Question("Rules may remove it later. Continue?")
+    return None
+
+
+@click.command(epilog=example("echod forget 4f1c ~/src/my-project"))
+@options.entry
+@options.project_path_or_all
+@options.in_global
+@options.dry_run
+@options.yes
+@options.force
+@pass_command_context
+def forget(
+    context: CommandContext, *, entry: str, path: Path | None, in_global: bool, dry_run: bool, yes: bool, force: bool
+) -> None:
+    """Move an entry to the archive."""
+    with context.open_read_context() as read_context:
+        (match,) = find_in_memory(context, read_context, parse_scope(path, in_global=in_global), [entry])
+    removal = remove_entries(match.role.name, match.document, [match.id], Rule.FORGOTTEN, local_date(context.now()))
+    if isinstance(removal, EditRefusal):
+        raise JobRefusedError(f"{match.id} was not removed: {removal.reason}.")
+    layer = match.block.entry.layer if match.block.entry else None
+    size = pluralize(count_entry_lines(match.block.text), "line")
+    lines = [
+        entry_heading(match),
+        f"  {layer.value if layer else 'unknown layer'}, {size}; its text is moved to the archive of the role",
+    ]
+    if any(archived.redacted for archived in removal.archived):
+        lines.append(wrap("It contains a secret, which is not archived.", indent="  "))
+    change = Change(
+        preview="\n".join(lines),
+        steps=[_job_step(JobKind.FORGET, match.role, lambda job: forget_job.run(job, [match.id], rule=Rule.FORGOTTEN))],
+        question=Question("Forget it?"),
+    )
+    make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+@click.command(epilog=example("echod restore 4f1c ~/src/my-project"))
+@options.entry
+@options.project_path_or_all
+@options.in_global
+@options.dry_run
+@options.force
+@pass_command_context
+def restore(
+    context: CommandContext, *, entry: str, path: Path | None, in_global: bool, dry_run: bool, force: bool
+) -> None:
+    """Restore an archived entry.
+
+    If the archive has several texts of it, the newest is restored.
+    """
+    with context.open_read_context() as read_context:
+        match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
+        copy = _newest_copy(match)
+        view = read_context.reader.read_role(match.role)
+        file = restore_job.read_target_file(view, copy.entry)
+        restoration = None if file is None else restore_job.plan_restoration(view, file, copy.entry)
+    if isinstance(restoration, EditRefusal):
+        raise JobRefusedError(f"Nothing was changed: {restoration.reason}.")
+    replaces_condensed = restoration is not None and restoration.condensed_text is not None
+    lines = _restore_lines(match, copy, replaces_condensed=replaces_condensed)
+    change = Change(
+        preview="\n".join([entry_heading(match), *lines]),
+        steps=[_job_step(JobKind.RESTORE, match.role, lambda job: restore_job.run(job, copy.entry))],
+    )
+    make_change(context, change, WriteOptions(dry_run, force=force))
+
+
+def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
+    """Return the newest archived text of an entry.
+
+    Raises:
+        JobRefusedError: there is none.
+    """
+    archived = list_archive_matches(match.role) if isinstance(match, MemoryMatch) else (match,)
+    copies = next((candidate.copies for candidate in archived if candidate.id == match.id), None)
+    if copies is None:
+        memory = f"the memory of {match.role.name}" if match.role.name else role_label("")
+        raise JobRefusedError(f"{match.id} is in {memory}. There is nothing to restore.")
+    return copies[-1]
+
+
+def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, replaces_condensed: bool) -> Iterator[str]:
+    entry = copy.entry
+    job = f", by job {entry.job}" if entry.job is not None else ""
+    yield wrap(f"archived on {entry.day} ({entry.rule}{job}), in {copy.file}", indent="  ")
+    if isinstance(match, ArchiveMatch) and len(match.copies) > 1:
+        command = f"echod show {match.id}{global_flag(match.role)}"
+        yield wrap(f"the newest of {len(match.copies)} archived texts; {command} prints them all", indent="  ")
+    if replaces_condensed:
+        yield "  it replaces its condensed form"
+    if entry.redacted or redact_entry(entry.text).spans:
+        yield wrap("It contained a secret, which is not restored.", indent="  ")
+    if entry.file != MEMORY:
+        yield f"  it is restored to {entry.file}, where it was"
+
+
+def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutcome]) -> Step:
+    return lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))

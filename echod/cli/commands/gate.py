@@ -1,0 +1,136 @@
+"""`echod gate` shows whether memory may be written now. `echod workflow` lets any tool declare that it is working."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.options import Number, WholeNumber
+from echod.cli.output import format_timestamp, short_path, wrap
+from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.contract.status import GateReport, to_json
+from echod.errors import UsageError
+from echod.memory.redact import redact
+from echod.state.database import Database
+from echod.state.workflow_log import WorkflowLog
+from echod.status.collect import PAUSE_MARKER, gate_report, pause_reasons
+from echod.workflows import ProcessState, SystemProcessTable
+
+_STATE_TEXTS = {
+    "idle": "idle: its memory may be written now",
+    "quiet": "quiet: a workflow just ended, so its memory is not written for a moment",
+    "active": "active: a workflow is running, so its memory is not written",
+}
+_PAUSED_TEXT = "idle: no workflow is running, but it is paused, so its memory is not written"
+
+_CLAUDE_PID_VARIABLE = "CLAUDE_PID"
+_MAX_NAME_LENGTH = 100
+
+
+@click.command(epilog=example("echod gate ~/src/my-project"))
+@options.project_path_or_cwd
+@options.json
+@pass_command_context
+def gate(context: CommandContext, *, path: Path, json: bool) -> None:
+    """Show whether a project's memory may be written now.
+
+    If not, show why and until when. The exit code is 0 in both cases.
+    """
+    project = context.find_project(path)
+    now = context.now()
+    with context.open_read_context() as read_context:
+        verdict = read_context.project_gate.check(project, context.list_stores(project), now)
+        report = gate_report(verdict, pause_reasons(read_context.projects.pauses(), project))
+    click.echo(to_json(report) if json else context.colored(_gate_text(project, report, now)))
+
+
+def _gate_text(project: Path, report: GateReport, now: float) -> str:
+    pauses = [reason for reason in report.reasons if reason.marker == PAUSE_MARKER]
+    lines = [
+        short_path(str(project)),
+        _PAUSED_TEXT if pauses and report.state == "idle" else _STATE_TEXTS[report.state],
+    ]
+    lines += [wrap(f"{PAUSE_MARKER}: {pause.text}") for pause in pauses]
+    for reason in report.reasons:
+        if reason in pauses:
+            continue
+        lines.append(f"\n{'-' if reason.holds else '!'} {reason.marker}")
+        lines.append(wrap(reason.text, indent="  "))
+    if report.until is not None:
+        lines.append(f"\nCheck again at {format_timestamp(report.until, now)}.")
+    return "\n".join(lines)
+
+
+name_argument = click.argument("name", help="Any name. Use the same for `begin` and `end`.")
+
+
+@click.group(cls=CommandGroup)
+def workflow() -> None:
+    """Declare the begin or end of a workflow."""
+
+
+@workflow.command(epilog=example("echod workflow begin nightly-refactoring --ttl 90"))
+@name_argument
+@options.project_or_cwd_option
+@click.option("--pid", metavar="PID", type=WholeNumber(min=1), help="End with this process; default: CLAUDE_PID.")
+@click.option(
+    "--ttl",
+    metavar="MINUTES",
+    type=Number(min=0.01),
+    default=240.0,
+    show_default=True,
+    help="End after this time in any case.",
+)
+@pass_command_context
+def begin(context: CommandContext, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
+    """Keep echod from writing the project's memory until the workflow ends."""
+    if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
+        raise UsageError(
+            f"{name!r} is not a valid name of a workflow: use 1 to {_MAX_NAME_LENGTH} printable characters."
+        )
+    name = redact(name).text
+    root = context.find_project(project)
+    owner = pid if pid is not None else _claude_pid(context)
+    until = context.now() + ttl * 60
+    with Database.open(context.paths.database) as database:
+        WorkflowLog(database).begin(
+            str(root), name, pid=owner, pid_started=_process_start_time(owner), until=until, now=context.now()
+        )
+    context.notify_daemon()
+    end_text = f"{f'process {owner} ends or ' if owner else ''}at {format_timestamp(until, context.now())}"
+    context.print_info(f"{name} runs in {short_path(str(root))}. No memory is written there until")
+    context.print_info(f"`echod workflow end {name}`, or {'when ' if owner else ''}{end_text}.")
+
+
+@workflow.command(epilog=example("echod workflow end nightly-refactoring"))
+@name_argument
+@options.project_or_cwd_option
+@pass_command_context
+def end(context: CommandContext, *, name: str, project: Path) -> None:
+    """End a declared workflow."""
+    root, name = context.find_project(project), redact(name).text
+    with Database.open(context.paths.database) as database:
+        ended = WorkflowLog(database).end(str(root), name, context.now())
+    if not ended:
+        raise UsageError(
+            f"No workflow {name!r} is running in {short_path(str(root))}. `echod gate` lists the running ones."
+        )
+    context.notify_daemon()
+    context.print_info(f"{name} has ended.")
+
+
+def _claude_pid(context: CommandContext) -> int | None:
+    text = context.environ.get(_CLAUDE_PID_VARIABLE, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 1 else None
+
+
+def _process_start_time(pid: int | None) -> float | None:
+    if pid is None:
+        return None
+    process = SystemProcessTable().lookup(pid)
+    if process.state is ProcessState.DEAD:
+        raise UsageError(f"There is no process {pid}. Without --pid the workflow ends after --ttl.")
+    return process.started

@@ -1,0 +1,182 @@
+"""Commands about the memory of a project: `remember` adds a note, `reset` archives everything in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from echod.app.context import ReadContext
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.execute import (
+    Change,
+    JobRefusedError,
+    JobRunner,
+    ManualJob,
+    Question,
+    WriteOptions,
+    done_or_raise,
+    make_change,
+)
+from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import filter_roles
+from echod.clock import local_date
+from echod.errors import EchodError, UsageError
+from echod.jobs import remember as remember_job
+from echod.jobs import reset as reset_job
+from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.memory.document import new_memory_file, parse
+from echod.memory.model import Document
+from echod.memory.notes import Note, UnwritableNote, create_note, with_note
+from echod.state.job import JobKind
+from echod.store.layout import Role, Store, find_roles
+
+_MAX_CHARACTERS = 20_000
+_STDIN = "-"
+
+
+@click.command(epilog=example("echod remember 'Use uv, never pip.'"))
+@click.argument("text", help="The text of the note; - reads it from standard input.")
+@click.option("--title", metavar="TITLE", help="The title; default: the beginning of the text.")
+@options.project_option
+@options.dry_run
+@options.force
+@pass_command_context
+def remember(
+    context: CommandContext, *, text: str, title: str | None, project: Path | None, dry_run: bool, force: bool
+) -> None:
+    """Add a note to a project's memory."""
+    note = _build_note(_read_text(text), title)
+    # Of two stores the first is the one to which echod adds its own entries.
+    role = Role(context.list_stores(context.find_project(project or Path()))[0], remember_job.NOTES_ROLE)
+    with context.open_read_context() as read_context:
+        plan = _plan_note(read_context, role, note, context.now())
+    if isinstance(plan, UnwritableNote):
+        raise JobRefusedError(f"Nothing was changed: {plan.reason}.")
+    if note.redacted:
+        context.print_info(
+            wrap("It contains a secret, which is not saved: agents read memory, and it is often shared.")
+        )
+    change = Change(
+        preview=addition_preview(role, plan) if dry_run else "", steps=[partial(_run_remember_job, role, note)]
+    )
+    make_change(context, change, WriteOptions(dry_run, force=force))
+
+
+def _read_text(text: str) -> str:
+    if text != _STDIN:
+        return text
+    if sys.stdin.isatty():
+        click.echo("Type the text of the note. End with Ctrl-D.", err=True)
+    try:
+        return sys.stdin.read(_MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        raise UsageError("The input is not valid UTF-8. Nothing was saved.") from error
+
+
+def _build_note(text: str, title: str | None) -> Note:
+    if len(text) > _MAX_CHARACTERS:
+        raise UsageError(
+            f"The text has more than {_MAX_CHARACTERS:,} characters. Shorten it: every agent reads a note."
+        )
+    note = create_note(text, title)
+    if note is None:
+        raise UsageError("The text is empty. Type a note: echod remember 'Use uv, never pip'")
+    return note
+
+
+def _plan_note(read_context: ReadContext, role: Role, note: Note, now: float) -> Document | UnwritableNote:
+    today = local_date(now)
+    if role.path.exists():
+        return remember_job.plan_note(read_context.reader.read_role(role), note, today)
+    document = parse(new_memory_file(role.name))
+    assert isinstance(document, Document)  # noqa: S101  our own text
+    return with_note(document, note, today)
+
+
+def addition_preview(role: Role, document: Document) -> str:
+    """Format the entry that is added at the end of a role's memory file."""
+    lines = (f"  {sanitize(line)}".rstrip() for line in document.blocks[-1].text.splitlines())
+    return "\n".join([f"It would be added to {short_path(str(role.memory))}:", *lines])
+
+
+def _run_remember_job(role: Role, note: Note, runner: JobRunner) -> str:
+    result = runner.run(
+        ManualJob(JobKind.REMEMBER, role),
+        lambda job: remember_job.run(job, note),
+        prepare=lambda: runner.services.engine.create_role(role),
+    )
+    summary = wrap(sanitize(note.title), indent=f"{capitalize(result.summary)}: ", hang="  ")
+    return f"{summary}\nIt is in {short_path(str(role.memory))}. {result.undo_hint}"
+
+
+@click.command(epilog=example("echod reset ~/src/my-project --role reviewer"))
+@options.project_path_or_cwd
+@options.only_role
+@options.dry_run
+@options.yes
+@options.force
+@pass_command_context
+def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: bool, yes: bool, force: bool) -> None:
+    """Archive all entries of a project or role and start over.
+
+    Memory and knowledge files are emptied into the archives of their roles. Findings and archives stay.
+    """
+    project = context.find_project(path)
+    today = local_date(context.now())
+    with context.open_read_context() as read_context:
+        roles = filter_roles((found for store in context.list_stores(project) for found in find_roles(store)), role)
+        plans = {found: reset_job.plan_role(read_context.reader.read_role(found), today) for found in roles}
+    changed = [found for found, plan in plans.items() if plan.files]
+    lines = [line for found, plan in plans.items() for line in _reset_lines(found, plan)]
+    if changed:
+        lines.append(wrap("Everything is archived in its role, with a copy of the memory file. Findings stay."))
+    else:
+        lines.append("There is nothing to archive.")
+    stores = dict.fromkeys(found.store for found in changed)
+    change = Change(
+        preview="\n".join(lines),
+        steps=[partial(_run_reset_job, store, [r for r in changed if r.store == store]) for store in stores],
+        question=Question(
+            f"To archive all of that, type the name of the project ({sanitize(project.name)})", project.name
+        ),
+    )
+    make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+def _reset_lines(role: Role, plan: reset_job.RoleResetPlan) -> Iterator[str]:
+    files = " and ".join(file.path.name for file, _ in plan.files)
+    summary = f"{files}: {pluralize(plan.entries, 'entry', 'entries')}" if files else "empty"
+    yield wrap(summary, indent=f"  {role.name:<14} ")
+    for reason in plan.skipped:
+        yield problem_line(reason, indent="    ")
+
+
+def _run_reset_job(store: Store, roles: Sequence[Role], runner: JobRunner) -> str:
+    """Empty the roles of one store by one job, so that one undo restores them."""
+    emptied: list[str] = []
+
+    def work(resources: JobResources) -> JobOutcome:
+        for role in roles:
+            try:
+                with resources.open_role(role) as job:
+                    done_or_raise(reset_job.run(job))
+            except EchodError as error:
+                if not emptied:
+                    raise
+                raise JobRefusedError(
+                    f"{role.name} was not emptied: {error} Emptied before it: {', '.join(emptied)}. "
+                    f"To undo that: echod undo {resources.job_id}"
+                ) from error
+            emptied.append(role.name)
+        return JobDone(f"emptied {', '.join(emptied)}", changed=True)
+
+    job_role = Role(store, roles[0].name if len(roles) == 1 else "")
+    result = runner.run_multi_role(ManualJob(JobKind.RESET, job_role), work)
+    summary = wrap(f"Emptied {', '.join(emptied)} in {short_path(store.key)}.", hang="  ")
+    return f"{summary}\n{result.undo_hint}"

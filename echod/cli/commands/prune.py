@@ -1,0 +1,234 @@
+"""`echod prune` and `echod compress`: show which entries would be removed, and remove them by manual jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from echod.app.context import ReadContext
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.execute import Change, JobRunner, ManualJob, Question, WriteOptions, make_change
+from echod.cli.output import pluralize, short_path, title_text, wrap
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import block_title, parse_as_of, read_facts, select_roles
+from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
+from echod.contract.status import to_json
+from echod.errors import UsageError
+from echod.jobs import compress as compress_job
+from echod.jobs import prune as prune_job
+from echod.memory.document import parse, parse_block
+from echod.memory.model import Document, Unreadable
+from echod.memory.policy import PruneAction, Rule
+from echod.projects.maintenance import MaintenancePolicy
+from echod.state.job import JobKind
+from echod.store.layout import Role
+from echod.store.session import RoleView
+
+
+class RoleFilePlan(NamedTuple):
+    """The planned change of one memory or knowledge file."""
+
+    role: Role
+    has_changes: bool
+    summary: str
+    entries: tuple[PlannedEntry, ...]
+    file: PlannedFile
+
+
+@click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
+@options.project_path_or_all
+@options.only_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@pass_command_context
+def prune(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Archive entries from memory files over their limit.
+
+    Every removed entry is in the archive of the role, and so is a copy of the file before the change.
+    """
+    require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
+    plans = _plan_files(context, JobKind.PRUNE, path, role, as_of)
+    _show_or_run(context, JobKind.PRUNE, plans, WriteOptions(dry_run, yes, force), as_json=json)
+
+
+@click.command(epilog=example("echod compress ~/src/my-project --dry-run"))
+@options.project_path_or_all
+@options.only_role
+@options.dry_run
+@options.as_of
+@options.plan_json
+@options.yes
+@options.force
+@pass_command_context
+def compress(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    role: str | None,
+    dry_run: bool,
+    as_of: str | None,
+    json: bool,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Shorten knowledge files over their limit.
+
+    Every reference is kept, and every removed text is in the archive of the role.
+    """
+    require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
+    plans = _plan_files(context, JobKind.COMPRESS, path, role, as_of)
+    _show_or_run(context, JobKind.COMPRESS, plans, WriteOptions(dry_run, yes, force), as_json=json)
+
+
+def require_dry_run(*, dry_run: bool, as_of: str | None, as_json: bool) -> None:
+    """Check that options about a plan are used with `--dry-run`.
+
+    Raises:
+        UsageError: the command would change something.
+    """
+    if not dry_run and (as_of is not None or as_json):
+        raise UsageError("--as-of and --json require --dry-run. Nothing was changed.")
+
+
+def _plan_files(
+    context: CommandContext, kind: JobKind, path: Path | None, role_name: str | None, as_of: str | None
+) -> list[RoleFilePlan]:
+    plans = []
+    with context.open_read_context() as read_context, context.progress_line() as progress:
+        today = parse_as_of(as_of, context.now())
+        roles = select_roles(context, read_context, path, role_name)
+        for number, role in enumerate(roles, start=1):
+            progress.show(f"reading file {number} of {len(roles)}: {role.name}")
+            plans.append(plan_role_file(read_context, kind, role, today))
+    return plans
+
+
+def plan_role_file(read_context: ReadContext, kind: JobKind, role: Role, today: date) -> RoleFilePlan:
+    """Plan what a prune or compress job would do to a role on the local day `today`. Read-only.
+
+    Raises:
+        EchodError: a file cannot be read.
+    """
+    maintenance = read_context.maintenance_policy(role.store.project)
+    if (disabled_reason := maintenance.disabled_reason(kind)) is not None:
+        return _skipped_file_plan(role, disabled_reason)
+    view = read_context.reader.read_role(role)
+    if kind is JobKind.COMPRESS:
+        return _compress_file_plan(read_context, view, maintenance, today)
+    memory = parse(view.memory.text)
+    if isinstance(memory, Unreadable):
+        return _skipped_file_plan(role, memory.reason)
+    return _prune_file_plan(read_context, view, memory, maintenance, today)
+
+
+def _skipped_file_plan(role: Role, reason: str) -> RoleFilePlan:
+    file = PlannedFile(role.store.key, role.name, 0, 0, 0, f"It is skipped: {reason}")
+    return RoleFilePlan(role, has_changes=False, summary="", entries=(), file=file)
+
+
+def _prune_file_plan(
+    read_context: ReadContext, view: RoleView, memory: Document, maintenance: MaintenancePolicy, today: date
+) -> RoleFilePlan:
+    role, policy = view.role, maintenance.policy
+    plan = prune_job.plan_role(role, memory, read_facts(read_context, role, today, memory), policy, today)
+    entries = tuple(
+        PlannedEntry(
+            id=action.id,
+            title=action.title,
+            layer=action.layer and action.layer.value,
+            score=action.score,
+            rule=action.rule and action.rule.value,
+            action=action.action.value,
+            store=role.store.key,
+            role=role.name,
+        )
+        for action in plan.actions
+    )
+    notes = (plan.over_limit and plan.over_limit.description, prune_job.knowledge_skipped_reason(view, plan))
+    note = "; ".join(note for note in notes if note) or None
+    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, policy.memory_line_limit, note)
+    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file)
+
+
+def _compress_file_plan(
+    read_context: ReadContext, view: RoleView, maintenance: MaintenancePolicy, today: date
+) -> RoleFilePlan:
+    role = view.role
+    if view.knowledge_problem is not None:
+        return _skipped_file_plan(role, view.knowledge_problem.reason)
+    plan = compress_job.plan_role(view, read_facts(read_context, role, today), maintenance.policy, today)
+    if isinstance(plan, Unreadable):
+        return _skipped_file_plan(role, plan.reason)
+    entries = tuple(
+        PlannedEntry(
+            id=entry.id,
+            title=block_title(parse_block(entry.text)),
+            layer=entry.layer and entry.layer.value,
+            score=None,
+            rule=entry.rule,
+            action=(PruneAction.COMPRESS if entry.rule == Rule.TOPIC else PruneAction.ARCHIVE).value,
+            store=role.store.key,
+            role=role.name,
+        )
+        for entry in plan.archived
+    )
+    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, plan.limit)
+    return RoleFilePlan(role, plan.knowledge is not None, plan.summary, entries, file)
+
+
+def _show_or_run(
+    context: CommandContext, kind: JobKind, plans: Sequence[RoleFilePlan], write_options: WriteOptions, *, as_json: bool
+) -> None:
+    if as_json:
+        entries = tuple(entry for plan in plans for entry in plan.entries)
+        click.echo(to_json(PlanReport(entries, tuple(plan.file for plan in plans))))
+        return
+    changed = [plan for plan in plans if plan.has_changes]
+    lines = [line for plan in plans for line in _plan_lines(plan, show_entries=write_options.dry_run)]
+    if write_options.dry_run and changed:
+        lines.append("\ndocs/lifecycle.md describes the rules. For one entry: echod explain ID")
+    change = Change(
+        preview="\n".join(lines),
+        steps=[partial(_run_job, kind, plan.role) for plan in changed],
+        question=Question(f"{kind.value.capitalize()} {pluralize(len(changed), 'file')}? `echod undo` reverses it."),
+    )
+    make_change(context, change, write_options)
+
+
+def _plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]:
+    yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
+    if plan.summary:
+        yield wrap(plan.summary, indent="  ")
+    if plan.file.note:
+        yield wrap(plan.file.note, indent="  ")
+    for entry in plan.entries if show_entries else ():
+        if entry.rule is not None:
+            yield wrap(title_text(entry.title), indent=f"  {entry.action:<8} {entry.rule:<16} {entry.id}  ")
+
+
+def _run_job(kind: JobKind, role: Role, runner: JobRunner) -> str:
+    """Run the job on a role. It plans again, from the file as it is then."""
+    return runner.run(
+        ManualJob(kind, role),
+        prune_job.run if kind is JobKind.PRUNE else compress_job.run,
+        prepare=lambda: runner.services.entries.release_first_prune(role.store.key, [role.name]),
+    ).describe(role.name)

@@ -1,0 +1,206 @@
+"""`echod review`: list the questions and notices for the user; `accept` and `reject` answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from echod.app.context import ReadContext
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.execute import Change, JobRunner, ManualJob, Question, WriteOptions, make_change, refusal
+from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
+from echod.cli.root import CommandGroup, command_context, example, pass_command_context
+from echod.cli.targets import select_stores
+from echod.contract.commands import ReviewItem, ReviewReport
+from echod.contract.status import to_json
+from echod.errors import UsageError
+from echod.inspection.review import find_restored_findings
+from echod.inspection.review_items import HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
+from echod.jobs import answer_review
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
+from echod.state.job import JobKind
+from echod.state.review_answers import ReviewAnswer
+from echod.store import layout
+from echod.store.layout import Store
+
+_SUBCOMMAND_KEY = "echod.review.subcommand"
+
+
+class _PathOrCommandGroup(CommandGroup):
+    """A group whose own argument is a PATH, unless the first word is the name of a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((word for word in args if not word.startswith("-")), None)
+        ctx.meta[_SUBCOMMAND_KEY] = first in self.commands
+        ctx.allow_interspersed_args = first not in self.commands
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        params = super().get_params(ctx)
+        return [p for p in params if not isinstance(p, click.Argument)] if ctx.meta.get(_SUBCOMMAND_KEY) else params
+
+
+@click.group(cls=_PathOrCommandGroup, invoke_without_command=True, epilog=example("echod review --json"))
+@options.project_path_or_all
+@options.json
+@click.pass_context
+def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
+    """List review items, or answer them."""
+    if ctx.invoked_subcommand is not None:
+        return
+    context = command_context(ctx)
+    selected = select_stores(context, path)
+    with context.open_read_context() as read_context:
+        stores = read_context.discover_stores().stores if selected is None else selected
+        items = _collect_items(read_context, stores, context.now())
+    if json:
+        click.echo(to_json(ReviewReport(tuple(map(_review_row, items)))))
+    elif items:
+        click.echo("\n\n".join("\n".join(_item_lines(item, context.now())) for item in items))
+        click.echo("\nTo answer: echod review accept ID, or echod review reject ID")
+    else:
+        click.echo("There are no review items.")
+
+
+ids_argument = click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, help="Ids from `echod review`, or unique prefixes of them."
+)
+
+
+@review.command(epilog=example("echod review accept 1f0c9a2b --dry-run"))
+@ids_argument
+@options.only_project_option
+@options.dry_run
+@options.yes
+@options.force
+@pass_command_context
+def accept(
+    context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool, yes: bool, force: bool
+) -> None:
+    """Accept a proposal. `echod review` shows what that changes."""
+    _answer_items(context, ids, ReviewAnswer.ACCEPTED, project, WriteOptions(dry_run, yes, force))
+
+
+@review.command(epilog=example("echod review reject 1f0c9a2b 77aa01de"))
+@ids_argument
+@options.only_project_option
+@options.dry_run
+@options.yes
+@options.force
+@pass_command_context
+def reject(
+    context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool, yes: bool, force: bool
+) -> None:
+    """Reject a proposal. It is hidden unless it changes."""
+    _answer_items(context, ids, ReviewAnswer.REJECTED, project, WriteOptions(dry_run, yes, force))
+
+
+def _answer_items(
+    context: CommandContext, ids: Sequence[str], answer: ReviewAnswer, path: Path | None, write_options: WriteOptions
+) -> None:
+    with context.open_read_context() as read_context:
+        stores = _answerable_stores(context, read_context, path)
+        items = _resolve_items(_collect_items(read_context, stores, context.now()), ids)
+    lines = (line for item in items for line in (*_item_heading(item, context.now()), _answer_line(item, answer)))
+    changes_files = any(answer_review.changes_files(item, answer) for item in items)
+    change = Change(
+        preview="\n".join(lines),
+        steps=[partial(_answer_item, item, answer) for item in items],
+        question=Question(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
+    )
+    make_change(context, change, write_options)
+
+
+def _answerable_stores(context: CommandContext, read_context: ReadContext, path: Path | None) -> tuple[Store, ...]:
+    """Return the stores of the named project only, or those of the current directory's and of all projects."""
+    current_stores = select_stores(context, path) or ()
+    if path is not None:
+        return current_stores
+    return tuple(dict.fromkeys((*current_stores, *read_context.discover_stores().stores)))
+
+
+def _collect_items(read_context: ReadContext, stores: Iterable[Store], now: float) -> list[OpenReviewItem]:
+    """Collect the open items, store by store, oldest first."""
+    return [item for store in stores for item in _store_items(read_context, store, now)]
+
+
+def _store_items(read_context: ReadContext, store: Store, now: float) -> tuple[OpenReviewItem, ...]:
+    roles = layout.list_roles(store).roles
+    notices = read_context.reader.collect_notices(store)
+    maintenance = read_context.maintenance_policy(store.project)
+    restored = find_restored_findings(read_context.reader, notices)
+    return read_context.review_collector.collect(store, roles, notices, maintenance, restored, now)
+
+
+def _resolve_items(items: Sequence[OpenReviewItem], ids: Sequence[str]) -> list[OpenReviewItem]:
+    by_id = {item.id: item for item in items}
+    resolved: dict[str, OpenReviewItem] = {}
+    for prefix in ids:
+        try:
+            identity = resolve_id(prefix, by_id)
+        except UnknownEntryError:
+            raise UsageError(f"No review item has the id {sanitize(prefix)}. `echod review` lists the items.") from None
+        except AmbiguousEntryError as error:
+            raise UsageError(str(error)) from None
+        resolved[identity] = by_id[identity]
+    return list(resolved.values())
+
+
+def _answer_item(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) -> str:
+    """Carry out an answer. If it changes files, it is a job."""
+    if answer_review.changes_files(item, answer):
+        return _run_answer_job(item, answer, runner)
+    services, now = runner.services, runner.context.now()
+    if isinstance(item.subject, HeldFirstPrune) and answer is ReviewAnswer.ACCEPTED:
+        services.entries.release_first_prune(item.role.store.key, [item.role.name])
+        services.queue.wake_deferred(item.role.store.key, now)
+    if answer_review.must_record_answer(item, answer):
+        services.entries.answers.record(item.role.store.key, [item.id], answer, now)
+    return f"{item.id}: {answer.value}."
+
+
+def _run_answer_job(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) -> str:
+    consolidates = isinstance(item.subject, RestoredFindingsFile) and answer is ReviewAnswer.ACCEPTED
+    if consolidates and not runner.services.read_context.need_settings(item.role.store.project).consolidate:
+        raise refusal("the project's settings contain consolidate: false")
+    manual_job = ManualJob(JobKind.REVIEW, item.role, f"the user {answer.value} {item.kind} {item.id}")
+    return runner.run_multi_role(manual_job, lambda resources: answer_review.run(resources, item, answer)).describe(
+        item.id
+    )
+
+
+def _review_row(item: OpenReviewItem) -> ReviewItem:
+    return ReviewItem(
+        id=item.id,
+        store=item.role.store.key,
+        role=item.role.name,
+        kind=item.kind,
+        at=item.since,
+        text=item.text,
+        titles=item.titles,
+        accept=item.accept_effect,
+        reject=item.reject_effect,
+    )
+
+
+def _item_lines(item: OpenReviewItem, now: float) -> Iterator[str]:
+    yield from _item_heading(item, now)
+    yield _answer_line(item, ReviewAnswer.ACCEPTED)
+    yield _answer_line(item, ReviewAnswer.REJECTED)
+
+
+def _item_heading(item: OpenReviewItem, now: float) -> Iterator[str]:
+    since = format_timestamp(item.since, now)
+    yield f"{item.id}  {item.kind}  {item.role.name}  {since}  {short_path(item.role.store.key)}"
+    yield wrap(sanitize(item.text), indent="  ")
+    for title in item.titles:
+        yield wrap(sanitize(title), indent="    - ")
+
+
+def _answer_line(item: OpenReviewItem, answer: ReviewAnswer) -> str:
+    verb, effect = ("accept", item.accept_effect) if answer is ReviewAnswer.ACCEPTED else ("reject", item.reject_effect)
+    return wrap(sanitize(effect), indent=f"  {verb}: ")

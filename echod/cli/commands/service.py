@@ -1,0 +1,105 @@
+"""`echod service`: install the daemon as a service of systemd or launchd, and control it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from echod import __version__
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.options import WholeNumber
+from echod.cli.output import short_path, wrap
+from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.service.base import Service, ServiceConfig, build_service_config
+from echod.service.factory import create_service
+
+replace_option = click.option(
+    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
+)
+
+
+@click.group(cls=CommandGroup)
+def service() -> None:
+    """Install and control the background service."""
+
+
+@service.command(epilog=example("echod service install"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Install, enable and start the service for this user, and wait until it answers."""
+    config = _service_config(context)
+    if not dry_run:
+        _ = context.settings  # invalid settings are reported here, not by a service that does not start
+        _print_sentences(context, _open_service(context).install(config, force=force))
+        return
+    state = _open_service(context).read_state(config)
+    verb = "is up to date" if state.up_to_date else "would be replaced" if state.installed else "would be written"
+    click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(config.command)}")
+
+
+@service.command(epilog=example("echod service uninstall"))
+@replace_option
+@options.dry_run
+@pass_command_context
+def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
+    """Stop the service and remove it. Memories, state and settings stay."""
+    if not dry_run:
+        _print_sentences(context, _open_service(context).uninstall(force=force))
+        return
+    state = _open_service(context).read_state(_service_config(context))
+    verb = "would be removed and the service stopped" if state.installed else "does not exist; nothing to do"
+    click.echo(f"{short_path(str(state.file))} {verb}.")
+
+
+@service.command(epilog=example("echod service start"))
+@pass_command_context
+def start(context: CommandContext) -> None:
+    """Start the installed service, and wait until it answers."""
+    _print_sentences(context, _open_service(context).start())
+
+
+@service.command(epilog=example("echod service stop"))
+@pass_command_context
+def stop(context: CommandContext) -> None:
+    """Stop the service until the next login."""
+    _print_sentences(context, _open_service(context).stop())
+
+
+@service.command(epilog=example("echod service restart"))
+@pass_command_context
+def restart(context: CommandContext) -> None:
+    """Stop and start the service, and wait until it answers."""
+    _print_sentences(context, _open_service(context).restart())
+
+
+@service.command(epilog=example("echod service logs --lines 50 --follow"))
+@click.option(
+    "--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="The number of lines."
+)
+@click.option("--follow", is_flag=True, help="Keep printing new lines.")
+@pass_command_context
+def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
+    """Show the log of the service."""
+    command = _open_service(context).logs_command(lines=lines, follow=follow)
+    sys.stdout.flush()
+    os.execvp(command[0], command)  # noqa: S606  (a fixed command of the platform's supervisor)
+
+
+def _open_service(context: CommandContext) -> Service:
+    return create_service(sys.platform, context.paths, __version__, context.environ)
+
+
+def _service_config(context: CommandContext) -> ServiceConfig:
+    return build_service_config(Path(sys.executable), context.environ)
+
+
+def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        context.print_info(wrap(sentence))

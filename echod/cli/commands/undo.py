@@ -1,0 +1,254 @@
+"""`echod log` lists the changes of memory by job. `echod undo` previews the reversal of a job, and makes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.execute import (
+    Change,
+    JobRunner,
+    ManualJob,
+    Question,
+    WriteOptions,
+    build_manual_gate,
+    make_change,
+    workflow_running_error,
+)
+from echod.cli.options import PATH_OR_NAME
+from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import block_title, select_stores
+from echod.clock import local_date
+from echod.contract.commands import LoggedJob, LogReport
+from echod.contract.status import to_json
+from echod.errors import UsageError
+from echod.inspection.entry_facts import pin_restored
+from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.packs.manifests import sync_manifests
+from echod.state.job import JobKind
+from echod.store.layout import global_root, packs_store
+from echod.store.reader import CommitInfo
+from echod.store.undo import UndoPreview
+
+_MAX_SHOWN_CHANGES = 12
+
+_MAX_JOB_ID_DIGITS = 18
+"""The database cannot hold a longer number, so it is not a job's."""
+
+
+@click.command(epilog=example("echod log ~/src/my-project --limit 5"))
+@options.project_path_or_all
+@options.limit
+@options.json
+@pass_command_context
+def log(context: CommandContext, *, path: Path | None, limit: int, json: bool) -> None:
+    """List the changes that echod made."""
+    stores = select_stores(context, path)
+    with context.open_read_context() as read_context:
+        rows = _log_rows(read_context.reader.history(stores))[:limit]
+    if json:
+        click.echo(to_json(LogReport(tuple(rows))))
+    elif rows:
+        click.echo("\n".join(line for row in rows for line in _log_lines(row, context.now())))
+    else:
+        click.echo("echod has not changed anything here yet.")
+
+
+def _log_rows(history: Iterable[CommitInfo]) -> list[LoggedJob]:
+    """Return a row for each job, newest first. Each merge of a late write, which no job made, has its own row."""
+    commits_by_job = sorted(history, key=lambda commit: (commit.job is None, commit.job or 0))
+    rows: list[LoggedJob] = []
+    for job_id, group in groupby(commits_by_job, key=lambda commit: commit.job):
+        commits = list(group)
+        rows += [_log_row([commit]) for commit in commits] if job_id is None else [_log_row(commits)]
+    return sorted(rows, key=lambda row: row.at, reverse=True)
+
+
+def _log_row(commits: Sequence[CommitInfo]) -> LoggedJob:
+    """Return the row of one job with its commits, newest first. It is undone when all of them are."""
+    newest = commits[0]
+    undone_by = [commit.undone_by for commit in commits]
+    return LoggedJob(
+        job=newest.job,
+        kind=newest.kind,
+        store=newest.store.key,
+        role=newest.role.name,
+        at=newest.at,
+        summary="; ".join(dict.fromkeys(commit.summary for commit in commits)),
+        undone_by=None if None in undone_by else undone_by[0],
+    )
+
+
+def _log_lines(row: LoggedJob, now: float) -> Iterator[str]:
+    job_id = "" if row.job is None else row.job
+    yield f"{job_id:>5}  {format_timestamp(row.at, now):<17} {row.kind} {row.role}  {short_path(row.store)}"
+    yield wrap(sanitize(row.summary), indent=" " * 7)
+    if row.undone_by is not None:
+        yield f"       undone by job {row.undone_by}"
+
+
+class _UndoPlan(NamedTuple):
+    """A job to undo. The newest of its commits represents it."""
+
+    job_id: int
+    newest_commit: CommitInfo
+    previews: tuple[UndoPreview, ...]
+    workflow: str | None
+
+    @property
+    def project(self) -> Path:
+        return self.newest_commit.store.project
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it changed the global store, which belongs to no project, so that no workflow blocks it."""
+        return global_root(self.newest_commit.store) is not None
+
+    @property
+    def is_pack(self) -> bool:
+        """Whether it changed a doc pack, whose manifest is corrected afterwards."""
+        return self.is_global and self.newest_commit.store == packs_store(self.project)
+
+
+@click.command(epilog=example("echod undo --last ~/src/my-project --dry-run"))
+@click.argument(
+    "words",
+    metavar="[JOB|PATH]...",
+    type=PATH_OR_NAME,
+    nargs=-1,
+    help="The job's number from `echod log`, unless --last is given, and a project.",
+)
+@click.option("--last", is_flag=True, help="Undo the newest job that is not undone.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
+@options.yes
+@options.force
+@pass_command_context
+def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run: bool, yes: bool, force: bool) -> None:
+    """Undo the changes of a job.
+
+    Files are restored byte by byte if nothing else changed them. Otherwise later changes by other programs stay.
+    Restored findings are not consolidated again unless they change. An undo can be undone too, by its own number.
+    """
+    job_id, path = parse_job_and_path(words, last=last)
+    plan = _plan_undo(context, job_id, path, force=force)
+    lines = list(_plan_lines(plan, context.now(), max_lines=sys.maxsize if dry_run else _MAX_SHOWN_CHANGES))
+    if plan.workflow is not None and dry_run:
+        lines.append(wrap(f"It would be refused now, since a workflow is running: {plan.workflow}", hang="  "))
+    change = Change(
+        preview="\n".join(lines),
+        steps=[partial(_run_undo_job, plan)],
+        question=Question(f"Undo job {plan.job_id}?"),
+        refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
+    )
+    make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
+    """Parse the arguments of `echod undo` into a job (None with `--last`) and a project (None if not named).
+
+    Raises:
+        UsageError: they do not fit together.
+    """
+    remaining = list(arguments)
+    job_id = None
+    if not last:
+        if not remaining:
+            raise UsageError("Type the number of a job (`echod log` lists them), or use --last.")
+        text = remaining.pop(0)
+        if not (text.isascii() and text.isdigit() and len(text) <= _MAX_JOB_ID_DIGITS):
+            raise UsageError(f"{sanitize(text)} is not a job's number. `echod log` lists them, --last is the newest.")
+        job_id = int(text)
+    if len(remaining) > 1 or (last and remaining and remaining[0].isdigit() and not Path(remaining[0]).exists()):
+        raise UsageError("Name one job and one project: echod undo JOB [PATH], or echod undo --last [PATH].")
+    return job_id, Path(remaining[0]) if remaining else None
+
+
+def _plan_undo(context: CommandContext, job_id: int | None, path: Path | None, *, force: bool) -> _UndoPlan:
+    """Find the job and preview its undo. Read-only."""
+    # A job may be named from anywhere. Only if a project is named, the job must be one of that project.
+    stores = select_stores(context, path) if job_id is None or path is not None else None
+    with context.open_read_context() as read_context:
+        commits = read_context.reader.history(stores)
+        if job_id is None:
+            job_id = _newest_undoable_job(commits)
+        newest_commit = next((commit for commit in commits if commit.job == job_id), None)
+        if newest_commit is None:
+            if path is None:
+                read_context.reader.preview_undo(job_id)  # raises with the reason
+            raise UsageError(
+                f"Job {job_id} changed nothing in {short_path(str(path))}. `echod log` lists the jobs that did."
+            )
+        plan = _UndoPlan(job_id, newest_commit, read_context.reader.preview_undo(job_id), None)
+        if force or plan.is_global:
+            return plan
+        return plan._replace(workflow=build_manual_gate(context, read_context.project_gate, plan.project)())
+
+
+def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
+    """Return the newest job that is not undone. An undo is only undone by its number."""
+    for commit in commits:
+        if commit.job is not None and commit.undone_by is None and commit.kind != JobKind.UNDO:
+            return commit.job
+    raise UsageError("There is no job to undo here. `echod log` lists the changes.")
+
+
+def _plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]:
+    commit = plan.newest_commit
+    name = f"{commit.kind} {commit.role.name}".strip()
+    yield f"Job {plan.job_id}: {name}  {short_path(commit.store.key)}  {format_timestamp(commit.at, now)}"
+    yield wrap(sanitize(commit.summary), indent="  ")
+    yield "Undo will:"
+    lines = [line for preview in plan.previews for line in _preview_lines(preview)]
+    if not lines:
+        yield (
+            "  change no memory file, but restore the manifest of the pack"
+            if plan.is_pack
+            else "  change nothing, since other programs have reversed it already"
+        )
+    yield from lines[:max_lines]
+    if len(lines) > max_lines:
+        yield f"  ... and {len(lines) - max_lines} more (all with --dry-run)"
+    if any(preview.removed_blocks or preview.removed_files for preview in plan.previews):
+        yield "Removed text is kept in the archive of the role."
+    if not all(preview.exact for preview in plan.previews):
+        yield "The memory was changed since. Changes by other programs stay."
+    if any(preview.redacted for preview in plan.previews):
+        yield wrap("Removed secrets are no longer stored. The text is restored without them.")
+
+
+def _preview_lines(preview: UndoPreview) -> Iterator[str]:
+    for path in preview.restored_files:
+        yield wrap(sanitize(path), indent="  restore the file   ")
+    for path in preview.removed_files:
+        yield wrap(sanitize(path), indent="  remove the file    ")
+    for block in preview.restored_blocks:
+        yield wrap(title_text(block_title(block)), indent="  restore the entry  ")
+    for block in preview.removed_blocks:
+        yield wrap(title_text(block_title(block)), indent="  remove the entry   ")
+
+
+def _run_undo_job(plan: _UndoPlan, runner: JobRunner) -> str:
+    context, services = runner.context, runner.services
+
+    def work(resources: JobResources) -> JobOutcome:
+        undo_result = services.engine.undo(plan.job_id, by_job=resources.job_id, gate=resources.gate)
+        today = local_date(context.now())
+        until = today + timedelta(days=services.settings.policy.pin_days)
+        pin_restored(services.entries, plan.newest_commit.store, plan.newest_commit.kind, undo_result, today, until)
+        if plan.is_global:
+            sync_manifests(services.engine, plan.project)
+        return JobDone(f"undid job {plan.job_id}: {plan.newest_commit.summary}", changed=True)
+
+    manual_job = ManualJob(JobKind.UNDO, plan.newest_commit.role, f"the user undoes job {plan.job_id}")
+    job_id = runner.run_multi_role(manual_job, work).job.id
+    return f"Undone, as job {job_id}. To redo: echod undo {job_id}"

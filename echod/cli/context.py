@@ -1,0 +1,219 @@
+"""The context of a command: its environment, the settings, its output, and access to memory.
+
+Every command imports this module, `echod status` too. So it imports heavy modules only where they are used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TextIO
+
+from echod import paths
+from echod.cli.output import WIDTH, sanitize
+from echod.errors import UsageError
+from echod.log import configure_lazily
+from echod.paths import is_utf8, not_utf8_message
+from echod.runtime.wake import write_wake_file
+from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
+from echod.settings.values import Settings
+from echod.store import layout
+
+if TYPE_CHECKING:
+    from echod.app.context import ReadContext
+    from echod.app.services import Services
+    from echod.store.layout import Store
+
+_INITIAL_DELAY_SECONDS: Final = 0.3
+_UPDATE_INTERVAL_SECONDS: Final = 0.1
+_CLEAR_LINE: Final = "\r\x1b[K"
+
+_RED, _GREEN, _YELLOW, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
+
+_COLOURS: Final = (
+    (re.compile(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
+    (re.compile(r"^([^\S\n]*+)(ok)(?=  )", re.MULTILINE), _GREEN),
+    (re.compile(r"^([^\S\n]*+)(>)(?= )", re.MULTILINE), _GREEN),
+    (re.compile(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
+    (re.compile(r"^(echod )(needs attention)", re.MULTILINE), _YELLOW),
+    (re.compile(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),
+    (re.compile(r"^( {4}\S+ +\d+/\d+ lines )(OVER)\b", re.MULTILINE), _RED),
+)
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """The process environment, the working directory and the verbosity, read once at the start of a command."""
+
+    environ: Mapping[str, str]
+    cwd: Path
+    quiet: bool = False
+    long_lived: bool = False
+    """Whether this process runs for long and must not load the libraries that check settings."""
+
+    @classmethod
+    def from_process(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
+        """Build the context from this process and the options of echod itself; `config` is a settings file."""
+        cwd = Path.cwd()
+        environ = dict(os.environ)
+        if config is not None:
+            environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
+        if no_color:
+            environ["NO_COLOR"] = "1"
+        return cls(environ, cwd, quiet=quiet)
+
+    @cached_property
+    def paths(self) -> paths.Paths:
+        """The locations of echod's own files."""
+        return paths.paths_from_environment(self.environ)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings. Warnings about unknown variables and an insecure file are printed on standard error."""
+        self._configure_log_file()
+        for warning in settings_warnings(self.paths.config_file, self.environ, os.getuid()):
+            if not self.quiet:
+                sys.stderr.write(f"echod: {warning}\n")
+        return self.load_settings()
+
+    def load_settings(self) -> Settings:
+        """Load the settings as they are now.
+
+        Raises:
+            ConfigurationError: they are invalid; the text names every wrong key.
+        """
+        check = check_in_child if self.long_lived else check_in_process
+        return effective_settings(self.paths.config_file, self.environ, self.paths.settings_cache, check=check)
+
+    def _configure_log_file(self) -> None:
+        """Send log lines to the log file. The command itself prints sentences."""
+
+        def configure() -> None:
+            from echod import log_setup  # loads structlog
+
+            log_setup.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
+
+        configure_lazily(configure)
+
+    def open_read_context(self) -> AbstractContextManager[ReadContext]:
+        """Open projects, stores, queue and journal for reading. Creates nothing.
+
+        Raises:
+            StateError: the database cannot be read.
+        """
+        from echod.app.context import open_read_context  # loads SQLite
+
+        return open_read_context(self.paths, self.settings, self.environ, self.now)
+
+    def open_services(self) -> AbstractContextManager[Services]:
+        """Open everything that changes memory and the queue.
+
+        Raises:
+            StateError: the state directory or the database cannot be used.
+        """
+        from echod.app.services import open_services  # loads the jobs and the commit engine
+
+        return open_services(self.paths, self.settings, self.environ, self.now)
+
+    def notify_daemon(self) -> None:
+        """Wake the daemon, if one runs."""
+        write_wake_file(self.paths.wake_file, f"{os.getpid()} {time.time_ns()}")
+
+    def now(self) -> float:
+        """Return the time in Unix seconds."""
+        return time.time()
+
+    def find_project(self, path: Path) -> Path:
+        """Return the project of `path`: the nearest directory at or above it that has a store.
+
+        Raises:
+            UsageError: the path does not exist, or there is no store at or above it.
+        """
+        start = layout.project_root(self.cwd / path.expanduser())
+        if not start.exists():
+            raise UsageError(f"{start} does not exist.")
+        for candidate in (start, *start.parents):
+            if self.list_stores(candidate):
+                if not is_utf8(candidate):
+                    raise UsageError(not_utf8_message(candidate))
+                return candidate
+        store_dirs = " or ".join(str(below) for below in layout.STORE_DIRS)
+        raise UsageError(
+            f"{start} has no memory: neither it nor a directory above it contains {store_dirs}. "
+            f"Create one with: echod init {start}"
+        )
+
+    def list_stores(self, project: Path) -> tuple[Store, ...]:
+        """List the stores of a project. The global store in Claude Code's own directory is not a project's store."""
+        claude_root = layout.project_root(paths.claude_home(self.environ))
+        return tuple(store for store in layout.find_stores(project) if store.root.parent != claude_root)
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether the command can ask the user: input and output are a terminal."""
+        return sys.stdin.isatty() and sys.stdout.isatty()
+
+    def print_info(self, text: str) -> None:
+        """Print what was done, unless the command is quiet. Requested output, such as a list, is printed directly."""
+        if not self.quiet:
+            print(text, flush=True)
+
+    def colored(self, text: str) -> str:
+        """Color the marks in `text`, if the output is a terminal with colours and NO_COLOR is not set."""
+        if not sys.stdout.isatty() or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") == "dumb":
+            return text
+        return colorize(text)
+
+    def progress_line(self) -> ProgressLine:
+        """Return a progress line. It prints nothing without a terminal or when the command is quiet."""
+        enabled = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
+        return ProgressLine(sys.stderr if enabled else None)
+
+
+class ProgressLine:
+    """One line on a terminal that long work overwrites. Prints nothing if `terminal` is None or the work is short."""
+
+    def __init__(self, terminal: TextIO | None) -> None:
+        self._terminal = terminal
+        self._next_update = time.monotonic() + _INITIAL_DELAY_SECONDS
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        """Show the progress, at most ten times a second, since a terminal can be slower than the work."""
+        if self._terminal is None or time.monotonic() < self._next_update:
+            return
+        self._next_update = time.monotonic() + _UPDATE_INTERVAL_SECONDS
+        self._is_shown = True
+        self._terminal.write(f"{_CLEAR_LINE}{sanitize(text)[: WIDTH - 1]}")
+        self._terminal.flush()
+
+    def clear(self) -> None:
+        """Remove the line before something else is printed."""
+        if self._terminal is not None and self._is_shown:
+            self._is_shown = False
+            self._next_update = time.monotonic()
+            self._terminal.write(_CLEAR_LINE)
+            self._terminal.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+
+def colorize(screen: str) -> str:
+    """Color the marks of a screen. Colours repeat what words and marks show, and widths do not change."""
+    for pattern, colour in _COLOURS:
+        screen = pattern.sub(rf"\g<1>{colour}\g<2>{_RESET}", screen)
+    return screen

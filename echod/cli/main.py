@@ -1,0 +1,93 @@
+"""The entry point of every `echod` command, where each error becomes one sentence and an exit code.
+
+Imports nothing at the top that is not loaded anyway: an agent's hook enters here too, and its time is the agent's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # importing typing takes longer than a hook may run
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+INTERRUPT_EXIT_CODE = 130
+
+
+def main() -> NoReturn:
+    """Run the command line and exit. A known error prints a sentence, a bug writes a report, an interrupt is quiet."""
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
+        from echod.hooks.run import main as run_hook
+
+        run_hook()
+    from echod.errors import EchodError, ExitCode
+
+    _escape_unencodable_output()
+    # structlog imports rich, if installed, to format tracebacks that are never printed here.
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        from echod.cli.root import run_command_line
+
+        sys.exit(run_command_line(sys.argv[1:]))
+    except EchodError as error:
+        _print_error(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader (head, less) has closed the pipe. With stderr closed the interpreter does not complain at exit.
+        sys.stderr.close()
+        sys.exit(ExitCode.OK)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPT_EXIT_CODE)
+    except Exception as error:  # noqa: BLE001  the last boundary: a bug is reported with the location of its traceback
+        _print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {_write_crash_report(error)}")
+        sys.exit(ExitCode.FAILED)
+
+
+def _escape_unencodable_output() -> None:
+    """Escape characters that the terminal's encoding lacks, so that titles and paths with them can be printed."""
+    import codecs
+    import io
+
+    # Some locales already use UTF-8 that passes through the undecodable bytes of a path.
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and (out.encoding.lower(), out.errors) != ("utf-8", "surrogateescape"):
+        codecs.register_error("echod-json-escape", _escape_as_json)
+        out.reconfigure(errors="echod-json-escape")
+
+
+def _escape_as_json(error: UnicodeError) -> tuple[str, int]:
+    """Return unencodable characters in JSON notation, so that JSON output stays valid."""
+    import json
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def _print_error(message: str) -> None:
+    """Print an error: one line for scripts, wrapped on a terminal."""
+    from echod.cli.output import wrap
+
+    text = f"echod: {message}"
+    if sys.stderr.isatty():
+        text = "\n".join(wrap(line) for line in text.splitlines())
+    sys.stderr.write(f"{text}\n")
+
+
+def _write_crash_report(error: Exception) -> str:
+    """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
+    import os
+    import traceback
+
+    from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
+
+    text = "".join(traceback.format_exception(error))
+    try:
+        log = paths_from_environment(os.environ).log_file
+        log.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE), "a") as file:
+            file.write(text)
+    except Exception:  # noqa: BLE001  if even that fails, only the terminal is left
+        sys.stderr.write(text)
+        return "The report is above."
+    return f"The report is at the end of {log}."

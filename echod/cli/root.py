@@ -1,0 +1,241 @@
+"""The root command: the table of all commands, which are imported on use, and the options of echod itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+
+import click
+from click.shell_completion import CompletionItem, shell_complete
+
+from echod import __version__
+from echod.cli.options import PATH
+from echod.errors import ExitCode
+
+if TYPE_CHECKING:
+    from echod.cli.context import CommandContext  # loads modules that help does not need
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
+"""The environment variable by which a shell requests completions. The printed script sets it."""
+
+OPTIONS_ANYWHERE: Final = frozenset({"--quiet", "--no-color"})
+"""Options of echod itself that are also accepted after a command."""
+
+
+class CommandEntry(NamedTuple):
+    """A command: its name, `module:attribute` below `echod.cli.commands`, and its help in one line."""
+
+    name: str
+    target: str
+    summary: str
+
+
+SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
+    (
+        "Get started",
+        (
+            CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
+            CommandEntry("add", "projects:add", "Register a project for maintenance."),
+            CommandEntry("service", "service:service", "Install and control the background service."),
+            CommandEntry("config", "config:config", "Show and check the settings."),
+            CommandEntry("doctor", "doctor:doctor", "Check the installation and suggest fixes."),
+            CommandEntry("completion", "help:completion", "Print a shell completion script."),
+            CommandEntry("help", "help:help_", "Show the help of echod or of one command."),
+        ),
+    ),
+    (
+        "Inspect",
+        (
+            CommandEntry(
+                "status", "status:status", "Show service health, queued work and anything that needs attention."
+            ),
+            CommandEntry("show", "show:show", "Show roles, entries or one entry."),
+            CommandEntry("explain", "explain:explain", "Explain an entry's score and the rules that apply to it."),
+            CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
+            CommandEntry("jobs", "jobs:jobs", "List jobs, or retry one."),
+            CommandEntry("log", "undo:log", "List the changes that echod made."),
+            CommandEntry("projects", "projects:projects", "List the registered projects."),
+            CommandEntry("review", "review:review", "List review items, or answer them."),
+            CommandEntry("audit", "global_memory:audit", "List the entries of the global store with their origin."),
+        ),
+    ),
+    (
+        "Curate",
+        (
+            CommandEntry("remember", "memory:remember", "Add a note to a project's memory."),
+            CommandEntry("pin", "explain:pin", "Keep an entry from being removed for some time."),
+            CommandEntry("unpin", "explain:unpin", "Remove the pin of an entry."),
+            CommandEntry("raise", "entries:raise_", "Move an entry to another layer."),
+            CommandEntry("forget", "entries:forget", "Move an entry to the archive."),
+            CommandEntry("restore", "entries:restore", "Restore an archived entry."),
+            CommandEntry("undo", "undo:undo", "Undo the changes of a job."),
+            CommandEntry("reset", "memory:reset", "Archive all entries of a project or role and start over."),
+            CommandEntry("elevate", "global_memory:elevate", "Copy an entry to the global store."),
+            CommandEntry("packs", "packs:packs", "Install and update doc packs."),
+        ),
+    ),
+    (
+        "Maintain",
+        (
+            CommandEntry("run", "run:run", "Run the service in the foreground, or once with --once."),
+            CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
+            CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
+            CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
+            CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
+            CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
+            CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("remove", "projects:remove", "Unregister a project."),
+        ),
+    ),
+    (
+        "Integrations",
+        (
+            CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
+            CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
+            CommandEntry("record-access", "explain:record_access", "Record that entries were referenced."),
+            CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
+        ),
+    ),
+)
+"""Every command, in the order of help. Help prints the table without importing the commands."""
+
+_ENTRIES: Final = {entry.name: entry for _, entries in SECTIONS for entry in entries}
+
+
+class CommandGroup(click.Group):
+    """A command with subcommands. Help and completion list them in the order of their declaration."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
+        """List the subcommands in the order of their declaration."""
+        return list(self.commands)
+
+
+class LazyGroup(click.Group):
+    """The root of the command line. A command's module is imported when the command is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
+        """List all commands in the order of the table."""
+        return list(_ENTRIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's
+        """Import a command. Return None if there is no command of that name."""
+        entry = _ENTRIES.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(import_module(f"echod.cli.commands.{module}"), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101  a test checks the table against the modules
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names. An error suggests similar names from the table."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=_ENTRIES, ctx=ctx) from None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Options of echod itself are moved in front of the command."""
+        end = args.index("--") if "--" in args else len(args)
+        options, rest = args[:end], args[end:]
+        moved = [word for word in options if word in OPTIONS_ANYWHERE]
+        remaining = [word for word in options if word not in OPTIONS_ANYWHERE]
+        return super().parse_args(ctx, [*moved, *remaining, *rest])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands from the table, without importing them, and the options of echod itself."""
+        return [*complete_command(incomplete), *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's
+        """Write the commands into the help, by section."""
+        for title, entries in SECTIONS:
+            with formatter.section(title):
+                formatter.write_dl([(entry.name, entry.summary) for entry in entries])
+
+
+def complete_command(incomplete: str) -> list[CompletionItem]:
+    """Return the commands whose names begin with `incomplete`."""
+    return [
+        CompletionItem(entry.name, help=entry.summary)
+        for entry in _ENTRIES.values()
+        if entry.name.startswith(incomplete)
+    ]
+
+
+@click.group("echod", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.option("--config", metavar="FILE", type=PATH, help="Read the settings from FILE.")
+@click.option("--quiet", is_flag=True, help="Print only errors and requested output.")
+@click.option("--no-color", is_flag=True, help="Print without colours, as NO_COLOR does.")
+@click.version_option(
+    __version__, "-V", "--version", message="%(prog)s %(version)s", help="Print the version and exit."
+)
+@click.pass_context
+def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool) -> None:
+    """Keep the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way."""
+
+    def build_context() -> CommandContext:
+        from echod.cli.context import CommandContext  # loads modules that help does not need
+
+        return CommandContext.from_process(config, quiet=quiet, no_color=no_color)
+
+    ctx.obj = build_context
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run a command line, or answer a shell that requests completions. Return the exit code.
+
+    Raises:
+        EchodError: the command failed; its text is for the user.
+    """
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        return print_completions(instruction)
+    try:
+        with app.make_context("echod", list(arguments)) as ctx:
+            app.invoke(ctx)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("Aborted!", err=True)
+        return ExitCode.FAILED
+    return ExitCode.OK
+
+
+def print_completions(instruction: str) -> int:
+    """Print the completions, or the script, that a shell requests through `COMPLETE_VARIABLE`.
+
+    Returns:
+        the exit code: 1 for an unknown instruction.
+    """
+    return shell_complete(app, {}, "echod", COMPLETE_VARIABLE, instruction)
+
+
+def command_context(ctx: click.Context) -> CommandContext:
+    """Build the context of the command. It is built here and not earlier, since help does not need it."""
+    build_context: Callable[[], CommandContext] = ctx.obj
+    return build_context()
+
+
+def pass_command_context(command: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
+    """Pass the context of the command to it, before its own arguments."""
+
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        return command(command_context(click.get_current_context()), *args, **kwargs)
+
+    return update_wrapper(wrapper, command)
+
+
+def example(command: str) -> str:
+    """Return the last line of a command's help."""
+    return f"Example: {command}"

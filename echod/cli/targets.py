@@ -1,0 +1,324 @@
+"""Find the stores, roles and entries that a command line names. Read-only.
+
+An entry is named by its id or a unique prefix. The current project is searched before the others, and memory files
+before archives. If several entries match, a user at a terminal chooses and a script gets an error with the list.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import click
+
+from echod.app.context import ReadContext
+from echod.cli.context import CommandContext
+from echod.cli.output import fit_path, role_label, sanitize, short_path, title_text, wrap
+from echod.clock import local_date
+from echod.errors import UsageError
+from echod.inspection.entry_facts import get_facts
+from echod.jobs.archives import ArchivedCopy, list_archived_entries
+from echod.memory.document import parse, parse_block
+from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
+from echod.memory.model import Block, Document
+from echod.memory.policy import Facts
+from echod.store.layout import Role, Store, find_roles, global_root
+
+_MAX_CANDIDATES = 20
+
+
+def parse_as_of(text: str | None, now: float) -> date:
+    """Parse the local day of `--as-of`; None is today.
+
+    Raises:
+        UsageError: it is not a date.
+    """
+    if text is None:
+        return local_date(now)
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{sanitize(text)} is not a date. Write it like 2026-11-20.") from error
+
+
+class GlobalScope(Enum):
+    """The scope of entries that belong to no project."""
+
+    GLOBAL = "global"
+
+
+EntryScope = Path | GlobalScope | None
+"""Where to search an entry: in a project, in the global store, or (None) in the current project and then all."""
+
+
+def parse_scope(path: Path | None, *, in_global: bool) -> EntryScope:
+    """Combine the arguments `PATH` and `--global`.
+
+    Raises:
+        UsageError: both are given.
+    """
+    if in_global and path is not None:
+        raise UsageError("Name a project or use --global, not both.")
+    return GlobalScope.GLOBAL if in_global else path
+
+
+def select_stores(context: CommandContext, path: Path | None) -> tuple[Store, ...] | None:
+    """Return the stores of the project at `path`, or of the current directory's project.
+
+    Returns:
+        None if `path` is None and the current directory is in no project; then the command is for all projects.
+
+    Raises:
+        UsageError: there is no project at `path`.
+    """
+    if path is not None:
+        return context.list_stores(context.find_project(path))
+    try:
+        return context.list_stores(context.find_project(Path()))
+    except UsageError:
+        return None
+
+
+def select_roles(context: CommandContext, read_context: ReadContext, path: Path | None, name: str | None) -> list[Role]:
+    """Return the roles of the stores of `select_stores` (all stores for None), or the one role of that name in each.
+
+    Raises:
+        UsageError: there is no project, no memory, or no such role.
+    """
+    stores: Sequence[Store] = select_stores(context, path) or read_context.discover_stores().stores
+    roles = _roles_in(stores)
+    if not roles:
+        raise UsageError("There is no memory here. Name a project, or add one with: echod add PATH")
+    return filter_roles(roles, name)
+
+
+def filter_roles(roles: Iterable[Role], name: str | None) -> list[Role]:
+    """Return the roles of that name, or all for None.
+
+    Raises:
+        UsageError: there is no such role.
+    """
+    existing = list(roles)
+    selected = [role for role in existing if name in (None, role.name)]
+    if name is not None and not selected:
+        names = ", ".join(sorted({role.name for role in existing})) or "none"
+        raise UsageError(f"There is no role {sanitize(name)}. Roles: {names}.")
+    return selected
+
+
+def list_global_roles(read_context: ReadContext) -> tuple[Role, ...]:
+    """Return the role of the global memory and those of the doc packs, as far as they exist."""
+    memory, packs = read_context.pack_locations.memory_role, read_context.pack_locations.stores[1]
+    own = (memory,) if memory.path.is_dir() else ()
+    return (*own, *(find_roles(packs) if packs.root.is_dir() else ()))
+
+
+def global_flag(role: Role) -> str:
+    """Return ` --global` if a command needs it to find an entry of the role, else nothing."""
+    return "" if global_root(role.store) is None else " --global"
+
+
+def read_facts(read_context: ReadContext, role: Role, today: date, memory: Document | None = None) -> Facts:
+    """Return the recorded facts about a role's entries. They are empty if nothing was ever recorded."""
+    if read_context.entries is None:
+        return Facts()
+    policy = read_context.maintenance_policy(role.store.project).policy
+    return get_facts(role, read_context.entries, policy, today, memory)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMatch:
+    """An entry in a memory file."""
+
+    role: Role
+    document: Document
+    id: str
+
+    @property
+    def block(self) -> Block:
+        """The entry's block."""
+        ids = entry_ids(self.role.name, self.document)
+        return self.document.blocks[ids.index(self.id)]
+
+    @property
+    def title(self) -> str:
+        """The entry's title."""
+        return block_title(self.block)
+
+
+class ArchiveMatch(NamedTuple):
+    """An entry that is in no memory file any more: its copies in the archive of its role, oldest first."""
+
+    role: Role
+    id: str
+    copies: tuple[ArchivedCopy, ...]
+
+    @property
+    def title(self) -> str:
+        """The title of the newest copy."""
+        return block_title(parse_block(self.copies[-1].entry.text))
+
+
+AnyMatch = TypeVar("AnyMatch", MemoryMatch, ArchiveMatch)
+
+
+def block_title(block: Block) -> str:
+    """Return the title of an entry, or the first line of any other block."""
+    return block.entry.title if block.entry else block.text.strip().partition("\n")[0]
+
+
+def entry_heading(match: MemoryMatch | ArchiveMatch) -> str:
+    """Format an entry's id and title, and its location in a second line."""
+    location = f"  in {role_label(match.role.name)}  {short_path(match.role.store.key)}"
+    return "\n".join([wrap(title_text(match.title), indent=f"{match.id}  "), location])
+
+
+def find_in_memory(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, prefixes: Sequence[str]
+) -> list[MemoryMatch]:
+    """Find the entries of memory files that these ids, or prefixes of ids, name.
+
+    Args:
+        context: the command.
+        read_context: reads the files.
+        scope: where to search.
+        prefixes: ids or prefixes of ids.
+
+    Raises:
+        UsageError: no entry matches, or several match and there is no terminal to ask at.
+        EchodError: a file cannot be read.
+    """
+    role_groups = _role_groups(context, read_context, scope)
+    return [_find_one_in_memory(context, read_context, role_groups, prefix, scope) for prefix in prefixes]
+
+
+def find_entry(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, prefix: str
+) -> MemoryMatch | ArchiveMatch:
+    """Find the entry that an id, or a prefix of one, names. A memory file comes before an archive.
+
+    Raises:
+        UsageError: no entry matches, or several match and there is no terminal to ask at.
+        EchodError: a file cannot be read.
+    """
+    for roles in _role_groups(context, read_context, scope):
+        if matches := _resolve_prefix(prefix, _memory_matches(read_context, roles)):
+            return _choose_match(context, prefix, matches)
+        if archived := _resolve_prefix(prefix, _archive_matches(roles)):
+            return _choose_match(context, prefix, archived)
+    raise _entry_not_found_error(prefix, scope)
+
+
+def list_memory_matches(read_context: ReadContext, role: Role) -> tuple[MemoryMatch, ...]:
+    """List the entries of a role's memory file, in file order. None are listed if it cannot be parsed.
+
+    Raises:
+        EchodError: the file cannot be read.
+    """
+    document = parse(read_context.reader.read_role(role).memory.text)
+    if not isinstance(document, Document):
+        return ()
+    return tuple(MemoryMatch(role, document, identity) for identity in entry_ids(role.name, document) if identity)
+
+
+def list_archive_matches(role: Role) -> tuple[ArchiveMatch, ...]:
+    """List the entries in a role's archive, by id. Some may be in the memory again.
+
+    Raises:
+        EchodError: the archive cannot be read.
+    """
+    copies: dict[str, list[ArchivedCopy]] = {}
+    for copy in list_archived_entries(role):
+        if copy.entry.text:
+            copies.setdefault(copy.entry.id, []).append(copy)
+    return tuple(ArchiveMatch(role, identity, tuple(group)) for identity, group in copies.items() if identity)
+
+
+def _role_groups(context: CommandContext, read_context: ReadContext, scope: EntryScope) -> tuple[tuple[Role, ...], ...]:
+    """Return the groups of roles to search, the nearest first."""
+    if isinstance(scope, GlobalScope):
+        return (list_global_roles(read_context),)
+    near = select_stores(context, scope) or ()
+    far = (
+        ()
+        if scope is not None
+        else tuple(store for store in read_context.discover_stores().stores if store not in near)
+    )
+    return tuple(group for stores in (near, far) if (group := _roles_in(stores)))
+
+
+def _roles_in(stores: Iterable[Store]) -> tuple[Role, ...]:
+    return tuple(role for store in stores for role in find_roles(store))
+
+
+def _memory_matches(read_context: ReadContext, roles: Iterable[Role]) -> Iterable[MemoryMatch]:
+    return (match for role in roles for match in list_memory_matches(read_context, role))
+
+
+def _archive_matches(roles: Iterable[Role]) -> Iterable[ArchiveMatch]:
+    return (match for role in roles for match in list_archive_matches(role))
+
+
+def _find_one_in_memory(
+    context: CommandContext,
+    read_context: ReadContext,
+    role_groups: Sequence[Sequence[Role]],
+    prefix: str,
+    scope: EntryScope,
+) -> MemoryMatch:
+    for roles in role_groups:
+        if matches := _resolve_prefix(prefix, _memory_matches(read_context, roles)):
+            return _choose_match(context, prefix, matches)
+    for roles in role_groups:
+        if archived := _resolve_prefix(prefix, _archive_matches(roles)):
+            first = archived[0]
+            raise UsageError(
+                f"{first.id} is not in a memory file but in the archive of {role_label(first.role.name)}. "
+                f"Restore it with: echod restore {first.id}{global_flag(first.role)}"
+            )
+    raise _entry_not_found_error(prefix, scope)
+
+
+def _resolve_prefix(prefix: str, candidates: Iterable[AnyMatch]) -> list[AnyMatch]:
+    """Return all candidates that the prefix matches."""
+    by_id: dict[str, list[AnyMatch]] = {}
+    for candidate in candidates:
+        by_id.setdefault(candidate.id, []).append(candidate)
+    try:
+        ids: tuple[str, ...] = (resolve_id(prefix, by_id),)
+    except UnknownEntryError:
+        return []
+    except AmbiguousEntryError as error:
+        ids = error.candidates
+    return [match for identity in ids for match in by_id[identity]]
+
+
+def _choose_match(context: CommandContext, prefix: str, matches: Sequence[AnyMatch]) -> AnyMatch:
+    if len(matches) == 1:
+        return matches[0]
+    lines: list[str] = [_match_line(match) for match in matches[:_MAX_CANDIDATES]]
+    if len(matches) > _MAX_CANDIDATES:
+        lines.append(f"  and {len(matches) - _MAX_CANDIDATES} more")
+    heading = f"{sanitize(prefix)} matches {len(matches)} entries"
+    if not context.is_interactive:
+        raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *lines]))
+    click.echo("\n".join([f"{heading}:", *(f"{number:>3}{line}" for number, line in enumerate(lines, 1))]))
+    while True:
+        choice: int = click.prompt("Which one", type=int)
+        if 1 <= choice <= min(len(matches), _MAX_CANDIDATES):
+            return matches[choice - 1]
+
+
+def _match_line(match: MemoryMatch | ArchiveMatch) -> str:
+    title = textwrap.shorten(title_text(match.title), 44, placeholder="...")
+    return f"  {match.id}  {role_label(match.role.name)}: {title}  {fit_path(match.role.store.key, 40)}"
+
+
+def _entry_not_found_error(prefix: str, scope: EntryScope) -> UsageError:
+    command = "echod show --global" if isinstance(scope, GlobalScope) else "echod show"
+    return UsageError(f"No entry has an id that begins with {sanitize(prefix)!r}. `{command}` lists the entries.")
