@@ -34,6 +34,7 @@ from echod.log import get_logger
 from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
+from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
@@ -192,7 +193,7 @@ class _RunOnce:
     def _reconcile(self) -> list[str]:
         """Queue what the stores need, and wake deferred jobs. Return the problems, as lines for the user."""
         services, now = self.services, self.context.now()
-        problems: list[str] = []
+        problems: list[ReadProblem] = []
         for store in self.stores:
             need_settings = services.read_context.need_settings(store.project)
             problems += reconcile(
