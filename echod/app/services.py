@@ -29,7 +29,7 @@ from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
 from echod.state.repair import CheckedDatabase, open_checked
 from echod.state.workflow_log import WorkflowLog
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits

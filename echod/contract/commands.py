@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from echod.contract.encoding import SCHEMA
-from echod.contract.status import PackInfo
+from echod.contract.status import SCHEMA, PackInfo
 
 
 class AuditedPack(NamedTuple):

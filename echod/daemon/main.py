@@ -24,8 +24,8 @@ from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTa
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
 from echod.errors import ConfigurationError, EchodError
+from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
-from echod.packs.manifests import sync_manifests
 from echod.paths import Paths
 from echod.runtime import HeartbeatWriter, HeldLock, WakeFile, daemon_lock, this_process, worker_lock
 from echod.settings.values import Settings

@@ -11,7 +11,7 @@ import select
 import sys
 import time
 
-from echod.hooks import spool, state_dir
+from echod.hooks import spool
 
 TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None
         platform: `sys.platform`.
     """
     event = arguments[0] if arguments else ""
-    state = state_dir.state_directory(environ, platform)
+    state = spool.state_directory(environ, platform)
     payload, size = _read_stdin(_STDIN)
     _spool_event(os.path.join(state, "spool"), event, payload, size)
     if event == "session-start":

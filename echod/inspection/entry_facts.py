@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from echod.inspection.counts import read_document
-from echod.memory.alignment import block_content
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
-from echod.memory.identity import entry_ids
+from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import Facts, PolicySettings
 from echod.state.entries import EntryStore

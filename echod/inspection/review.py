@@ -47,7 +47,7 @@ from echod.inspection.review_items import (
     removes_majority,
 )
 from echod.log import get_logger
-from echod.memory.consolidation.supersede import SupersedeProblem
+from echod.memory.consolidation.deduplicate import SupersedeProblem
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.projects.maintenance import MaintenancePolicy
 from echod.state.entries import EntryStore

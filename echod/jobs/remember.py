@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 
 from echod.jobs.base import JobBlocked, JobContext, JobOutcome, Proposal, change_set, plan_and_commit, write_memory
+from echod.memory.compose import Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.memory.notes import Note, UnwritableNote, find_same_note, with_note
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.session import RoleView

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, block_content, block_contents, block_heading, block_key
+from echod.memory.identity import BlockKey, block_content, block_contents, block_heading, block_key
 from echod.memory.model import Block, Document
 
 RedactedForms = Callable[[str], Iterable[str]]

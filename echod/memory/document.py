@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from echod.memory import forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
 from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, UnreadableKind
-from echod.memory.words import capitalize
+from echod.memory.text import capitalize
 
 SCHEMA_VERSION = 1
 """The only version of the file format so far (`<!-- echo-schema: v1 -->`)."""

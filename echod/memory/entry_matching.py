@@ -17,9 +17,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from echod.memory.alignment import block_key
 from echod.memory.document import parse_block
-from echod.memory.identity import entry_ids
+from echod.memory.identity import block_key, entry_ids
 from echod.memory.model import Block, Document, Layer
 from echod.memory.redact import redact_entry
 

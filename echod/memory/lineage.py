@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from echod.memory.alignment import BlockKey, block_content, numbered_keys
+from echod.memory.identity import BlockKey, block_content, numbered_keys
 from echod.memory.model import Document
 
 BlockTexts = dict[BlockKey, str]

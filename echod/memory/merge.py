@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from echod.memory.alignment import (
+from echod.memory.document import parse
+from echod.memory.identity import (
     BlockKey,
     align,
     align_additions,
@@ -26,7 +27,6 @@ from echod.memory.alignment import (
     is_truncated,
     numbered_keys,
 )
-from echod.memory.document import parse
 from echod.memory.model import Block, Document, Unreadable
 
 _Edit = tuple[int, int, list[str]]

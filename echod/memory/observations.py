@@ -16,9 +16,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content, block_contents
 from echod.memory.compose import append_entries, detect_newline
 from echod.memory.document import parse, parse_block
+from echod.memory.identity import block_content, block_contents
 from echod.memory.merge import appended_blocks
 from echod.memory.model import Document, Form, Layer, Unreadable
 from echod.memory.redact import redact

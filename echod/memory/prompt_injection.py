@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from echod.memory.obfuscation import hides_text, normalize_characters
+from echod.memory.text import hides_text, normalize_characters
 
 _HIDDEN_TEXT = "hidden text"
 

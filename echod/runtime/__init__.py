@@ -4,14 +4,6 @@ The daemon, the commands and the status report share these modules, which import
 filelock and psutil are imported only when a lock is taken, or where there is no /proc.
 """
 
-from echod.runtime.disk import (
-    MIN_FREE_BYTES,
-    filesystem_type,
-    free_bytes,
-    has_free_space,
-    is_remote_filesystem,
-    read_mounts,
-)
 from echod.runtime.heartbeat import (
     EVENTS_NOT_ARRIVING,
     HEARTBEAT_SECONDS,
@@ -34,7 +26,16 @@ from echod.runtime.locks import (
     this_process,
     worker_lock,
 )
-from echod.runtime.process import RunningProcess, find_process
+from echod.runtime.system import (
+    MIN_FREE_BYTES,
+    RunningProcess,
+    filesystem_type,
+    find_process,
+    free_bytes,
+    has_free_space,
+    is_remote_filesystem,
+    read_mounts,
+)
 from echod.runtime.wake import WakeFile, write_wake_file
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from echod.files import write_runtime_file
 from echod.paths import Paths
 from echod.runtime.locks import LockState, read_lock_state
-from echod.runtime.process import RunningProcess, find_process
+from echod.runtime.system import RunningProcess, find_process
 
 HEARTBEAT_SECONDS = 5.0
 """The interval between two heartbeats."""

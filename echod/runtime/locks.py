@@ -23,7 +23,7 @@ from typing import NamedTuple
 from echod import __version__
 from echod.errors import EchodError, StateError
 from echod.paths import PRIVATE_FILE_MODE
-from echod.runtime.process import find_process
+from echod.runtime.system import find_process
 
 MAX_OWNER_BYTES = 4096
 

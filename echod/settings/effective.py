@@ -170,7 +170,7 @@ def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
     unknown = sorted(names - schema.known_variables()) if names else []
     if not unknown:
         return ()
-    from echod.settings.suggestions import variable_suggestion  # noqa: PLC0415  difflib, for mistakes only
+    from echod.settings.loader import variable_suggestion  # noqa: PLC0415  difflib, for mistakes only
 
     return tuple(f"{name} is not a setting of echod{variable_suggestion(name) or '.'}" for name in unknown)
 

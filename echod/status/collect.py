@@ -32,7 +32,7 @@ from echod.inspection.review import RestoredFindings, find_restored_findings
 from echod.paths import Paths
 from echod.projects.discovery import DiscoveredStores
 from echod.projects.registry import PausedProjects, ProjectRegistry
-from echod.runtime.disk import has_free_space
+from echod.runtime.system import has_free_space
 from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import list_damaged_copies

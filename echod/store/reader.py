@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from echod.log import get_logger
 from echod.memory.model import Document
 from echod.store.capabilities import CapabilityCache
-from echod.store.commit.context import CommitContext, ParseCache
-from echod.store.commit.steps import Tracer, no_trace
+from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
 from echod.store.errors import RefusedError, StoreError, as_store_error
 from echod.store.journal.journal import Journal
 from echod.store.journal.notices import NOTICES, QUESTIONS, Notice, Notices, Question, read_notices, read_questions

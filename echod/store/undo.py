@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content
 from echod.memory.document import parse
-from echod.memory.identity import entry_ids
+from echod.memory.identity import block_content, entry_ids
 from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Unreadable
 from echod.memory.policy import ArchivedEntry, Rule

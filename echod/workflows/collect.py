@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from echod.workflows import files
-from echod.workflows.markers import checkpoints, edits, git, locks, loops, sessions, signals, state_files
+from echod.workflows.markers import edits, git, locks, sessions, signals, state_files
+from echod.workflows.markers.arcs import ARC_DIRECTORIES, read_checkpoints, read_loops
 from echod.workflows.model import (
     NO_OWNER,
     START_TOLERANCE_SECONDS,
@@ -33,7 +34,7 @@ _MARKER_DIRECTORIES = (
     signals.DIRECTORY,
     locks.DIRECTORY,
     *files.UPSTREAM_DIRECTORIES,
-    *checkpoints.ARC_DIRECTORIES,
+    *ARC_DIRECTORIES,
     ".rune/audit-state",
 )
 _MAX_WATCHED_CHILDREN = 4
@@ -63,12 +64,12 @@ def collect_observations(
         last_ended: when a workflow of this project was last known to end (Unix seconds).
     """
     root = Path(os.path.realpath(project))
-    arcs, arc_problems = checkpoints.read_markers(root, processes)
+    arcs, arc_problems = read_checkpoints(root, processes)
     team_markers, team_activity = signals.read_markers(root)
     markers = (
         *read_declared(declared, processes),
         *state_files.read_markers(root, team_activity, processes),
-        *loops.read_markers(root, arcs, processes),
+        *read_loops(root, arcs, processes),
         *(arc.marker for arc in arcs.values()),
         *arc_problems,
         *locks.read_markers(root, processes),
@@ -165,7 +166,7 @@ def marker_directories(project: Path) -> tuple[Path, ...]:
     """
     root = Path(os.path.realpath(project))
     directories = {_nearest_directory(root / name, root) for name in _MARKER_DIRECTORIES}
-    for parent in (*checkpoints.ARC_DIRECTORIES, signals.DIRECTORY, locks.DIRECTORY):
+    for parent in (*ARC_DIRECTORIES, signals.DIRECTORY, locks.DIRECTORY):
         directories |= set(_newest_subdirectories(root / parent, root))
     return tuple(sorted(directories))
 

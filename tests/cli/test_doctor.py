@@ -18,7 +18,7 @@ from echod.doctor import DoctorContext, machine, run_checks
 from echod.doctor.projects import gitignore_line
 from echod.memory.model import MAX_FILE_BYTES
 from echod.projects.registry import ProjectRegistry
-from echod.runtime.disk import read_mounts
+from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store.layout import find_stores
 from tests.support import Home, finding_text, make_project, running_daemon

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli import output as text
-from echod.cli.commands import status as status_text
+from echod.cli import output
+from echod.cli.commands import status
 from echod.contract.status import (
     DaemonInfo,
     GateReport,
@@ -37,16 +37,16 @@ LONG_PATH = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) +
     ],
 )
 def test_a_length_of_time_is_said_as_one_would(seconds: float, said: str) -> None:
-    assert text.format_duration(seconds) == said
+    assert output.format_duration(seconds) == said
 
 
 def test_a_long_path_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
 
-    assert text.fit_path("/home/me/src/p", 20) == "~/src/p"
-    assert text.fit_path("/srv/projects/alpha/beta", 12) == "...lpha/beta"
-    assert len(text.fit_path(LONG_PATH, 40)) == 40
-    assert text.fit_path(LONG_PATH, 40).endswith("/.rune/echoes")
+    assert output.fit_path("/home/me/src/p", 20) == "~/src/p"
+    assert output.fit_path("/srv/projects/alpha/beta", 12) == "...lpha/beta"
+    assert len(output.fit_path(LONG_PATH, 40)) == 40
+    assert output.fit_path(LONG_PATH, 40).endswith("/.rune/echoes")
 
 
 def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
@@ -70,6 +70,6 @@ def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
         ),
     )
 
-    screen = status_text.render_status(report, now)
+    screen = status.render_status(report, now)
 
     assert max(map(len, screen.splitlines())) <= 80

@@ -10,7 +10,7 @@ import pytest
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Heartbeat, HeartbeatWriter, read_liveness
 from echod.runtime.locks import LockOwner, daemon_lock
-from echod.runtime.process import find_process
+from echod.runtime.system import find_process
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from echod.runtime.heartbeat import (
     read_heartbeat,
 )
 from echod.runtime.locks import LockOwner, LockState
-from echod.runtime.process import RunningProcess
+from echod.runtime.system import RunningProcess
 
 NOW = 1000.0
 PROCESS = RunningProcess(42, "boot:7", suspended=False)

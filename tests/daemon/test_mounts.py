@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.runtime.disk import filesystem_type, is_remote_filesystem, read_mounts
+from echod.runtime.system import filesystem_type, is_remote_filesystem, read_mounts
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from echod.runtime import process
-from echod.runtime.process import find_process
+from echod.runtime import system
+from echod.runtime.system import find_process
 from tests.support import until
 
 
@@ -55,9 +55,9 @@ def test_a_name_with_spaces_and_parentheses_is_parsed() -> None:
 
 
 def test_without_proc_psutil_returns_the_same(sleeper: subprocess.Popen[bytes]) -> None:
-    found = process._find_with_psutil(sleeper.pid)
+    found = system._find_with_psutil(sleeper.pid)
 
     assert found is not None
-    assert found == process._find_with_psutil(sleeper.pid)
+    assert found == system._find_with_psutil(sleeper.pid)
     assert not found.suspended
-    assert process._find_with_psutil(2**22 + 1) is None
+    assert system._find_with_psutil(2**22 + 1) is None

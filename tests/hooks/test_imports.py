@@ -17,7 +17,6 @@ OURS = {
     "echod.cli.main",
     "echod.hooks",
     "echod.hooks.run",
-    "echod.hooks.state_dir",
     "echod.hooks.spool",
 }
 HEAVY = {"json", "re", "typing", "enum", "pathlib", "dataclasses", "contextlib", "functools", "logging", "subprocess"}

@@ -9,7 +9,7 @@ import pytest
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from echod.hooks.state_dir import state_directory
+from echod.hooks.spool import state_directory
 from echod.paths import paths_from_environment
 
 ENVIRONMENTS = {

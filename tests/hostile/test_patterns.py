@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from echod.memory.compose import create_note
 from echod.memory.knowledge.text import body_references, evidence_references
-from echod.memory.notes import create_note
 from echod.memory.similarity.compare import files_in
 from tests.hostile.bombs import ProductPattern, product_patterns, slow_texts
 
@@ -20,7 +20,7 @@ BOUNDED = {
     "echod.memory.knowledge.text._FOLDER_PATH": "tokens of at most 400 characters",
     "echod.memory.similarity.compare._PATH": "runs of at most 400 characters",
     "echod.memory.similarity.compare._LINE_NUMBERS": "paths of at most 400 characters",
-    "echod.memory.notes._LEADING_MARKS": "looked for once, at the start",
+    "echod.memory.compose._LEADING_MARKS": "looked for once, at the start",
     "echod.memory.markdown._SETEXT_UNDERLINE": "looked for once a line, at its start",
     "echod.memory.markdown._THEMATIC_BREAK": "looked for once a line, at its start",
     "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",

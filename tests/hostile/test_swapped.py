@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.errors import BusyError, RefusedError, StoreError
 from echod.store.layout import Role, Store

@@ -22,7 +22,7 @@ from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store.changes import no_gate
-from echod.store.commit.steps import Tracer, no_trace
+from echod.store.commit.context import Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits

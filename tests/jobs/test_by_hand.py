@@ -14,10 +14,10 @@ import pytest
 from echod.jobs import forget, prune, remember, reset, restore, set_layer
 from echod.jobs.archives import ArchivedCopy, list_archived_entries
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, JobResources
+from echod.memory.compose import Note
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.notes import Note
 from echod.memory.policy import PolicySettings, Rule
 from echod.memory.policy.archive import MAX_ARCHIVE_BYTES
 from echod.state.database import Database

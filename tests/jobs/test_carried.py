@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from echod.memory.identity import entry_ids
 from echod.memory.policy import PolicySettings
 from echod.state.entries import Reference
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from tests.jobs.site import Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, TODAY
 from tests.support import run_in_child

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forget
-from echod.jobs import reset as resetting
+from echod.jobs import forget, reset
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule
 from tests.jobs.site import POLICY, Site, site_at_noon
@@ -68,7 +67,7 @@ def forget_job(site: Site) -> None:
 def reset_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle", "etched") + with_secret(learning_text("the token")))
     with site.entries() as entries, site.open_job(entries, 1) as context:
-        resetting.run(context)
+        reset.run(context)
 
 
 def scrub_job(site: Site) -> None:

@@ -22,7 +22,7 @@ from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, read_archive
 from echod.state.queue import MAX_DEFERRAL_SECONDS
 from echod.store import layout
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.layout import list_roles
 from tests.jobs.site import Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text, protected_entries

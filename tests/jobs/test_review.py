@@ -33,7 +33,7 @@ from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.review_answers import ReviewAnswer
 from echod.store.changes import no_gate
-from echod.store.commit.steps import CommitStep, Tracer, no_trace
+from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store, list_roles
 from echod.store.limits import EngineLimits

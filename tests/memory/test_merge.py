@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.alignment import block_content, block_key, numbered_keys
 from echod.memory.document import parse
+from echod.memory.identity import block_content, block_key, numbered_keys
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, without_blocks
 from echod.memory.model import Document
 

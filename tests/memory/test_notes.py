@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.alignment import block_content
+from echod.memory.compose import Note, UnwritableNote, create_note, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
+from echod.memory.identity import block_content
 from echod.memory.model import Document, Form, Layer
-from echod.memory.notes import Note, UnwritableNote, create_note, find_same_note, with_note
 
 DAY = date(2026, 11, 20)
 

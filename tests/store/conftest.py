@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
-from echod.store.commit.steps import CommitStep, Tracer, no_trace
+from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits

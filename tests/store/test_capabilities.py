@@ -12,7 +12,7 @@ import pytest
 from echod.store import fs
 from echod.store.capabilities import Capabilities, probe
 from echod.store.changes import CommitConflict
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError
 from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation

@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.store.changes import LateMerge
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.errors import StoreError
 from echod.store.journal import files
-from echod.store.journal.blobs import BlobMissingError, BlobStore
-from echod.store.journal.files import append_durable
+from echod.store.journal.files import BlobMissingError, BlobStore, append_durable
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.ledger import Ledger
 from echod.store.journal.notices import Notice, add_notice

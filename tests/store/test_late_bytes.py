@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.store.changes import CommitResult
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 BOTH = HEADER + entry("First") + entry("Second")

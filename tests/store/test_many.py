@@ -12,7 +12,7 @@ import pytest
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store import layout
 from echod.store.changes import ChangeSet, ConsumeFindings, PartialConsume, Write
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.fs import Dir
 from echod.store.snapshot import content_digest

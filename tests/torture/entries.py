@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from echod.memory.alignment import block_content
 from echod.memory.document import parse
+from echod.memory.identity import block_content
 from echod.memory.model import Unreadable
 
 HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"

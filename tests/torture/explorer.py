@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitStep
 from tests.torture.entries import count_entries, entry, is_whole, named_entries, version_of
 from tests.torture.service import StressProject, in_child, reconcile_once
 from tests.torture.writers import Action, Schedule, Writer, waits_for_lease

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from echod.errors import EchodError
 from echod.memory.model import Document
 from echod.store.changes import Append, ChangeSet, CommitResult, ConsumeFindings, Write
-from echod.store.commit.steps import Tracer, no_trace
+from echod.store.commit.context import Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.errors import BusyError
 from echod.store.layout import Role, Store

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.workflows import GateLimits, files
-from echod.workflows.markers import loops
-from echod.workflows.markers.checkpoints import ARC_DIRECTORIES
+from echod.workflows.markers.arcs import ARC_DIRECTORIES, LOOP_KINDS
 from echod.workflows.markers.git import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
@@ -39,7 +38,7 @@ def test_every_git_operation_is_documented(operation: str) -> None:
 
 
 def test_every_place_of_loops_and_checkpoints_is_documented() -> None:
-    assert f"arc-{{{','.join(loops.LOOP_KINDS)}}}-loop.local.md" in PAGE
+    assert f"arc-{{{','.join(LOOP_KINDS)}}}-loop.local.md" in PAGE
     assert {root.removesuffix("/arc") for root in ARC_DIRECTORIES} == {".rune", ".claude", "tmp"}
 
 

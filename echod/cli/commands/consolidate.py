@@ -21,8 +21,8 @@ from echod.cli.targets import parse_as_of, select_roles
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
 from echod.contract.status import to_json
 from echod.jobs.consolidate import consolidate_selected, preview_selected
+from echod.memory.consolidation.deduplicate import SupersedeProblem
 from echod.memory.consolidation.plan import ConsolidationPlan
-from echod.memory.consolidation.supersede import SupersedeProblem
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable

@@ -20,7 +20,7 @@ from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.contract.status import to_json
 from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
-from echod.runtime.disk import read_mounts
+from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store import layout
 

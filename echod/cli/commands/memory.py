@@ -30,9 +30,9 @@ from echod.errors import EchodError, UsageError
 from echod.jobs import remember as remember_job
 from echod.jobs import reset as reset_job
 from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.memory.compose import Note, UnwritableNote, create_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
-from echod.memory.notes import Note, UnwritableNote, create_note, with_note
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store, find_roles
 

@@ -33,12 +33,11 @@ from echod.contract.status import PackInfo, to_json
 from echod.errors import UsageError
 from echod.jobs import packs as packs_job
 from echod.jobs.base import JobBlocked, JobContext, JobOutcome
-from echod.jobs.packs import PackPlan, pristine_name
+from echod.jobs.packs import PackPlan, pristine_name, sync_manifests
 from echod.memory.packs.manifest import is_stack_name
 from echod.memory.packs.upgrade import UpgradeResult
 from echod.packs.check import PackCheckResult, PackState, UpdateStatus, check_packs, pack_state
 from echod.packs.installed import InstalledPack, PackLocations
-from echod.packs.manifests import sync_manifests
 from echod.state.job import JobKind
 from echod.status.packs import pack_info
 from echod.store.create import create_global_role

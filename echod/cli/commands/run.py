@@ -30,8 +30,8 @@ from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection.review import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
+from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
-from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.needs import ReadProblem

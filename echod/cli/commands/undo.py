@@ -34,7 +34,7 @@ from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
-from echod.packs.manifests import sync_manifests
+from echod.jobs.packs import sync_manifests
 from echod.state.job import JobKind
 from echod.store.layout import global_root, packs_store
 from echod.store.reader import CommitInfo

@@ -17,14 +17,14 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, compose_entry, detect_form, detect_newline, with_entries
-from echod.memory.consolidation.deduplicate import FindingMatcher
-from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
-from echod.memory.consolidation.supersede import (
+from echod.memory.consolidation.deduplicate import (
+    FindingMatcher,
     ResolvedSupersede,
     SupersedeProblem,
     UnresolvedSupersede,
     resolve_supersedes,
 )
+from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
 from echod.memory.document import new_memory_file, parse, parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids

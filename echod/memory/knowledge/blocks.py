@@ -32,7 +32,7 @@ from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
-from echod.memory.words import capitalize
+from echod.memory.text import capitalize
 
 _MAX_POINT_CHARACTERS = 1000
 """Characters of the points of one block, about 250 tokens. A larger group is split into topics."""

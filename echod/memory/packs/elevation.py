@@ -24,7 +24,7 @@ from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
-from echod.memory.words import without_full_stop
+from echod.memory.text import without_full_stop
 
 _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
 _PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from echod.memory.alignment import align, block_content
 from echod.memory.document import parse, parse_block
-from echod.memory.identity import normalize_title
+from echod.memory.identity import align, block_content, normalize_title
 from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Field
 from echod.memory.packs.elevation import is_from_pack

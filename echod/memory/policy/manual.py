@@ -10,11 +10,10 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.alignment import block_content, block_contents
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_layer
-from echod.memory.identity import entry_ids
+from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry

@@ -44,7 +44,7 @@ from echod.memory.policy.scoring import (
     entry_statuses,
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
-from echod.memory.words import pluralize
+from echod.memory.text import pluralize
 
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 """A learning removed for lack of room, not for its age, leaves its points in the knowledge file."""

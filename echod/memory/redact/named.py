@@ -11,8 +11,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from echod.memory.redact.names import NameStrength, SecretName, classify_name
-from echod.memory.redact.plausibility import ValueContext, is_secret
+from echod.memory.redact.plausibility import NameStrength, SecretName, ValueContext, classify_name, is_secret
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
 _NAME_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from echod.memory.obfuscation import normalize_characters
+from echod.memory.text import normalize_characters
 
 _DOTTED_I = "\u0130"
 """The one character whose lower case is longer than itself."""

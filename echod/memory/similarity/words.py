@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from echod.memory.obfuscation import normalize_characters
+from echod.memory.text import normalize_characters
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
 _UNSPACED = (

@@ -14,9 +14,8 @@ from pathlib import Path
 from echod.log import get_logger
 from echod.store.changes import LateMerge
 from echod.store.commit import file_steps
-from echod.store.commit.context import CommitContext
+from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.commit.prepare import remove_staged_files
-from echod.store.commit.steps import CommitStep
 from echod.store.errors import store_error
 from echod.store.fs import Dir, make_dir, open_dir
 from echod.store.journal.records import CommitRecord, RecordState, WriteRecord

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from echod.memory.alignment import block_content
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
+from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit.apply import apply_record
-from echod.store.commit.context import CommitContext
+from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.commit.prepare import prepare_commit, remove_staged_files
-from echod.store.commit.steps import CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
 from echod.store.journal.records import CommitRecord
 

@@ -1,24 +1,66 @@
-"""The context of a commit in one role: directories, journal, limits, clock, parse cache."""
+"""The context of a commit in one role (directories, journal, limits, clock, parse cache), and the named steps.
+
+At each step a test may kill the commit, look, or let another program write, and the daemon's progress tracer records
+it. Production code that is not traced uses `no_trace`, which does nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import StrEnum
+from typing import NamedTuple, Protocol
 
 from echod.memory.document import parse
 from echod.memory.lineage import BlockTexts, block_texts
 from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import CapabilityCache
-from echod.store.commit.steps import Tracer
 from echod.store.errors import as_store_error
-from echod.store.journal.blobs import BlobMissingError
+from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
 from echod.store.layout import MEMORY
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
 from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest, read_snapshot
+
+
+class CommitStep(StrEnum):
+    """The steps in the order in which a commit passes them."""
+
+    BEGIN = "begin"
+    STAGED = "staged"
+    BLOBS_STORED = "blobs-stored"
+    COMPARED = "compared"
+    INTENT_WRITTEN = "intent-written"
+    ARCHIVED = "archived"
+    LEASED = "leased"
+    EXCHANGED = "exchanged"
+    TOUCHED = "touched"
+    RELEASED = "released"
+    PUBLISHED = "published"
+    CREATED = "created"
+    LINKED = "linked"
+    CLAIMED = "claimed"
+    CLAIMS_SYNCED = "claims-synced"
+    LATE_MERGE_RECORDED = "late-merge-recorded"
+    APPLIED = "applied"
+    SWEPT = "swept"
+    REDOING = "redoing"
+    CLOSING = "closing"
+    DISPLACED_REMOVED = "displaced-removed"
+    CLOSED = "closed"
+
+
+class Tracer(Protocol):
+    """Called with each step as it is passed."""
+
+    def __call__(self, step: CommitStep, /) -> None:
+        """Handle `step`, which is being passed now."""
+
+
+def no_trace(step: CommitStep) -> None:
+    """Do nothing."""
 
 
 @dataclass(slots=True)

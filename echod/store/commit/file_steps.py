@@ -28,7 +28,7 @@ from enum import Enum
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_FILE_MODE
-from echod.store.commit.steps import CommitStep, Tracer
+from echod.store.commit.context import CommitStep, Tracer
 from echod.store.errors import RefusedError
 from echod.store.fs import (
     NEW_FILE_MODE,

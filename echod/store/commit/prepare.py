@@ -12,8 +12,7 @@ from pathlib import PurePosixPath
 from echod.memory.exposed_secrets import strip_secrets
 from echod.store.changes import CommitPlan, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps
-from echod.store.commit.context import CommitContext
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import as_store_error
 from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
 

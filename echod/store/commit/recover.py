@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from echod.log import get_logger
 from echod.store.commit.apply import apply_record
-from echod.store.commit.context import CommitContext
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import as_store_error
 from echod.store.journal.records import CommitRecord, RecordState
 

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from echod.clock import local_date
-from echod.memory.alignment import BlockKey
 from echod.memory.document import parse_block
 from echod.memory.entry_matching import EntrySignature, entry_signature
-from echod.memory.identity import entry_ids
+from echod.memory.identity import BlockKey, entry_ids
 from echod.memory.model import MAX_FILE_BYTES, Block, Document
 from echod.memory.policy import Rule, read_archive
 from echod.memory.policy.archive import (

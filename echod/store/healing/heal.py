@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from echod.log import get_logger
-from echod.memory.alignment import BlockKey, block_content, block_heading, is_truncated
 from echod.memory.entry_matching import entry_signature
-from echod.memory.identity import entry_ids
+from echod.memory.identity import BlockKey, block_content, block_heading, entry_ids, is_truncated
 from echod.memory.lineage import (
     CurrentVersion,
     InterleavedWrite,

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from echod.memory.alignment import BlockKey, block_content, numbered_keys
+from echod.memory.identity import BlockKey, block_content, numbered_keys
 from echod.memory.lineage import KnownVersion
 from echod.memory.model import Block, Document
 from echod.store.commit.context import CommitContext

@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.log import get_logger
-from echod.memory.alignment import block_content
 from echod.memory.document import parse
+from echod.memory.identity import block_content
 from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts, classify_descent
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
@@ -25,8 +25,7 @@ from echod.memory.redact import redact, redact_bytes
 from echod.store.changes import CommitPlan, CommitResult, LateMerge, PlannedWrite, no_gate
 from echod.store.commit.apply import record_late_merge
 from echod.store.commit.commit import commit
-from echod.store.commit.context import CommitContext
-from echod.store.commit.steps import CommitStep
+from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, as_store_error
 from echod.store.fs import OpenWriters, read_all, read_lease
 from echod.store.healing.archives import archive_appends, read_archives

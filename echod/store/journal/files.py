@@ -1,20 +1,24 @@
-"""Read and write the small private files of the journal, durably or lazily.
+"""Read and write the private files of the journal, durably or lazily, and store contents by their digest.
 
-Every file of the journal is written by `_replace` or `_append` and read by `read_if_exists`.
+Every file of the journal is written by `_replace` or `_append` and read by `read_if_exists`. Stored contents (blobs)
+are
+exact, private (0600), written once, and durable after `sync`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from echod.files import FileVersion, file_version
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.store.errors import StoreError
 from echod.store.fs import full_fsync, write_all
+from echod.store.snapshot import content_digest
 
 
 def write_durable(path: Path, data: bytes) -> None:
@@ -115,3 +119,58 @@ def _open_private(path: Path, flags: int) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+class BlobMissingError(StoreError):
+    """A blob is missing or damaged. The caller must do without it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"The journal has lost {path}. The operation that needs it is no longer possible.")
+
+
+class BlobStore(NamedTuple):
+    """A directory of contents."""
+
+    root: Path
+
+    def put(self, data: bytes) -> str:
+        """Store a content and return its name. It is durable after the next `sync`."""
+        name = content_digest(data)
+        path = self.root / name
+        if not path.exists():
+            write_synced(path, data)
+        return name
+
+    def get(self, name: str) -> bytes:
+        """Return the content of that name.
+
+        Raises:
+            BlobMissingError: it is missing, or its bytes no longer match its name.
+        """
+        data = read_if_exists(self.root / name)
+        if data is None or content_digest(data) != name:
+            raise BlobMissingError(self.root / name)
+        return data
+
+    def size(self, name: str) -> int:
+        """Return the number of bytes of a content; 0 if it is missing."""
+        try:
+            return (self.root / name).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def sync(self) -> None:
+        """Make every stored blob durable."""
+        if self.root.exists():
+            fsync_directory(self.root)
+
+    def delete_unreferenced(self, referenced: Collection[str]) -> int:
+        """Remove unreferenced contents (and files that a crash left half-written) and return the freed bytes."""
+        if not self.root.exists():
+            return 0
+        freed = 0
+        for path in self.root.iterdir():
+            if path.name not in referenced:
+                freed += path.stat().st_size
+                path.unlink()
+        return freed

@@ -32,8 +32,8 @@ from typing import NamedTuple
 
 from echod.files import FileVersion
 from echod.paths import PRIVATE_DIR_MODE
-from echod.store.journal.blobs import BlobStore
 from echod.store.journal.files import (
+    BlobStore,
     append_fast,
     read_if_exists,
     read_json_lines,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
 from echod.store.errors import as_store_error
-from echod.store.journal.blobs import BlobMissingError
+from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord
 from echod.store.layout import Store

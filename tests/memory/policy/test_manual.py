@@ -7,9 +7,8 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.alignment import block_content
 from echod.memory.document import parse
-from echod.memory.identity import entry_ids
+from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, read_archive, render_archived_entries
 from echod.memory.policy.archive import to_archived_entry

@@ -1,6 +1,7 @@
-"""Undo characters that look one way to a reader and another way to a program.
+"""Characters and words of any text: undo obfuscation, and adapt words for sentences.
 
-Used by `redact` and `prompt_injection`, so that an invisible character inside a word deceives neither.
+Obfuscation is text that looks one way to a reader and another way to a program. `redact` and `prompt_injection` undo it
+first, so that an invisible character inside a word deceives neither.
 """
 
 from __future__ import annotations
@@ -58,3 +59,24 @@ def hides_text(text: str) -> bool:
     if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):
         return True
     return _TAGS.search(text) is not None and _TAGS.search(_FLAG.sub("", text)) is not None
+
+
+def capitalize(text: str) -> str:
+    """Return the text with its first letter in upper case. Unlike `str.capitalize`, the rest stays as it is."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def without_full_stop(sentence: str) -> str:
+    """Return a sentence without the full stop at its end, to be continued in another sentence."""
+    return sentence.rstrip(".")
+
+
+def pluralize(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, as `1 entry` or `2 entries`.
+
+    Args:
+        number: the number.
+        noun: the singular.
+        plural: the plural; None for the noun with an s.
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
