@@ -1,7 +1,7 @@
-"""Texts that a regular expression may take long for, made from the expression itself.
+"""Texts for which a regular expression may take long, generated from the expression itself.
 
-Each part that may repeat is repeated very often: once behind the shortest text that leads to it, and once with that
-text, so that a search begins anew at each; then something follows that it cannot match.
+Each part that may repeat is repeated very often: once after the shortest text that leads to it, and once with that
+text, so that a search starts again at each. The end is a text that it cannot match.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _METHODS = _AT_START | {"search", "sub", "subn", "finditer", "findall", "split"}
 
 @dataclass(frozen=True)
 class ProductPattern:
-    """A compiled pattern of the product, where it stands, and by which methods it is used (none: not known)."""
+    """A compiled pattern of the product, its place, and the methods that use it (empty: unknown)."""
 
     name: str
     pattern: re.Pattern[Any]
     methods: frozenset[str]
 
     def run(self, text: str) -> None:
-        """Look at the text as the product does."""
+        """Search the text as the product does."""
         output: Any = text.encode("utf-8", "surrogateescape") if isinstance(self.pattern.pattern, bytes) else text
         if not self.methods or self.methods - _AT_START:
             for _ in self.pattern.finditer(output):
@@ -52,7 +52,7 @@ class ProductPattern:
 
 
 def product_patterns() -> Iterator[ProductPattern]:
-    """Every compiled pattern that stands in a module of the product, alone or in a table."""
+    """Return every compiled pattern in a module of the product, alone or in a table."""
     used = _methods_by_pattern()
     seen = set()
     for found in pkgutil.walk_packages(echod.__path__, "echod."):
@@ -67,7 +67,7 @@ def product_patterns() -> Iterator[ProductPattern]:
 
 
 def slow_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
-    """Texts of about that many characters."""
+    """Return texts of about that many characters."""
     source = pattern.pattern
     tree = _parser.parse(source, pattern.flags & ~re.UNICODE if isinstance(source, bytes) else pattern.flags)
     pumps: set[tuple[str, str]] = set()
@@ -81,7 +81,7 @@ def slow_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
 
 
 def _methods_by_pattern() -> dict[tuple[str, str], set[str]]:
-    """By which methods a pattern is used in its own module; one that another module imports is left out."""
+    """Return the methods that use each pattern in its own module. An imported pattern is left out."""
     used: dict[tuple[str, str], set[str]] = {}
     imported: set[str] = set()
     for file in Path(echod.__path__[0]).rglob("*.py"):
@@ -111,7 +111,7 @@ def _find_patterns(value: Any, name: str, depth: int) -> Iterator[tuple[str, re.
 
 
 def _collect(nodes: Iterable[Any], before: str, pick: int, pumps: set[tuple[str, str]]) -> None:
-    """What may repeat, each with the shortest text that leads to it."""
+    """Return the parts that may repeat, each with the shortest text that leads to it."""
     here = before
     for code, value in nodes:
         for inner in _subpatterns(code, value):

@@ -1,4 +1,4 @@
-"""A project that somebody wants to do harm with, a place outside of it, and the real command."""
+"""A project of an attacker, a directory outside of it, and the real command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET_OUTSIDE = "nothing of this may change or be copied\n"
 
 @dataclass(frozen=True)
 class Target:
-    """What is attacked: a project with one role that has a memory and findings, beside a place of other people."""
+    """The attacked project, with one role that has a memory and findings, beside a directory of other users."""
 
     home: Home
     root: Path
@@ -43,7 +43,7 @@ class Target:
         return path
 
     def run_once(self) -> str:
-        """What `echod run --once` says, run in this process; it must end by itself, and with a sentence if it fails."""
+        """Return the output of `echod run --once`, run in this process. It must end, with a message if it fails."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             try:
@@ -56,14 +56,14 @@ class Target:
 
 
 class _Shell(CommandContext):
-    """Leaves the logging of the test run as it is."""
+    """A context that leaves the logging of the test run unchanged."""
 
     def _log_to_file(self) -> None:
         pass
 
 
 def snapshot_tree(root: Path) -> dict[str, tuple[int, str]]:
-    """Every name below `root`: its type and its content; nothing is followed, and no FIFO is opened."""
+    """Return type and content of every name below `root`. No link is followed, and no FIFO is opened."""
     found: dict[str, tuple[int, str]] = {}
     for directory, folders, files in os.walk(root):
         for name in (*folders, *files):

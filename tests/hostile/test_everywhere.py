@@ -1,7 +1,7 @@
-"""One day on which every way in is used, with a secret and a word of its own at each: what becomes of them.
+"""One scenario that uses every input, each with a secret and a word of its own, and checks where they end up.
 
-No secret stands afterwards in anything that echod wrote, but for the exact images of its journal; no word of any text
-stands in a log.
+Afterwards no secret is in anything that echod wrote, except for the exact blobs of its journal, and no word of any
+text is in a log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LETTERS = string.ascii_letters + string.digits
 
 @dataclass
 class Scenario:
-    """The project, echod's own files, and all that was said on the day."""
+    """The project, echod's own files, and all output of the scenario."""
 
     root: Path
     home: Home
@@ -44,7 +44,7 @@ class Scenario:
     generator: random.Random = field(default_factory=lambda: random.Random(7))
 
     def unique_text(self, place: str) -> str:
-        """A secret and a word that stand nowhere else."""
+        """Return a secret and a word that occur nowhere else."""
         token = "gh" + "p_" + "".join(self.generator.choices(_LETTERS, k=36))
         word = "quo" + "".join(self.generator.choices(string.ascii_lowercase, k=9))
         self.secrets[place], self.words[place] = token, word
@@ -66,12 +66,12 @@ class Scenario:
 
 
 def with_unique_text(scenario: Scenario, place: str, entry: str) -> str:
-    """An entry whose title and text say something of their own."""
+    """Return an entry with a title and text of its own."""
     return entry.replace("What was learnt", f"{scenario.unique_text(place)}. What was learnt")
 
 
 def run_scenario(root: Path) -> Scenario:
-    """Do all that there is to do, with the service running."""
+    """Run every operation once, with the service running."""
     team = root / "registry"
     settings = {
         "ECHOD_LOG_LEVEL": "debug", "ECHOD_GATE__SESSIONS": "false", "ECHOD_KNOWLEDGE_LINE_LIMIT": "100",
@@ -118,7 +118,7 @@ def _run_user_commands(scenario: Scenario) -> None:
         scenario.echod("record-access", ids["proven"], "--session", key, "--project", scenario.project)
     scenario.echod("restore", ids["standing 0"], scenario.project)
     scenario.echod("undo", "--last", scenario.project, "--yes")
-    memory.write_text("".join(memory.read_text().rpartition("### ")[:1]))  # the person takes out the last entries
+    memory.write_text("".join(memory.read_text().rpartition("### ")[:1]))  # the user removes the last entries
     scenario.echod("packs", "install", "kit")
     scenario.echod("run", "--once", scenario.project)
 
@@ -221,7 +221,7 @@ def _write_agent_files(scenario: Scenario) -> None:
 
 
 def _find_leaks(scenario: Scenario) -> Iterator[str]:
-    """Where a secret stands that echod has written there."""
+    """Return the places in which echod wrote a secret."""
     for path in scenario.root.rglob("*"):
         if path.is_symlink() or not path.is_file() or _is_exact_copy(scenario, path):
             continue
@@ -232,14 +232,14 @@ def _find_leaks(scenario: Scenario) -> Iterator[str]:
 
 
 def _is_exact_copy(scenario: Scenario, path: Path) -> bool:
-    """What is exact on purpose: the journal's contents and commits, and files that echod replaced but did not write."""
+    """Return whether a file is exact on purpose: blobs and commits of the journal, and replaced files."""
     if scenario.home.state / "journal" in path.parents:
         return path.parent.name in ("blobs", "records", "closed")
     return path.name.startswith(".") and ".echod-" in path.name
 
 
 def _is_source_file(path: Path, place: str) -> bool:
-    """What others wrote, and echod has not touched or copied as it was for a backup."""
+    """Return whether a file was written by others, and echod did not change it or copied it for a backup."""
     written = {
         "a pack": "MEMORY.md", "an old archive": "removed-2026.md", "an unreadable memory": "MEMORY.md", "a wrong type": "talisman.yml",
         "a wrong setting": "settings.toml", "what cannot be folded in": "ward-findings.md",
@@ -254,7 +254,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     return run_scenario(tmp_path_factory.mktemp("day"))
 
 
-def test_no_secret_stands_in_anything_that_was_written(scenario: Scenario) -> None:
+def test_no_secret_is_in_anything_that_was_written(scenario: Scenario) -> None:
     assert scenario.leaks == ()
 
 
@@ -275,4 +275,4 @@ def test_no_log_holds_a_word_of_any_text(scenario: Scenario) -> None:
 
 
 def test_no_command_ends_in_a_bug(scenario: Scenario) -> None:
-    assert [said for said in scenario.outputs if "Traceback" in said or "a bug in echod" in said] == []
+    assert [output for output in scenario.outputs if "Traceback" in output or "a bug in echod" in output] == []

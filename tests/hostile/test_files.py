@@ -1,4 +1,4 @@
-"""Files that are none, and files that are too much: a run ends, says so, and leaves the store as it was."""
+"""Special files and oversized files: a run ends, reports them, and does not change the store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_fifo(path: Path) -> None:
 
 
 def make_socket(path: Path) -> None:
-    # The path of a socket may have 108 bytes only; from within its directory it has a few.
+    # The path of a socket may have at most 108 bytes. Relative to its directory it has a few.
     code = "import os,socket,sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind(sys.argv[2])"
     subprocess.run([sys.executable, "-c", code, path.parent, path.name], check=True)
 
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_no_findings_file(target: Target, kind: str) -> None:
+def test_a_special_file_is_not_a_findings_file(target: Target, kind: str) -> None:
     KINDS[kind](target.role / "ward-findings.md")
     target.findings("seer")
 
@@ -67,7 +67,7 @@ def test_what_is_no_file_is_no_findings_file(target: Target, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_no_memory(target: Target, kind: str) -> None:
+def test_a_special_file_is_not_a_memory(target: Target, kind: str) -> None:
     target.memory.unlink()
     KINDS[kind](target.memory)
     target.findings()
@@ -92,7 +92,7 @@ def test_a_fifo_in_the_place_of_a_directory_holds_nothing_up(target: Target, nam
         assert "not a directory" in output
 
 
-def test_findings_of_a_hundred_megabytes_are_left_alone(target: Target) -> None:
+def test_findings_of_a_hundred_megabytes_are_not_changed(target: Target) -> None:
     sparse(target.role / "ward-findings.md")
     before = snapshot_tree(target.root)
 
@@ -111,7 +111,7 @@ def test_huge_findings_do_not_hold_up_others(target: Target) -> None:
     assert (target.role / "ward-findings.md").stat().st_size == _HUGE
 
 
-def test_a_memory_of_a_hundred_megabytes_is_left_alone(target: Target) -> None:
+def test_a_memory_of_a_hundred_megabytes_is_not_changed(target: Target) -> None:
     sparse(target.memory)
     target.findings()
     before = snapshot_tree(target.root)
@@ -161,8 +161,8 @@ def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target
     assert "Split it." in (target.role / "quarantine/REASONS.md").read_text()
 
 
-def test_twenty_thousand_files_are_looked_at_in_bounded_memory(target: Target) -> None:
-    """In report mode, so that the look is measured and not twenty thousand fsyncs."""
+def test_twenty_thousand_files_are_read_in_bounded_memory(target: Target) -> None:
+    """In report mode, so that reading is measured and not twenty thousand fsyncs."""
     text = finding_text("Timeouts are missing")
     for number in range(20_000):
         (target.role / f"agent{number}-findings.md").write_text(text)
@@ -182,7 +182,7 @@ _LIMITED = (
 )
 
 
-def test_the_command_itself_says_so_and_ends(target: Target) -> None:
+def test_the_command_itself_reports_it_and_ends(target: Target) -> None:
     os.mkfifo(target.role / "ward-findings.md")
     target.memory.unlink()
     os.mkfifo(target.memory)

@@ -12,7 +12,7 @@ from tests.support import finding_text, until
 
 
 def move_away(target: Target, below: str) -> Path:
-    """Replace a directory of the project by a symlink to a copy of it outside."""
+    """Replace a directory of the project by a symbolic link to a copy of it outside."""
     here, there = target.root / below, target.outside / "moved"
     here.rename(there)
     here.symlink_to(there)

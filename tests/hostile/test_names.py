@@ -1,4 +1,4 @@
-"""Names that agents and repositories choose: none becomes a path that it should not be."""
+"""Names that agents and repositories choose never become a path outside their directory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_AGENTS = ["-rf", "--config=x", "..", ".hidden", "a b", "a\nb", "a;b", "\u202
 
 
 def test_a_directory_with_an_odd_name_is_no_role(target: Target) -> None:
-    leading_dash = {"-rf", "--force"}  # an odd name, but a harmless one: it only ever stands behind an open directory
+    leading_dash = {"-rf", "--force"}  # unusual, but harmless: it is only used relative to an open directory
     store = target.root / ".rune/echoes"
     for name in NOT_ROLES:
         (store / name).mkdir()

@@ -1,4 +1,4 @@
-"""What is made up for tests is split, so that no scanner takes a file of the project for a leaked secret."""
+"""Fake secrets in the tests are split, so that no scanner takes a file of the project for a leak."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from echod.memory.redact import find_secrets
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("echod", "tests", "docs", "systemd", "launchd", ".ci")
 EXAMPLES = frozenset({"password", "connection-string"})
-"""In tests these may stand: values that only their name makes a secret, `hunter2` and templates of URLs."""
+"""Allowed in tests: values that are secrets only by their name, `hunter2` and templates of URLs."""
 ALLOWED = {"tests/memory/test_redact_named.py", "tests/memory/test_redact_evidence.py"}
 """The tables of examples of the rules that go by names."""
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every text file of the project, by its path."""
+    """Return every text file of the project, by its path."""
     found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
     for path in (*found, *ROOT.glob("*.*"), ROOT / "Makefile"):
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".json", ".sh", ".service", ".plist", ".yml"}:
@@ -26,7 +26,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("part", ["echod", "tests/", "docs", ""], ids=["product", "tests", "documents", "others"])
-def test_no_file_holds_what_looks_like_a_leaked_secret(part: str) -> None:
+def test_no_file_contains_a_text_like_a_leaked_secret(part: str) -> None:
     mine = [(name, text) for name, text in texts() if _part(name) == part and name not in ALLOWED]
     allowed = EXAMPLES if part == "tests/" else frozenset[str]()
 

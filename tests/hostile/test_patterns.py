@@ -1,7 +1,7 @@
 """Every regular expression of the product takes time linear in the text, also for texts made to take long.
 
-The expressions are found by themselves, so that a new one is looked at too. One that became quadratic would run into
-the test's time limit; how fast each is, the benchmarks tell.
+The expressions are found automatically, so that a new one is tested too. A quadratic one would exceed the test's time
+limit. The benchmarks measure how fast each of them is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOUNDED = {
     "echod.memory.markdown._THEMATIC_BREAK": "looked for once a line, at its start",
     "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
-"""Expressions that see no long text, and why; what bounds it has its own test below or in its room."""
+"""Expressions that get no long text, and why. Each limit has its own test below or in its package."""
 
 RULES = tuple(product_patterns())
 

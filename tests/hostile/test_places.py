@@ -1,4 +1,4 @@
-"""Every other file that echod looks at in a project: whatever lies there, a run ends, shows none of it, and leaves it."""
+"""Every other file that echod reads in a project: whatever it is, a run ends and neither shows nor changes it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SHAPES: dict[str, Callable[[Path], None]] = {
 
 @pytest.fixture
 def full_project(target: Target) -> Target:
-    """The project, with a repository that tracks the memory, and findings to fold in."""
+    """The project, with a repository that tracks the memory, and findings to consolidate."""
     git = target.root / ".git"
     git.mkdir()
     (git / "index").write_bytes(b"DIRC\0\0\0\2" + f"{ROLE}/MEMORY.md".encode())
@@ -84,7 +84,7 @@ def _snapshot_places(target: Target) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_whatever_lies_in_every_place_a_run_ends_and_leaves_it(full_project: Target, shape: str) -> None:
+def test_with_anything_in_every_place_a_run_ends_and_leaves_it(full_project: Target, shape: str) -> None:
     before = _fill(full_project, SHAPES[shape])
 
     output = full_project.run_once()
@@ -97,7 +97,7 @@ def test_whatever_lies_in_every_place_a_run_ends_and_leaves_it(full_project: Tar
 
 
 def _changed_places(before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]]) -> list[str]:
-    """Places in which something else lies than before; knowledge and reports of ours may grow where they are files."""
+    """Return the paths with a changed content. Knowledge files and reports of echod may grow if they are files."""
     grows = (f"{ROLE}/knowledge.md", f"{ROLE}/archive/pruned-2026.md", f"{ROLE}/archive/removed-2026.md")
     return [name for name in before if after.get(name) != before[name] and name not in grows]
 

@@ -1,4 +1,4 @@
-"""What echod writes for itself is readable by nobody else, and its logs hold neither memories nor the environment."""
+"""echod's own files are readable by no other user, and its logs contain neither memories nor the environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN_ENVIRONMENT = "platypus-in-the-environment"
 
 
 def readable_by_others(root: Path) -> list[str]:
-    """Every path below (and at) `root` that others could read."""
+    """Return every path below (and at) `root` that other users could read."""
     return [
         f"{path} {stat.S_IMODE(path.lstat().st_mode):o}"
         for path in (root, *root.rglob("*"))
@@ -33,7 +33,7 @@ def _open_umask() -> object:
     os.umask(before)
 
 
-def test_state_is_readable_by_nobody_else(target: Target) -> None:
+def test_state_is_readable_by_no_other_user(target: Target) -> None:
     target.findings()
     with running_daemon(target.home):
         target.home.run("add", target.root)
@@ -66,7 +66,7 @@ def test_a_full_run_logs_no_memory_and_no_environment(target: Target) -> None:
         assert text not in logged
 
 
-def test_a_settings_file_that_all_may_write_is_said(target: Target) -> None:
+def test_a_world_writable_settings_file_is_reported(target: Target) -> None:
     file = target.home.root / "settings.toml"
     file.write_text("max_attempts = 3\n")
     file.chmod(0o666)
@@ -79,11 +79,11 @@ def test_a_settings_file_that_all_may_write_is_said(target: Target) -> None:
     assert target.home.echod("--config", file, "gate", target.root).stderr == ""
 
 
-def test_a_settings_file_of_somebody_else_is_said(tmp_path: Path) -> None:
+def test_a_settings_file_of_another_user_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("max_attempts = 3\n")
     if os.geteuid() == 0:
-        os.chown(file, 12345, -1)  # root's files are trusted by everybody
+        os.chown(file, 12345, -1)  # all users trust root's files
     owner = file.stat().st_uid
 
     (output,) = insecure_file_warnings(file, uid=owner + 1)
@@ -92,7 +92,7 @@ def test_a_settings_file_of_somebody_else_is_said(tmp_path: Path) -> None:
     assert insecure_file_warnings(file, uid=owner) == ()
 
 
-def test_a_settings_file_in_a_place_where_all_may_swap_it_is_said(target: Target) -> None:
+def test_a_settings_file_in_a_world_writable_directory_is_reported(target: Target) -> None:
     place = target.home.root / "config"
     place.mkdir()
     file = place / "settings.toml"
@@ -102,11 +102,11 @@ def test_a_settings_file_in_a_place_where_all_may_swap_it_is_said(target: Target
 
     for words in (["gate", target.root], ["status"], ["projects"], ["config", "check"]):
         assert "can be replaced by every user" in target.home.echod("--config", file, *words).stderr
-    place.chmod(0o1777)  # as /tmp is: nobody can rename what belongs to somebody else
+    place.chmod(0o1777)  # like /tmp: no user can rename files of another user
     assert target.home.echod("--config", file, "gate", target.root).stderr == ""
 
 
-def test_a_settings_file_in_a_place_of_somebody_else_is_said(tmp_path: Path) -> None:
+def test_a_settings_file_in_a_directory_of_another_user_is_reported(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may give a directory away")
     place = tmp_path / "theirs"

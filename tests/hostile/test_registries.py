@@ -1,4 +1,4 @@
-"""A registry of doc packs and the global store, in which anything may lie: looking ends, and shows and changes nothing."""
+"""A registry of doc packs and the global store with any content: reading ends, and shows and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACES = ("team/registry.json", "team/kit/MEMORY.md", "manifests/kit.json", "doc
 
 @pytest.fixture
 def kit(pack_store: PackStore) -> PackStore:
-    """A pack that is installed, in an older version than the registry has."""
+    """An installed pack in an older version than the registry has."""
     pack_store.team.publish("kit", "1.0.0", "a fact")
     pack_store.install("kit")
     pack_store.team.publish("kit", "1.1.0", "another fact")
@@ -38,7 +38,7 @@ def path_of(kit: PackStore, name: str) -> Path:
 
 
 def inspect_packs(kit: PackStore) -> str:
-    """All that is said of the packs, and of what must agree with them."""
+    """Return all output about the packs and their manifests."""
     try:
         found = check_packs(kit.locations, kit.locations.read_installed(), time.time(), 90)
         return repr((found, sync_manifests(kit.engine, kit.locations.claude_home)))
@@ -49,7 +49,7 @@ def inspect_packs(kit: PackStore) -> str:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", PLACES)
-def test_a_look_ends_and_leaves_what_lies_there(kit: PackStore, name: str, shape: str) -> None:
+def test_reading_ends_and_changes_nothing(kit: PackStore, name: str, shape: str) -> None:
     path = path_of(kit, name)
     path.unlink()
     SHAPES[shape](path)

@@ -1,4 +1,4 @@
-"""A directory or file that is swapped for a link between the check and the use: the commit does not follow it."""
+"""A directory or file that is replaced by a link between check and use: the commit does not follow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real project in a temporary directory, an engine on it, and processes that die where a test says."""
+"""A real project in a temporary directory, an engine on it, and processes that die at a given step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
 
 
 def entry(title: str, body: str = "Learned.", layer: str = "Inscribed") -> bytes:
-    """An entry in the layer heading form."""
+    """Return an entry in the layer heading form."""
     return f"## {layer} \u2014 {title} (2026-11-01)\n\n**Source**: `test`\n\n{body}\n\n".encode()
 
 
@@ -65,7 +65,7 @@ class Sandbox:
         return sorted(p.name for p in self.role.path.iterdir() if p.name.startswith("."))
 
     def visible_files(self) -> dict[str, bytes]:
-        """Every visible file of the role."""
+        """Return every visible file of the role."""
         return {
             str(p.relative_to(self.role.path)): p.read_bytes()
             for p in sorted(self.role.path.rglob("*"))
@@ -74,11 +74,11 @@ class Sandbox:
 
 
 def plan_consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
-    """A job of the tests' own: append every finding to the memory, keep the files, archive `archive`."""
+    """Plan a job of the tests' own: append every finding to the memory, consume the files, archive `archive`."""
     text = view.memory.text or HEADER
     new = [f for f in view.findings if f.text]
-    for found in new:
-        text += found.text
+    for finding in new:
+        text += finding.text
     role = view.role.name
     return ChangeSet(
         "consolidate",
@@ -100,7 +100,7 @@ def plan_consolidation(view: RoleView, *, archive: bytes = b"") -> ChangeSet:
 
 
 def die_at(step: CommitStep) -> Callable[[CommitStep], None]:
-    """A tracer that ends the process, as kill -9 would, when the step is passed."""
+    """Return a tracer that ends the process at a step, as kill -9 would."""
 
     def trace(passed: CommitStep) -> None:
         if passed is step:
@@ -112,8 +112,8 @@ def die_at(step: CommitStep) -> Callable[[CommitStep], None]:
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
     project = (tmp_path / "project").resolve()
-    made = Sandbox(project, tmp_path / "journal", EngineLimits())
-    made.role.path.mkdir(parents=True)
+    sandbox = Sandbox(project, tmp_path / "journal", EngineLimits())
+    sandbox.role.path.mkdir(parents=True)
     (project / "tmp").mkdir()
-    made.memory.write_bytes(HEADER + entry("First") + entry("Second"))
-    return made
+    sandbox.memory.write_bytes(HEADER + entry("First") + entry("Second"))
+    return sandbox

@@ -1,4 +1,4 @@
-"""File systems that can do less: found out, still never torn, and written only when nobody writes."""
+"""File systems with fewer abilities: probed, never torn, and written only when no other program writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def settle(sandbox: Sandbox) -> None:
     sandbox.clock_offset = 10.0
 
 
-def test_what_works_is_found_by_trying_and_leaves_nothing(tmp_path: Path) -> None:
+def test_capabilities_are_probed_and_nothing_is_left(tmp_path: Path) -> None:
     found = probe(tmp_path)
 
     assert found.hard_link
@@ -118,7 +118,7 @@ def test_without_exchange_an_open_writer_stops_the_commit(sandbox: Sandbox, no_e
 
 @pytest.fixture
 def bind_mount(tmp_path: Path) -> Iterator[Path]:
-    """A FUSE mount, which knows no exchange."""
+    """A FUSE mount, which has no exchange."""
     if shutil.which("bindfs") is None:
         pytest.skip("bindfs is not installed")
     below, mount = tmp_path / "below", tmp_path / "mount"
@@ -130,5 +130,5 @@ def bind_mount(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(mount)], check=True)
 
 
-def test_a_fuse_mount_is_seen_for_what_it_is(bind_mount: Path) -> None:
+def test_a_fuse_mount_is_recognized(bind_mount: Path) -> None:
     assert not probe(bind_mount).full

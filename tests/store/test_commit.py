@@ -1,4 +1,4 @@
-"""One commit: what it does, when it does not, and that it can be killed anywhere."""
+"""One commit: its effect, its refusals, and a kill at any step."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_own_writes_are_known_by_their_time(sandbox: Sandbox) -> None:
     assert sandbox.engine().own_mtimes(sandbox.store) == {sandbox.memory: sandbox.memory.stat().st_mtime_ns}
 
 
-def test_own_writes_to_archives_are_not_kept_for_ever(sandbox: Sandbox) -> None:
+def test_own_writes_to_archives_are_not_recorded(sandbox: Sandbox) -> None:
     role = PurePosixPath(sandbox.role.name)
 
     with sandbox.engine().open_role(sandbox.role) as session:
@@ -158,7 +158,7 @@ def test_a_path_outside_the_role_is_refused(sandbox: Sandbox, path: str) -> None
         session.commit(1, ChangeSet("x", "reviewer", "", (), (Append(PurePosixPath(path), b"x"),)))
 
 
-def test_a_read_only_memory_is_left_alone(sandbox: Sandbox) -> None:
+def test_a_read_only_memory_is_not_changed(sandbox: Sandbox) -> None:
     sandbox.memory.chmod(0o444)
     sandbox.findings("agent", entry("Third"))
     before = sandbox.visible_files()

@@ -1,4 +1,4 @@
-"""The journal survives what happens to files: torn lines, damaged records, lost contents, a lost directory."""
+"""The journal survives torn lines, damaged records, lost contents and a lost directory."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_a_record_reads_as_it_was_written(record: CommitRecord) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 2}', b"\xff"])
-def test_a_damaged_or_newer_record_is_told_apart(data: bytes) -> None:
+def test_a_damaged_and_a_newer_record_are_distinguished(data: bytes) -> None:
     with pytest.raises(RecordUnreadableError):
         decode_record(data)
 
 
 def commit_killed_after_intent(sandbox: Sandbox) -> None:
-    """A commit that was killed after its intent."""
+    """Make a commit that is killed after its intent."""
     sandbox.findings("agent", entry("Third"))
 
     def work() -> None:
@@ -159,7 +159,7 @@ def test_a_trimmed_ledger_knows_the_same_also_when_a_commit_is_entered_once_more
         assert RoleJournal(trimmed).consumed_keys() == RoleJournal(whole).consumed_keys()
 
 
-def test_a_ledger_does_not_grow_by_what_is_found_again_and_again(tmp_path: Path) -> None:
+def test_a_ledger_does_not_grow_by_findings_that_are_consumed_repeatedly(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
     sizes = []
     for day in range(9):
@@ -182,7 +182,7 @@ def test_a_torn_line_of_the_ledger_costs_that_line_only(tmp_path: Path, torn: st
 
 
 def consuming_record(seq: int, *keys: str, released: tuple[str, ...] = ()) -> CommitRecord:
-    """A commit that consumed a findings file with these findings."""
+    """Return the record of a commit that consumed a findings file with these findings."""
     consumed = ConsumeRecord(f"reviewer/a{seq}-findings.md", "pre", "pre", "archive", f".claim{seq}", "pre", keys)
     return CommitRecord(
         seq,
@@ -198,10 +198,10 @@ def consuming_record(seq: int, *keys: str, released: tuple[str, ...] = ()) -> Co
 
 
 @given(st.lists(st.tuples(st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd"))), max_size=8), st.data())
-def test_what_is_known_is_the_same_whether_it_was_asked_before_or_not(
+def test_the_known_keys_do_not_depend_on_earlier_queries(
     moves: list[tuple[set[str], set[str]]], data: st.DataObject
 ) -> None:
-    """Commits are entered as they come; closing, forgetting and trimming change nothing about that."""
+    """Commits are added as they come. Closing, deleting and trimming do not change the set of keys."""
     with tempfile.TemporaryDirectory() as root:
         journal = RoleJournal(Path(root))
         for seq, (consumed, released) in enumerate(moves, start=1):
@@ -216,7 +216,7 @@ def test_what_is_known_is_the_same_whether_it_was_asked_before_or_not(
             assert journal.consumed_keys() == RoleJournal(Path(root)).consumed_keys()
 
 
-def test_what_was_known_at_a_moment_does_not_change_afterwards(tmp_path: Path) -> None:
+def test_a_set_of_known_keys_does_not_change_afterwards(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
     journal.save(consuming_record(1, "a"))
     before = journal.consumed_keys()
@@ -227,10 +227,8 @@ def test_what_was_known_at_a_moment_does_not_change_afterwards(tmp_path: Path) -
     assert before == {"a"}
 
 
-@pytest.mark.parametrize("who_listed_it", ["nobody", "this thread", "another thread, late"])
-def test_findings_of_a_commit_that_came_to_nothing_are_not_known_by_the_next_one(
-    tmp_path: Path, who_listed_it: str
-) -> None:
+@pytest.mark.parametrize("who_listed_it", ["no thread", "this thread", "another thread, late"])
+def test_findings_of_a_discarded_commit_are_not_known_by_the_next_one(tmp_path: Path, who_listed_it: str) -> None:
     """Its number is given to the next commit."""
     journal = RoleJournal(tmp_path)
     aborted, done = consuming_record(1, "aborted"), replace(consuming_record(1, "done"), at=1.5)
@@ -247,8 +245,8 @@ def test_findings_of_a_commit_that_came_to_nothing_are_not_known_by_the_next_one
     assert view == set()
 
 
-def test_threads_that_know_of_different_commits_do_not_mix_them_up(tmp_path: Path) -> None:
-    """The thread of the status asks with what it listed a moment ago, while the worker commits."""
+def test_threads_with_different_records_do_not_mix_them_up(tmp_path: Path) -> None:
+    """The thread of the status uses records that it listed a moment ago, while the worker commits."""
     ledger = Ledger(tmp_path / "ledger")
     records = [consuming_record(seq, f"key{seq}") for seq in range(1, 9)]
     wrong: list[tuple[int, set[str]]] = []
@@ -272,7 +270,7 @@ def test_threads_that_know_of_different_commits_do_not_mix_them_up(tmp_path: Pat
 
 
 def close_and_delete(journal: RoleJournal, record: CommitRecord, data: st.DataObject) -> None:
-    """The commit may be closed, and older ones may be forgotten."""
+    """Close the commit, and delete older ones."""
     if data.draw(st.booleans()):
         journal.close(replace(record, state=RecordState.CLOSED))
     for closed in journal.closed_records()[:-1]:
@@ -281,7 +279,7 @@ def close_and_delete(journal: RoleJournal, record: CommitRecord, data: st.DataOb
 
 
 @given(st.data())
-def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.DataObject) -> None:
+def test_the_undone_jobs_do_not_depend_on_deleted_records(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         journal = RoleJournal(Path(root))
         undoes: dict[int, int] = {}
@@ -303,12 +301,12 @@ def test_what_was_undone_is_the_same_however_much_of_it_is_forgotten(data: st.Da
 
 
 @given(st.data())
-def test_what_was_given_back_is_the_same_whether_undos_are_listed_or_looked_for(data: st.DataObject) -> None:
+def test_restored_findings_do_not_depend_on_the_list_of_undos(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         journal = RoleJournal(Path(root))
         for seq in range(1, data.draw(st.integers(2, 9))):
             if data.draw(st.integers(0, 3)) == 0:
-                (Path(root) / "undo-seqs").unlink(missing_ok=True)  # as an earlier version left it
+                (Path(root) / "undo-seqs").unlink(missing_ok=True)  # the list is missing
             known = [record.seq for record in (*journal.open_records(), *journal.closed_records())]
             target = data.draw(st.sampled_from([None, *known]))
             given_back = WriteRecord(f"reviewer/a{seq}-findings.md", None, f"digest{seq}", "", 0, "")
@@ -324,7 +322,7 @@ def test_what_was_given_back_is_the_same_whether_undos_are_listed_or_looked_for(
             assert {*listed, looked_for} == {journal.undo_index.restored_findings()}
 
 
-def test_whether_something_was_given_back_is_known_without_the_commits_that_undo_nothing(sandbox: Sandbox) -> None:
+def test_restored_findings_are_known_without_reading_other_commits(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     with sandbox.engine().open_role(sandbox.role) as session:
         session.commit(1, plan_consolidation(session.read()))
@@ -349,10 +347,10 @@ def damage_newest_record(journal: Path) -> None:
 
 
 @pytest.mark.parametrize("happened", [damage_newest_record, make_undo_list_unreadable])
-def test_a_role_whose_journal_cannot_be_read_keeps_no_other_from_being_told(
+def test_an_unreadable_journal_hides_no_notice_of_another_role(
     sandbox: Sandbox, happened: Callable[[Path], None]
 ) -> None:
-    review = Notice(1.0, "reverted", "reviewer", "An older state was put back.", ("First",))
+    review = Notice(1.0, "reverted", "reviewer", "An earlier version was put back.", ("First",))
     other = Role(sandbox.store, "planner")
     other.path.mkdir()
     sandbox.findings("agent", entry("Third"))
@@ -367,13 +365,13 @@ def test_a_role_whose_journal_cannot_be_read_keeps_no_other_from_being_told(
 
     notes = sandbox.engine().collect_notices(sandbox.store)
 
-    assert {told.role for told in notes.notices} == {"planner", "reviewer"}
+    assert {notice.role for notice in notes.notices} == {"planner", "reviewer"}
     assert notes.restored_findings == {}
 
 
 @pytest.mark.parametrize("below", ["records", "closed"])
-def test_a_role_with_a_damaged_record_keeps_no_other_from_being_tidied(sandbox: Sandbox, below: str) -> None:
-    """And nothing of its own goes: what is wanted of it cannot be known."""
+def test_a_damaged_record_does_not_stop_retention_for_other_roles(sandbox: Sandbox, below: str) -> None:
+    """Nothing of that role is deleted, because its needs cannot be known."""
     for number, role in enumerate((sandbox.role, Role(sandbox.store, "planner")), 1):
         role.path.mkdir(exist_ok=True)
         (role.path / "agent-findings.md").write_bytes(entry("Third"))
@@ -395,7 +393,7 @@ def test_a_role_with_a_damaged_record_keeps_no_other_from_being_tidied(sandbox: 
 def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list that a power cut leaves empty would say that nothing was ever given back."""
+    """A list that a power cut leaves empty would mean that nothing was ever restored."""
     journal, synced = RoleJournal(tmp_path), set[int]()
     for seq, undoes in ((1, ()), (2, (1,)), (3, ()), (4, (3,))):
         record = replace(consuming_record(seq), undoes=undoes, state=RecordState.CLOSED)
@@ -415,7 +413,7 @@ def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
 
 
 def test_a_half_done_commit_is_finished_though_the_undos_before_it_cannot_be_listed(sandbox: Sandbox) -> None:
-    """A journal of an earlier version, in which a commit that is long over is damaged."""
+    """A journal without the list, in which an old closed commit is damaged."""
     commit_killed_after_intent(sandbox)
     (intent,) = sandbox.journal.rglob("records/*.json")
     (sandbox.journal / intent.relative_to(sandbox.journal).parts[0] / "reviewer/undo-seqs").unlink()
@@ -433,7 +431,7 @@ def test_a_half_done_commit_is_finished_though_the_undos_before_it_cannot_be_lis
     "name",
     ["undo-seqs", "restored-findings", "deleted-undos", "notices", "questions", "ledger", "states", "own-mtimes"],
 )
-def test_what_a_disk_garbled_in_a_file_of_lines_costs_these_lines_only(sandbox: Sandbox, name: str) -> None:
+def test_garbled_bytes_in_a_file_of_lines_cost_these_lines_only(sandbox: Sandbox, name: str) -> None:
     sandbox.findings("agent", entry("Third"))
     with sandbox.engine().open_role(sandbox.role) as session:
         session.commit(1, plan_consolidation(session.read()))
@@ -454,19 +452,19 @@ def test_what_a_disk_garbled_in_a_file_of_lines_costs_these_lines_only(sandbox: 
     )
 
 
-def test_a_journal_of_an_earlier_version_has_its_undos_listed_by_the_first_recovery(sandbox: Sandbox) -> None:
+def test_a_journal_without_a_list_of_undos_gets_it_at_the_first_recovery(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     with sandbox.engine().open_role(sandbox.role) as session:
         session.commit(1, plan_consolidation(session.read()))
     sandbox.engine().undo(1, by_job=2)
     (listed,) = sandbox.journal.rglob("undo-seqs")
-    said, expected = listed.read_bytes(), sandbox.engine().collect_notices(sandbox.store).restored_findings
+    before, expected = listed.read_bytes(), sandbox.engine().collect_notices(sandbox.store).restored_findings
     listed.unlink()
 
     assert sandbox.engine().collect_notices(sandbox.store).restored_findings == expected
     sandbox.engine().recover([sandbox.store])
 
-    assert listed.read_bytes() == said
+    assert listed.read_bytes() == before
     assert sandbox.engine().collect_notices(sandbox.store).restored_findings == expected
 
 
@@ -505,7 +503,7 @@ def test_the_newest_state_is_the_last_of_all(tmp_path: Path) -> None:
     assert journal.newest_state() == journal.states()[-1] == KnownState("new", 9.0, "main")
 
 
-def test_an_image_is_what_it_was_or_missing(tmp_path: Path) -> None:
+def test_a_blob_is_exact_or_missing(tmp_path: Path) -> None:
     images = BlobStore(tmp_path)
     name = images.put(b"content")
     assert images.get(name) == b"content"
@@ -534,7 +532,7 @@ def test_recovery_waits_where_the_content_of_an_intent_is_lost(sandbox: Sandbox)
     assert "lost" in recovery.deferred[0].reason
 
 
-def test_a_role_that_a_person_removed_is_closed_in_time(sandbox: Sandbox) -> None:
+def test_a_role_that_the_user_removed_is_closed_in_time(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     with sandbox.engine().open_role(sandbox.role) as session:
         session.commit(1, plan_consolidation(session.read()))
@@ -547,7 +545,7 @@ def test_a_role_that_a_person_removed_is_closed_in_time(sandbox: Sandbox) -> Non
     assert not sandbox.role.path.exists()
 
 
-def test_a_stage_that_somebody_tidied_away_is_made_again(sandbox: Sandbox) -> None:
+def test_a_stage_that_another_program_removed_is_written_again(sandbox: Sandbox) -> None:
     commit_killed_after_intent(sandbox)
     for path in sandbox.role.path.glob(".*echod*"):
         path.unlink()

@@ -1,4 +1,4 @@
-"""Stale writers are repaired, people are respected."""
+"""Stale writers are repaired, and changes of the user are accepted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def replace_by_rename(path: Path, data: bytes) -> None:
 
 @pytest.fixture
 def consolidated(sandbox: Sandbox) -> Sandbox:
-    """A memory into which one commit brought a third entry."""
+    """A memory to which one commit added a third entry."""
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     return sandbox
@@ -47,7 +47,7 @@ def test_a_stale_writer_with_an_entry_of_its_own_is_healed(consolidated: Sandbox
     assert consolidated.memory.read_bytes() == BOTH + THIRD + entry("Theirs")
 
 
-def test_a_store_owes_nothing_before_its_first_commit_and_something_while_one_is_followed(sandbox: Sandbox) -> None:
+def test_a_store_has_open_commits_only_while_one_is_followed(sandbox: Sandbox) -> None:
     assert not sandbox.engine().has_open_commits(sandbox.store)
 
     sandbox.findings("agent", THIRD)
@@ -56,7 +56,7 @@ def test_a_store_owes_nothing_before_its_first_commit_and_something_while_one_is
     assert sandbox.engine().has_open_commits(sandbox.store)
 
 
-def test_settle_debts_heals_too(consolidated: Sandbox) -> None:
+def test_merging_late_writes_heals_too(consolidated: Sandbox) -> None:
     replace_by_rename(consolidated.memory, BOTH + entry("Theirs"))
 
     consolidated.engine().merge_late_writes(consolidated.store)
@@ -74,14 +74,14 @@ def test_several_changes_turned_back_are_healed_even_after_hours(sandbox: Sandbo
     assert read_memory(sandbox) == BOTH + THIRD + entry("Fourth") + entry("Theirs")
 
 
-def test_an_entry_that_a_person_deletes_stays_deleted(consolidated: Sandbox) -> None:
+def test_an_entry_that_the_user_deletes_stays_deleted(consolidated: Sandbox) -> None:
     consolidated.clock_offset = 60.0
     replace_by_rename(consolidated.memory, AND_THIRD.replace(entry("First"), b""))
 
     assert read_memory(consolidated) == AND_THIRD.replace(entry("First"), b"")
 
 
-def test_the_newest_entry_deleted_together_with_an_edit_stays_deleted_and_is_kept_and_told(
+def test_the_newest_entry_deleted_with_an_edit_stays_deleted_and_is_archived_and_reported(
     consolidated: Sandbox,
 ) -> None:
     consolidated.clock_offset = 60.0
@@ -94,7 +94,7 @@ def test_the_newest_entry_deleted_together_with_an_edit_stays_deleted_and_is_kep
     assert [r.kind for r in consolidated.engine().collect_notices(consolidated.store).notices] == ["doubtful"]
 
 
-def test_a_byte_exact_revert_is_respected_and_told_once(consolidated: Sandbox) -> None:
+def test_a_byte_exact_revert_is_accepted_and_reported_once(consolidated: Sandbox) -> None:
     replace_by_rename(consolidated.memory, BOTH)
 
     assert read_memory(consolidated) == BOTH
@@ -103,7 +103,7 @@ def test_a_byte_exact_revert_is_respected_and_told_once(consolidated: Sandbox) -
     assert THIRD.strip() in next(consolidated.archive.glob("removed-*.md")).read_bytes()
 
 
-def test_what_is_put_back_too_often_is_left_to_a_person(consolidated: Sandbox) -> None:
+def test_a_block_restored_too_often_is_left_to_the_user(consolidated: Sandbox) -> None:
     for number in range(4):
         replace_by_rename(consolidated.memory, BOTH + b"".join(entry(f"Theirs {n}") for n in range(number + 1)))
         text = read_memory(consolidated)
@@ -129,7 +129,7 @@ def test_a_file_open_for_writing_is_waited_for(consolidated: Sandbox) -> None:
         read_memory(consolidated)
 
 
-def test_an_unreadable_file_is_left_alone(consolidated: Sandbox) -> None:
+def test_an_unreadable_file_is_not_changed(consolidated: Sandbox) -> None:
     broken = BOTH + b"\xff\xfe\n"
     replace_by_rename(consolidated.memory, broken)
 

@@ -1,4 +1,4 @@
-"""Only the commit engine opens an echo file for writing: nothing else in the package may call what changes files."""
+"""Only the commit engine opens an echo file for writing. No other code calls functions that change files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWN_FILES_ONLY = {
     "settings/loader.py": "settings",
     "state": "the database",
 }
-"""Where files of our own are written; every name was looked at by hand. Everything else only reads."""
+"""Modules that write files of echod's own. Every name was checked by hand. All other modules only read."""
 
 _CHANGING_CALLS = {
     "write_text", "write_bytes", "rename", "replace", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir", "rmdir",
@@ -36,11 +36,11 @@ _CHANGING_CALLS = {
     "link", "symlink", "mkfifo", "mknod", "mkstemp", "ftruncate", "pwrite", "sendfile",
 }  # fmt: skip
 _CHANGING_MODULE_CALLS = {"remove", "copy", "copy2", "move", "link", "truncate", "renames"}
-"""Names that lists and others have too: file operations only when called on `os` or `shutil`."""
+"""Names that lists and other values have too. They are file operations only on `os` or `shutil`."""
 
 
 def changing_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Calls that could change a file: line and name."""
+    """Yield line and name of the calls that could change a file."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -77,14 +77,14 @@ def _opens_for_writing(call: ast.Call) -> bool:
 
 
 def sources(*, with_own_files: bool) -> list[Path]:
-    """The package without the store: the modules that have files of their own, or the others."""
-    found = []
+    """Return the modules outside the store: those that have files of their own, or the others."""
+    modules = []
     for path in sorted(PACKAGE.rglob("*.py")):
         below = path.relative_to(PACKAGE)
         owns = below.parts[0] in OWN_FILES_ONLY or str(below) in OWN_FILES_ONLY
         if below.parts[0] != "store" and owns is with_own_files:
-            found.append(path)
-    return found
+            modules.append(path)
+    return modules
 
 
 def _module_path(path: Path) -> str:
@@ -97,7 +97,7 @@ def test_nothing_else_changes_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sources(with_own_files=True), ids=_module_path)
-def test_what_has_files_of_its_own_never_writes_an_echo_file(path: Path) -> None:
+def test_a_module_with_files_of_its_own_never_writes_an_echo_file(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             target = node.func.value
@@ -122,5 +122,5 @@ def test_what_has_files_of_its_own_never_writes_an_echo_file(path: Path) -> None
         ("shutil.rmtree(p)", 1),
     ],
 )
-def test_the_rule_sees_what_it_should(source: str, found: int) -> None:
+def test_the_rule_recognizes_changing_calls(source: str, found: int) -> None:
     assert len(list(changing_calls(ast.parse(source)))) == found

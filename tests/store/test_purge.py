@@ -1,4 +1,4 @@
-"""The journal of a store can be forgotten as a whole, also where that was interrupted before."""
+"""The journal of a store can be deleted as a whole, even after an interrupted deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import run_in_child
 
 @pytest.fixture
 def committed(sandbox: Sandbox) -> Sandbox:
-    """A place whose journal has something to tell."""
+    """A project with a commit in its journal."""
     commit_findings(sandbox)
     return sandbox
 
@@ -27,7 +27,7 @@ def commit_findings(sandbox: Sandbox) -> None:
 
 
 def kill_during_deletion(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files go one by one; the process ends after the first."""
+    """Delete the files one by one, and end the process after the first."""
 
     def half(path: Path) -> None:
         next(found for found in Path(path).rglob("*") if found.is_file()).unlink()
@@ -39,12 +39,12 @@ def kill_during_deletion(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def journal_siblings(sandbox: Sandbox) -> set[str]:
-    """What lies where the journal lies, but for the project."""
+    """Return the names beside the journal, except the project."""
     return {path.name for path in sandbox.journal.parent.iterdir()} - {sandbox.project.name}
 
 
 @pytest.mark.parametrize("used_since", [False, True], ids=["at once", "after the store was used again"])
-def test_what_an_interrupted_forgetting_left_holds_up_no_later_one(
+def test_leftovers_of_an_interrupted_deletion_do_not_stop_a_later_one(
     committed: Sandbox, monkeypatch: pytest.MonkeyPatch, used_since: bool
 ) -> None:
     kill_during_deletion(committed, monkeypatch)
@@ -59,7 +59,7 @@ def test_what_an_interrupted_forgetting_left_holds_up_no_later_one(
     assert list(committed.journal.iterdir()) == []
 
 
-def test_and_is_tidied_up_with_the_rest_of_the_journal(committed: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_are_removed_by_retention(committed: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     kill_during_deletion(committed, monkeypatch)
     assert len(journal_siblings(committed)) == 2
 

@@ -21,7 +21,7 @@ Job = Callable[[Sandbox, int], None]
 
 @contextmanager
 def open_sandbox() -> Iterator[Sandbox]:
-    """A fresh project; hypothesis runs many times in one test, and so cannot take one from a fixture."""
+    """Create a fresh project. Hypothesis runs many times in one test, and so cannot use a fixture."""
     with tempfile.TemporaryDirectory() as directory:
         project = Path(directory).resolve() / "project"
         sandbox = Sandbox(project, project.with_name("journal"), EngineLimits(young_seconds=0.0))

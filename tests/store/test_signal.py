@@ -1,4 +1,4 @@
-"""The upstream search index is told that memory changed, where somebody listens."""
+"""The upstream search index is notified of memory changes if it listens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def consolidate(sandbox: Sandbox) -> None:
         session.commit(1, plan_consolidation(session.read()))
 
 
-def test_the_signal_is_given_where_an_index_lies_in_the_store(sandbox: Sandbox) -> None:
+def test_the_signal_is_touched_if_there_is_an_index_in_the_store(sandbox: Sandbox) -> None:
     (sandbox.store.root / ".search-index.db").touch()
 
     consolidate(sandbox)
@@ -27,7 +27,7 @@ def test_the_signal_is_given_where_signals_are_exchanged(sandbox: Sandbox) -> No
     assert (sandbox.project / "tmp/.rune-signals/.echo-dirty").exists()
 
 
-def test_nothing_is_made_where_nobody_listens(sandbox: Sandbox) -> None:
+def test_nothing_is_created_without_a_listener(sandbox: Sandbox) -> None:
     consolidate(sandbox)
 
     assert list((sandbox.project / "tmp").iterdir()) == []

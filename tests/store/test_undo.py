@@ -1,4 +1,4 @@
-"""Everything a job did can be taken back, exactly if nothing else changed."""
+"""Every change of a job can be undone, exactly if nothing else has changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_undo_restores_memory_and_findings_byte_for_byte(sandbox: Sandbox) -> No
     assert agent_files(sandbox) == before
 
 
-def test_undo_of_an_archiving_job_restores_the_memory_and_names_what_came_back(sandbox: Sandbox) -> None:
+def test_undo_of_an_archiving_job_restores_the_memory_and_names_the_restored_blocks(sandbox: Sandbox) -> None:
     prune(sandbox, 1)
 
     (undone,) = sandbox.engine().undo(1, by_job=2)
@@ -66,7 +66,7 @@ def test_undo_of_a_commit_that_created_the_memory_removes_it_and_keeps_its_text(
     assert any(THIRD.strip() in text for text in sandbox.visible_files().values())
 
 
-def test_undo_merges_with_what_others_did_since(sandbox: Sandbox) -> None:
+def test_undo_merges_with_later_changes_of_other_programs(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     sandbox.memory.write_bytes(sandbox.memory.read_bytes() + entry("Fourth"))
@@ -76,7 +76,7 @@ def test_undo_merges_with_what_others_did_since(sandbox: Sandbox) -> None:
     assert sandbox.memory.read_bytes() == BOTH + entry("Fourth")
 
 
-def test_undo_leaves_the_file_an_agent_has_written_anew(sandbox: Sandbox) -> None:
+def test_undo_does_not_replace_a_new_file_of_the_agent(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     sandbox.findings("agent", entry("New"))
@@ -90,7 +90,7 @@ def test_undo_leaves_the_file_an_agent_has_written_anew(sandbox: Sandbox) -> Non
     }
 
 
-def test_what_undo_takes_out_is_kept(sandbox: Sandbox) -> None:
+def test_text_removed_by_undo_is_archived(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
 
@@ -101,7 +101,7 @@ def test_what_undo_takes_out_is_kept(sandbox: Sandbox) -> None:
     assert (kept.rule, kept.file, kept.job) == (Rule.UNDONE, "MEMORY.md", 2)
 
 
-def test_what_is_kept_begins_a_new_archive_once_one_is_full(sandbox: Sandbox) -> None:
+def test_removed_text_starts_a_new_archive_once_one_is_full(sandbox: Sandbox) -> None:
     sandbox.archive.mkdir()
     full = sandbox.archive / f"removed-{datetime.fromtimestamp(sandbox.clock()).astimezone().year}.md"
     full.write_bytes(b"x" * (MAX_ARCHIVE_BYTES - 10))
@@ -143,7 +143,7 @@ def test_undo_can_be_undone(sandbox: Sandbox) -> None:
     assert agent_files(sandbox) == {"MEMORY.md": after}
 
 
-def test_nothing_is_put_back_after_an_undo_as_if_it_were_owed(sandbox: Sandbox) -> None:
+def test_undone_blocks_are_not_restored_as_if_they_were_overwritten(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     sandbox.engine().undo(1, by_job=2)
@@ -183,14 +183,14 @@ def test_undo_of_an_unknown_job_is_refused(sandbox: Sandbox) -> None:
         sandbox.engine().undo(7, by_job=8)
 
 
-def test_the_history_tells_what_was_done_and_undone(sandbox: Sandbox) -> None:
+def test_the_history_shows_done_and_undone_jobs(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     sandbox.engine().undo(1, by_job=2)
 
-    told = [(d.job, d.kind, d.undone_by) for d in sandbox.engine().history([sandbox.store])]
+    history = [(d.job, d.kind, d.undone_by) for d in sandbox.engine().history([sandbox.store])]
 
-    assert told == [(2, "undo", None), (1, "consolidate", 2)]
+    assert history == [(2, "undo", None), (1, "consolidate", 2)]
     assert sandbox.engine().highest_job() == 2
 
 
@@ -225,7 +225,7 @@ def test_contents_are_forgotten_after_the_days_of_undo(sandbox: Sandbox) -> None
     assert [d.job for d in sandbox.engine().history()] == [1]
 
 
-def test_findings_that_were_given_back_are_not_forgotten_with_the_undo(sandbox: Sandbox) -> None:
+def test_restored_findings_are_remembered_after_the_undo_is_deleted(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     sandbox.engine().undo(1, by_job=2)
@@ -244,7 +244,7 @@ def test_findings_that_were_given_back_are_not_forgotten_with_the_undo(sandbox: 
     assert sandbox.engine().read_role(sandbox.role).restored_findings == {left} == {content_digest(THIRD)}
 
 
-def test_undoing_the_undo_takes_the_findings_again(sandbox: Sandbox) -> None:
+def test_undoing_the_undo_consumes_the_findings_again(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     after = sandbox.memory.read_bytes()
@@ -256,7 +256,7 @@ def test_undoing_the_undo_takes_the_findings_again(sandbox: Sandbox) -> None:
     assert (view.memory.text, view.findings, view.restored_findings) == (after, (), frozenset())
 
 
-def test_a_memory_that_undo_took_away_is_not_taken_for_a_persons_deed(sandbox: Sandbox) -> None:
+def test_a_memory_that_undo_removed_does_not_count_as_a_change_by_the_user(sandbox: Sandbox) -> None:
     sandbox.memory.unlink()
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
@@ -269,7 +269,7 @@ def test_a_memory_that_undo_took_away_is_not_taken_for_a_persons_deed(sandbox: S
     assert [done.job for done in sandbox.engine().history()] == [2, 1]
 
 
-def test_undo_of_a_commit_that_created_the_memory_leaves_what_others_added_since(sandbox: Sandbox) -> None:
+def test_undo_of_a_commit_that_created_the_memory_keeps_later_additions(sandbox: Sandbox) -> None:
     sandbox.memory.unlink()
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
@@ -280,7 +280,7 @@ def test_undo_of_a_commit_that_created_the_memory_leaves_what_others_added_since
     assert sandbox.memory.read_bytes() == HEADER + FIRST
 
 
-def test_a_preview_says_what_undo_will_do_and_does_nothing(sandbox: Sandbox) -> None:
+def test_a_preview_shows_the_undo_and_changes_nothing(sandbox: Sandbox) -> None:
     sandbox.findings("agent", THIRD)
     consolidate(sandbox)
     before = sandbox.visible_files(), sandbox.hidden_names()
@@ -293,7 +293,7 @@ def test_a_preview_says_what_undo_will_do_and_does_nothing(sandbox: Sandbox) -> 
     assert preview.restored_blocks == ()
 
 
-def test_a_preview_says_that_the_memory_moved_on(sandbox: Sandbox) -> None:
+def test_a_preview_shows_that_the_memory_has_changed(sandbox: Sandbox) -> None:
     prune(sandbox, 1)
     sandbox.memory.write_bytes(sandbox.memory.read_bytes() + THIRD)
 
@@ -309,7 +309,7 @@ def test_a_preview_is_refused_where_undo_would_be(sandbox: Sandbox) -> None:
         sandbox.engine().preview_undo(7)
 
 
-def test_an_exact_image_of_a_secret_is_gone_after_seven_days_and_undo_says_so(sandbox: Sandbox) -> None:
+def test_an_exact_blob_of_a_secret_is_deleted_after_seven_days_and_undo_reports_it(sandbox: Sandbox) -> None:
     secret = b"ghp_" + b"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     sandbox.findings("agent", entry("Token", "Use " + secret.decode() + " for pushing."))
     with sandbox.engine().open_role(sandbox.role) as session:
@@ -340,7 +340,7 @@ def _redacted(plan: ChangeSet, secret: bytes) -> ChangeSet:
     )
 
 
-def test_a_person_may_empty_a_memory_and_undo_it(sandbox: Sandbox) -> None:
+def test_the_user_may_empty_a_memory_and_undo_it(sandbox: Sandbox) -> None:
     with sandbox.engine().open_role(sandbox.role) as session:
         view = session.read()
         write = Write(PurePosixPath("reviewer/MEMORY.md"), view.memory.digest, b"")

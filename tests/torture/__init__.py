@@ -1,1 +1,1 @@
-"""The durability proofs: schedules, kills, storms, failing calls, power loss. docs/durability.md reads them aloud."""
+"""The durability proofs of docs/durability.md: schedules, kills, storms, failing calls, power loss."""

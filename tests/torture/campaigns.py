@@ -1,4 +1,4 @@
-"""Series of schedules and storms: all there are, or a sample. What they came to is counted, not judged."""
+"""Run series of schedules and storms, all of them or a sample. Results are counted, not judged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MIXES = {
     "shell appends": "ssrgg",
     "all of them": "aarreeggg",
 }
-"""Who writes in a storm; the letters are those of `storm`."""
+"""The writers of a storm, by the letters of `storm`."""
 
 
 def is_harmless(outcome: StormResult) -> bool:
-    """The bar: nothing lost, nothing twice in the memory, nothing torn, no edit lost, no crash."""
+    """Return whether nothing was lost, doubled or torn, no edit was lost, and the service did not crash."""
     return not any(
         (
             outcome.lost,
@@ -40,7 +40,7 @@ def is_harmless(outcome: StormResult) -> bool:
 
 
 def explore(base: Path, target: str, kind: str, sample: int | None, make: ProjectFactory = StressProject) -> Tally:
-    """One writer at every step of a commit, or at a sample of them."""
+    """Run one writer at every step of a commit, or at a sample of them."""
     steps, tally = count_steps(base, make), Tally()
     every = list(all_schedules(kind, _target(base, target), steps))
     chosen = every if sample is None or sample >= len(every) else random.Random(SEED).sample(every, sample)
@@ -50,7 +50,7 @@ def explore(base: Path, target: str, kind: str, sample: int | None, make: Projec
 
 
 def explore_revisions(base: Path, runs: int, seed: int) -> Tally:
-    """Random schedules of a writer with an entry in ever newer versions, and of programs that keep files open."""
+    """Run random schedules of a writer that updates its entry, and of programs that keep files open."""
     rnd, tally, steps = random.Random(seed), Tally(), count_steps(base)
     for number in range(runs):
         writer, schedule = random_revisions(_target(base, "memory"), steps, rnd)
@@ -62,7 +62,7 @@ def explore_revisions(base: Path, runs: int, seed: int) -> Tally:
 def explore_killed(
     base: Path, kinds: tuple[str, ...], runs: int, seed: int, make: ProjectFactory = StressProject
 ) -> Tally:
-    """Random schedules of one or two writers that take turns, with up to three kills, some of them in recovery."""
+    """Run random schedules of one or two writers in turn, with up to three kills, some of them in recovery."""
     rnd, tally, steps = random.Random(seed), Tally(), count_steps(base, make)
     for number in range(runs):
         create_project(base, make)
@@ -85,7 +85,7 @@ def explore_killed(
 
 
 def kill_at_every_step(base: Path, make: ProjectFactory = StressProject) -> Tally:
-    """Two turns of the service, killed once at each of their steps; nobody else writes."""
+    """Run two turns of the service, killed once at each of their steps, without any other writer."""
     tally = Tally()
     for step in range(count_steps(base, make)):
         create_project(base, make)

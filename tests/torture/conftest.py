@@ -1,4 +1,4 @@
-"""The tables are what a person wants to read here, so the log is silent."""
+"""Silence the log, so that the tables of the results are readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that can tell whether they are whole: each carries a checksum of what it says."""
+"""Entries that show whether they are whole: each contains a checksum of its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLE = re.compile(r"## Inscribed \u2014 (\S+) \(2026-11-01\)")
 
 
 def entry(name: str, version: int = 0) -> bytes:
-    """An entry called `name`; its learning is a text of two lines and their sum."""
+    """Return an entry called `name`, whose learning is a text of two lines and their sum."""
     digest = hashlib.sha256(f"{name}:{version}".encode()).hexdigest()
     total = _checksum(digest, version)
     return (
@@ -28,7 +28,7 @@ def entry(name: str, version: int = 0) -> bytes:
 
 
 def is_whole(block: str) -> bool:
-    """Whether a block is such an entry, complete and unmixed."""
+    """Return whether a block is such an entry, complete and unmixed."""
     match = re.search(
         r"It was learned that ([0-9a-f]{64})\.\n *In version (\d+), sum ([0-9a-f]{8})\.\Z", block.rstrip()
     )
@@ -36,7 +36,7 @@ def is_whole(block: str) -> bool:
 
 
 def version_of(block: str) -> int:
-    """The version an entry says it is; -1 where it does not say."""
+    """Return the version in an entry's text; -1 if there is none."""
     match = re.search(r"In version (\d+), sum", block)
     return int(match[1]) if match else -1
 
@@ -47,7 +47,7 @@ parse_cached = lru_cache(maxsize=1024)(parse)
 
 @lru_cache(maxsize=1024)
 def named_entries(data: bytes) -> tuple[tuple[str, str], ...]:
-    """The entries in a file: name and text, in order. Blocks that are none are called by their heading."""
+    """Return name and text of the entries in a file, in order. Other blocks are named by their heading."""
     document = parse_cached(data)
     if isinstance(document, Unreadable):
         return (("unreadable", data.decode(errors="replace")),)
@@ -55,7 +55,7 @@ def named_entries(data: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def with_own_entry(data: bytes, own: str, version: int) -> bytes:
-    """The file with a writer's own status entry at a new version, ending in a blank line."""
+    """Return the file with a writer's own status entry at a new version, ending in a blank line."""
     new = entry(own, version)
     for name, text in named_entries(data):
         if name == own:
@@ -64,7 +64,7 @@ def with_own_entry(data: bytes, own: str, version: int) -> bytes:
 
 
 def count_entries(paths: Iterable[Path]) -> Counter[str]:
-    """How often each entry stands in the files."""
+    """Count how often each entry is in the files."""
     return Counter(name for path in paths if path.is_file() for name, _ in named_entries(path.read_bytes()))
 
 

@@ -1,7 +1,7 @@
-"""Step by step through a commit, with a foreign writer at every step and a kill wherever one is wanted.
+"""Step through a commit, with a foreign writer at any step and a kill at any step.
 
-Without kills everything runs in this process. With kills the service runs in a child that asks at each step; the
-writers live in the parent, because a kill of the service is no kill of theirs.
+Without kills everything runs in this process. With kills the service runs in a child that asks at each step. The
+writers run in the parent, because a kill of the service does not kill them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEEP = 5
 
 @dataclass
 class Tally:
-    """What a series of schedules came to."""
+    """The results of a series of schedules."""
 
     schedules: int = 0
     kills: int = 0
@@ -42,11 +42,11 @@ class Tally:
 
 
 ProjectFactory = Callable[[Path], StressProject]
-"""What is at work in an arena: the tests' own service, or the product's jobs."""
+"""Creates a project with the tests' own service, or one with the product's jobs."""
 
 
 def create_project(base: Path, make: ProjectFactory = StressProject) -> StressProject:
-    """A role with nine entries, five of them to be archived bit by bit, and one findings file."""
+    """Create a role with nine entries, five of them to be archived bit by bit, and one findings file."""
     shutil.rmtree(base, ignore_errors=True)
     project = make(base)
     project.create(*map(entry, _ORIGINAL))
@@ -55,7 +55,7 @@ def create_project(base: Path, make: ProjectFactory = StressProject) -> StressPr
 
 
 def _split(step: CommitStep, due: list[Action]) -> tuple[list[Action], list[Action]]:
-    """What a writer does now, and what it must wait with because its open waits for the lease."""
+    """Split actions into those to do now, and those that must wait because their open waits for the lease."""
     if step not in _UNDER_LEASE:
         return due, []
     first = next((i for i, action in enumerate(due) if waits_for_lease(action)), len(due))
@@ -85,7 +85,7 @@ class _ScheduleRunner:
 
 
 def count_steps(base: Path, make: ProjectFactory = StressProject) -> int:
-    """How many steps three turns of the service pass when nobody disturbs them."""
+    """Count the steps that three turns of the service pass without any other writer."""
     project, conductor = create_project(base, make), _ScheduleRunner({})
     for _ in range(3):
         reconcile_once(project, project.engine(trace=conductor), keep=_KEEP)
@@ -95,7 +95,7 @@ def count_steps(base: Path, make: ProjectFactory = StressProject) -> int:
 def run(
     base: Path, script: Callable[[StressProject], tuple[Writer, Schedule]], make: ProjectFactory = StressProject
 ) -> list[str]:
-    """One schedule without kills; what is wrong in the end."""
+    """Run one schedule without kills and return the problems in the end."""
     project = create_project(base, make)
     writer, schedule = script(project)
     conductor = _ScheduleRunner(schedule)
@@ -112,7 +112,10 @@ def run(
 def run_killed(
     base: Path, schedule: Schedule, writers: list[Writer], kills: set[int], make: ProjectFactory = StressProject
 ) -> tuple[int, list[str]]:
-    """One schedule, the service killed at the given steps (counted over all its lives); kills done, what is wrong."""
+    """Run one schedule, killing the service at the given steps (counted over all its lives).
+
+    Returns the number of kills and the problems in the end.
+    """
     project = make(base)
     step = done = 0
     for _ in range(2 * len(kills) + 6):
@@ -135,7 +138,7 @@ def run_killed(
 def _run_service_until_killed(
     project: StressProject, schedule: Schedule, kills: set[int], step: int
 ) -> tuple[int, bool]:
-    """One life of the service: until three turns are done, or it is killed."""
+    """Run one life of the service, until three turns are done or it is killed."""
     step_reader, step_writer = os.pipe()
     answer_reader, answer_writer = os.pipe()
 
@@ -174,7 +177,7 @@ def _run_service_until_killed(
 
 
 def run_until_idle(project: StressProject) -> None:
-    """Turns without anybody else, until there is nothing left to do."""
+    """Run turns without any other writer, until there is nothing left to do."""
     engine = project.engine()
     engine.recover([project.store])
     for _ in range(12):
@@ -183,7 +186,7 @@ def run_until_idle(project: StressProject) -> None:
 
 
 def find_problems(project: StressProject, writers: list[Writer]) -> list[str]:
-    """What is not as it should be: lost, twice in the memory, out of date, half an entry, something nobody wrote."""
+    """Return the problems: entries lost, doubled in the memory, out of date, torn, or written by no writer."""
     expected = {*_ORIGINAL, *_FINDINGS, *(w.name for w in writers if w.acknowledged)}
     memory, archive = count_entries([project.memory]), count_entries(project.archives())
     waiting = count_entries(project.findings())

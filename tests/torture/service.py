@@ -1,4 +1,4 @@
-"""A service of the tests' own: settles debts, consolidates findings and archives without pause, like a daemon."""
+"""A service of the tests' own, which merges late writes, consolidates and archives without pause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from echod.store.snapshot import content_digest
 from tests.torture.entries import HEADER, named_entries, parse_cached, version_of
 
 SHORT_LIMITS = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
-"""Everything is closed as soon as it can be, so that a short test passes through every state."""
+"""Everything is closed as soon as possible, so that a short test passes through every state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class StressProject:
         return self.role.memory
 
     def create(self, *entries: bytes) -> None:
-        """Make the project with these entries in its memory."""
+        """Create the project with these entries in its memory."""
         self.role.path.mkdir(parents=True)
         (self.base / "project/tmp").mkdir()
         self.memory.write_bytes(HEADER + b"".join(entries))
@@ -53,7 +53,7 @@ class StressProject:
         return Engine(self.base / "journal", limits=limits, clock=time.time, trace=trace)
 
     def archives(self) -> list[Path]:
-        """The archives; copies of the whole memory file are none, or nothing could ever be found to be lost."""
+        """Return the archives without copies of the whole memory file, which would hide every loss."""
         return sorted(p for p in self.role.path.glob("archive/*.md") if not p.name.startswith("MEMORY-"))
 
     def findings(self) -> list[Path]:
@@ -63,7 +63,7 @@ class StressProject:
         return sorted(self.role.path.glob(".*.echod-*"))
 
     def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
-        """The jobs of one turn; whether anything was committed. Arguments as in `turn`."""
+        """Run the jobs of one turn and return whether anything was committed. Arguments as in `reconcile_once`."""
         try:
             with engine.open_role(self.role) as session:
                 for _ in range(4):
@@ -79,21 +79,21 @@ class StressProject:
         return False
 
     def versions(self) -> Counter[str]:
-        """The newest version of each entry that is kept where it belongs."""
+        """Return the newest version of each entry in its proper place."""
         return Counter({name: version_of(text) for name, text in named_entries(self.memory.read_bytes())})
 
     def find_damage(self) -> list[str]:
-        """What else is wrong in the end."""
+        """Return further problems in the end."""
         return []
 
 
 def reconcile_once(project: StressProject, engine: Engine, *, keep: int, batch: int = 2) -> bool:
-    """One reconcile; whether anything was committed.
+    """Reconcile once and return whether anything was committed.
 
     Args:
-        project: where.
+        project: the project.
         engine: the engine to use.
-        keep: how many entries called `p...` stay in the memory before the oldest are archived.
+        keep: how many entries called `p...` remain in the memory before the oldest are archived.
         batch: how many are archived at once.
     """
     merged = bool(engine.merge_late_writes(project.store))
@@ -140,7 +140,7 @@ def _archive(text: bytes, *, keep: int, batch: int) -> tuple[bytes, bytes]:
 
 
 def run_naive_jobs(project: StressProject, *, keep: int, batch: int) -> bool:
-    """The same work as `turn`, done the way everybody does it first: write aside and rename, check and unlink."""
+    """Do the work of `reconcile_once` in the naive way: write aside and rename, check and unlink."""
     memory = project.memory.read_bytes() if project.memory.exists() else HEADER
     present = {name for name, _ in named_entries(memory)}
     text = memory
@@ -167,7 +167,7 @@ def run_naive_jobs(project: StressProject, *, keep: int, batch: int) -> bool:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Fork and work; the child's process id. It exits 0, or 3 after printing what went wrong."""
+    """Fork, work in the child, and return its process id. It exits 0, or 3 after printing the error."""
     child = os.fork()
     if child:
         return child

@@ -1,7 +1,7 @@
-"""Real processes that write the same files at once, a service in the middle, and a count of what is left.
+"""Run real processes that write the same files at once, with a service among them, and count the losses.
 
-A lock that only the harness knows keeps the writers from destroying each other's work (without any service nothing
-is lost), so every loss is the service's. The service never sees that lock.
+A lock that only the harness knows keeps the writers from destroying each other's work (without any service nothing is
+lost), so every loss is the service's. The service never sees that lock.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tests.torture.service import StressProject, in_child, reconcile_once, run_n
 STORM_LIMITS = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
 _KEEP = 40
 _MAX_COMMITS = 300
-"""Several times what is left to do after any storm."""
+"""Several times the number of commits that any storm leaves to do."""
 _STALL_SECONDS = 60.0
-"""How long nothing at all may happen: replaced files are followed for 1.8 s, and the machine may be busy."""
+"""How long nothing at all may happen. Replaced files are followed for 1.8 s, and the machine may be busy."""
 _INITIAL_NAMES = tuple(f"p{number:03d}" for number in range(80))
 
 
 @dataclass
 class StormResult:
-    """What a storm came to.
+    """The result of a storm.
 
     Attributes:
-        left_to_user: entries that were overwritten again after they were put back three times; they stand in
-            `archive/removed-*.md`, and a review item says so.
-        archived_twice: stand in the archive more than once; allowed.
-        in_both: stand in memory and archive; allowed.
+        left_to_user: entries that were overwritten again after they were restored three times; they are in
+            `archive/removed-*.md`, and a review item reports them.
+        archived_twice: entries that are in the archive more than once; allowed.
+        in_both: entries that are in memory and archive; allowed.
     """
 
     acknowledged: int = 0
@@ -62,7 +62,7 @@ class StormResult:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Who writes and how. `mix` is a letter for each writer, as in `_WRITERS`."""
+    """The writers of a storm. `mix` has a letter for each writer, as in `_WRITERS`."""
 
     mix: str
     seconds: float
@@ -75,7 +75,7 @@ Service = Callable[[StressProject], None]
 
 
 def engine_service(project: StressProject) -> None:
-    """The service under test, without pause."""
+    """Run the service under test, without pause."""
     engine = project.engine(STORM_LIMITS)
     engine.recover([project.store])
     while True:
@@ -84,7 +84,7 @@ def engine_service(project: StressProject) -> None:
 
 
 def naive_service(project: StressProject) -> None:
-    """What everybody writes first: read, change, write aside, rename; unlink what was consumed."""
+    """Run a naive service: read, change, write aside, rename; unlink consumed files."""
     while True:
         if not run_naive_jobs(project, keep=_KEEP, batch=3):
             time.sleep(0.004)
@@ -93,7 +93,7 @@ def naive_service(project: StressProject) -> None:
 def run_storm(
     base: Path, storm: Storm, service: Service | None, make: Callable[[Path], StressProject] = StressProject
 ) -> StormResult:
-    """One storm; the count after the service has had time to finish in peace."""
+    """Run one storm and count the losses after the service has had time to finish alone."""
     shutil.rmtree(base, ignore_errors=True)
     project = make(base)
     project.create(*map(entry, _INITIAL_NAMES))
@@ -134,28 +134,31 @@ def _has_exited(pid: int) -> bool:
 
 
 def _run_until_idle(project: StressProject) -> None:
-    """Let the service come to an end in peace, however slow the machine is, as long as it gets on.
+    """Let the service finish alone, however slow the machine is, as long as it makes progress.
 
-    With nobody else writing, each commit must bring about what was not there before: two rules that undo each other's
-    work would go on for ever.
+    Without any other writer, each commit must produce a new state. Rules that undo each other's work would never end.
     """
     engine = project.engine(STORM_LIMITS)
     engine.recover([project.store])
     seen, hidden, waits_since = {_visible_digest(project)}, project.staged_files(), time.monotonic()
-    while (did := reconcile_once(project, engine, keep=_KEEP, batch=3)) or project.staged_files() or project.findings():
-        if did:
-            now = _visible_digest(project)
-            assert now not in seen, "the service goes round in circles"
-            seen.add(now)
-            assert len(seen) < _MAX_COMMITS, "the service commits on and on although nobody else writes"
-        if did or project.staged_files() != hidden:
+    while (
+        (committed := reconcile_once(project, engine, keep=_KEEP, batch=3))
+        or project.staged_files()
+        or project.findings()
+    ):
+        if committed:
+            digest = _visible_digest(project)
+            assert digest not in seen, "the service repeats a state"
+            seen.add(digest)
+            assert len(seen) < _MAX_COMMITS, "the service never stops committing although it is alone"
+        if committed or project.staged_files() != hidden:
             hidden, waits_since = project.staged_files(), time.monotonic()
         assert time.monotonic() - waits_since < _STALL_SECONDS, f"the service waits: {hidden} {project.findings()}"
         time.sleep(0.02)
 
 
 def _visible_digest(project: StressProject) -> bytes:
-    """What the files of the role say, the hidden ones aside."""
+    """Return a digest of the visible files of the role."""
     digest = hashlib.sha256()
     for path in sorted(p for p in project.role.path.rglob("*") if p.is_file() and not p.name.startswith(".")):
         digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
@@ -197,7 +200,7 @@ def _count_losses(project: StressProject, base: Path, outcome: StormResult) -> S
 
 @dataclass
 class _StormWriter:
-    """One foreign program. It reports an entry as written only once its own calls have returned."""
+    """One foreign program. It acknowledges an entry only once its own calls have returned."""
 
     arena: StressProject
     base: Path
@@ -218,7 +221,7 @@ class _StormWriter:
 
     @contextmanager
     def serialized(self, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-        """Serialise with the other writers, if the storm says so."""
+        """Serialize with the other writers, if the storm requires it."""
         if not self.storm.serialised:
             yield
             return
@@ -238,7 +241,7 @@ class _StormWriter:
         yield name
 
     def hold(self, name: str, _count: int, rnd: random.Random) -> Iterator[str]:
-        # Appends of several holders do not hurt each other; rewriters must not run meanwhile.
+        # Appends of several holders do not conflict. Rewriters must not run meanwhile.
         with self.serialized(fcntl.LOCK_SH):
             fd = os.open(self.arena.memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             for part in range(rnd.randint(1, 6)):
@@ -312,7 +315,7 @@ def _read(path: Path) -> bytes:
 
 
 def table(rows: dict[str, StormResult]) -> str:
-    """The outcomes as a table."""
+    """Return the results as a table."""
     columns = [name for name in StormResult.__dataclass_fields__ if name != "names"]
     lines = ["".join([f"{'storm':26}", *(f"{name.replace('_', ' '):>15}" for name in columns)])]
     lines += [

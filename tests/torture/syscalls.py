@@ -1,6 +1,6 @@
-"""Interfering with single system calls of a running commit, by strace: kill before the K-th call, or let it fail.
+"""Interfere with single system calls of a running commit by strace: kill before a call, or let it fail.
 
-The child is forked warm and waits; strace attaches, and only what the work itself calls is counted.
+The child is forked warm and waits. Then strace attaches, and only the calls of the work itself are counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGING = (
 
 @cache
 def unavailable_reason() -> str | None:
-    """Why this cannot be done here; None if it can."""
+    """Return why this cannot be done here; None if it can."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     probe = subprocess.run(
@@ -32,22 +32,22 @@ def unavailable_reason() -> str | None:
 
 
 def record_calls(work: Callable[[], object], log: Path) -> list[str]:
-    """The names of the changing calls that the work makes, in order."""
-    status = _run_traced(work, ["-o", str(log), "-e", f"trace={','.join(CHANGING)}"], log.with_suffix(".said"))
-    assert status == 0, log.with_suffix(".said").read_text()
+    """Return the names of the changing calls that the work makes, in order."""
+    status = _run_traced(work, ["-o", str(log), "-e", f"trace={','.join(CHANGING)}"], log.with_suffix(".strace"))
+    assert status == 0, log.with_suffix(".strace").read_text()
     lines = [line for line in log.read_text().splitlines() if "(" in line and not line.startswith(("---", "+++"))]
     return [line.partition("(")[0] for line in lines]
 
 
 def run_with_fault(work: Callable[[], object], call: str, number: int, how: str, scratch: Path) -> int:
-    """Run the work with its `number`-th `call` interfered with; its exit status (-9 where it was killed).
+    """Run the work with a fault at its `number`-th `call`, and return its exit status (-9 if it was killed).
 
     Args:
-        work: what to run.
+        work: the function to run.
         call: the system call.
-        number: which of them, from 1.
+        number: the position among these calls, from 1.
         how: `signal=SIGKILL`, `error=ENOSPC`, ...
-        scratch: a file for what strace says.
+        scratch: a file for the output of strace.
     """
     inject = f"inject={call}:{how}:when={number}"
     return _run_traced(work, ["-o", "/dev/null", "-e", f"trace={call}", "-e", inject], scratch)

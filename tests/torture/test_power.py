@@ -1,6 +1,6 @@
-"""Power loss: what is on the platter at any moment recovers to old or new, never to anything else.
+"""Power loss: the disk's content at any moment recovers to old or new, never to anything else.
 
-A file system in an image file; a copy of the image, taken while commits run, is what a power cut would leave.
+The file system is in an image file. A copy of the image, taken while commits run, is what a power cut would leave.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _run(*command: str) -> None:
 
 @contextmanager
 def mounted(image: Path, mount: Path) -> Iterator[None]:
-    """An ext4 image, in use. `auto_da_alloc` off: the file system hides no forgotten fsync."""
+    """Mount an ext4 image. With `auto_da_alloc` off the file system hides no forgotten fsync."""
     _run("mount", "-o", "loop,noauto_da_alloc", str(image), str(mount))
     try:
         yield
@@ -52,7 +52,7 @@ def mounted(image: Path, mount: Path) -> Iterator[None]:
 
 
 def _run_service(project: StressProject, log: Path) -> None:
-    """Findings come in one by one; each is acknowledged outside the disk once it is committed."""
+    """Add findings one by one. Each is acknowledged outside the disk once it is committed."""
     engine = project.engine(SHORT_LIMITS)
     acknowledged = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for number in range(10_000):
@@ -69,10 +69,10 @@ def _run_service(project: StressProject, log: Path) -> None:
 
 
 def cut_power(base: Path, after: float) -> list[str]:
-    """Let a service work, copy the platter after a while, recover on the copy; what is wrong there.
+    """Let a service work, copy the image after a while, recover on the copy, and return the problems.
 
-    Every cut has images of its own. A mount namespace that another test makes keeps a mount alive, and the kernel
-    then shows its old content again to whoever mounts a file of the same inode.
+    Every cut has images of its own. A mount namespace that another test makes keeps a mount alive, and the kernel then
+    shows its old content again to any process that mounts a file of the same inode.
     """
     directory = Path(tempfile.mkdtemp(dir=base))
     image, copy, mount, log = (
@@ -98,7 +98,7 @@ def cut_power(base: Path, after: float) -> list[str]:
         shutil.copyfile(image, copy)
         os.kill(worker, signal.SIGKILL)
         os.waitpid(worker, 0)
-    # In the same place, for the journal knows a store by its path.
+    # In the same place, because the journal identifies a store by its path.
     with mounted(copy, mount):
         wrong = _find_losses(project, acknowledged)
     shutil.rmtree(directory)
@@ -108,9 +108,9 @@ def cut_power(base: Path, after: float) -> list[str]:
 def _find_losses(project: StressProject, acknowledged: list[str]) -> list[str]:
     engine = project.engine(SHORT_LIMITS)
     for lock in (project.base / "project/tmp").iterdir():
-        os.utime(lock, (0, 0))  # no machine is up again within the 30 s after which anybody may break a lock
+        os.utime(lock, (0, 0))  # no machine boots within the 30 s after which any program may break a lock
     recovery = engine.recover([project.store])
-    wrong = [f"parked: {parked.reason}" for parked in recovery.deferred]
+    wrong = [f"deferred: {deferred.reason}" for deferred in recovery.deferred]
     wrong += ["the journal is not there"] if acknowledged and not engine.history([project.store]) else []
     for _ in range(12):
         if not reconcile_once(project, engine, keep=5) and not project.staged_files():

@@ -13,14 +13,14 @@ from tests.torture.explorer import Tally
 from tests.torture.writers import KINDS
 
 _SAMPLE = 12
-"""Schedules of each kind in the quick run; `make torture` takes all of them."""
+"""Schedules of each kind in the quick run. `make torture` runs all of them."""
 _REVISIONS = 40
-"""Random schedules of one who revises; `make torture` takes two thousand."""
+"""Random schedules of a writer that updates its entry. `make torture` runs two thousand."""
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the role lies: in memory where there is such a place, because the steps are what is tested here."""
+    """Use a file system in memory if there is one, because this tests the steps, not the disk."""
     memory = Path("/dev/shm")
     if os.access(memory, os.W_OK):
         path = memory / f"echod-schedules-{os.getpid()}"
@@ -40,7 +40,7 @@ def test_one_writer_at_any_step(base: Path, target: str, kind: str) -> None:
     assert not tally.wrong, tally.examples
 
 
-def test_no_version_of_an_entry_stands_beside_or_in_the_place_of_a_newer_one(base: Path) -> None:
+def test_no_older_version_of_an_entry_is_beside_or_instead_of_a_newer_one(base: Path) -> None:
     tally = explore_revisions(base, _REVISIONS, SEED)
 
     assert not tally.wrong, tally.examples

@@ -1,4 +1,4 @@
-"""Real programs write the same files without a lock that echod knows, and it is killed at random: nothing lost."""
+"""Real programs write the same files without a lock of echod's, which is killed at random: nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_harness_itself_loses_nothing_and_shows_what_renaming_loses(tmp_path
 def test_fifty_storms(tmp_path: Path) -> None:
     rows: dict[str, StormResult] = {}
     for name, mix in MIXES.items():
-        rows[f"nobody: {name}"] = run_storm(tmp_path / "arena", Storm(mix, 10, seed=1), None)
+        rows[f"no service: {name}"] = run_storm(tmp_path / "arena", Storm(mix, 10, seed=1), None)
         rows[f"rename: {name}"] = run_storm(tmp_path / "arena", Storm(mix, 10, seed=1), naive_service)
         for kills in (False, True):
             storms = [Storm(mix, 10, seed=seed, kills=kills) for seed in range(4 + kills)]
@@ -43,7 +43,7 @@ def test_fifty_storms(tmp_path: Path) -> None:
             rows[f"echod{', kills' * kills}: {name}"] = sum(results, start=StormResult())
     everyone = Storm(MIXES["all of them"], 10, seed=1, serialised=False)
     free = {
-        "free for all, nobody": run_storm(tmp_path / "arena", everyone, None),
+        "free for all, no service": run_storm(tmp_path / "arena", everyone, None),
         "free for all, echod": run_storm(tmp_path / "arena", everyone, engine_service),
     }
     print(f"\n{table(rows)}\n\nReported, not judged (the writers overwrite each other):\n{table(free)}")

@@ -1,4 +1,4 @@
-"""A commit killed before any of its system calls, and any of them failing: nothing lost, and always a sentence."""
+"""A commit killed before any system call, or with any call failing, loses nothing and reports the error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.torture import syscalls
 from tests.torture.explorer import ProjectFactory, Tally, create_project, find_problems, run_until_idle
-from tests.torture.house import PRUNE, ProductJobsProject
+from tests.torture.product_jobs import PRUNE, ProductJobsProject
 from tests.torture.service import SHORT_LIMITS, StressProject, plan_changes, reconcile_once
 
 pytestmark = [
@@ -22,9 +22,9 @@ pytestmark = [
 ]
 
 _KILLED = -9
-_FAILING = tuple(c for c in syscalls.CHANGING if c != "fcntl")  # without a lease the file must have settled
+_FAILING = tuple(c for c in syscalls.CHANGING if c != "fcntl")  # without a lease the file must be unchanged for a while
 _EVERY, _SOME = 8, 16
-"""The quick run takes every eighth call, or so many where there are very many; `make torture` takes all."""
+"""The quick run takes every eighth call, or this many if there are very many. `make torture` takes all."""
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def base() -> Iterator[Path]:
 
 
 def consolidate_and_archive(project: StressProject) -> None:
-    """Two turns: findings come in, entries go to the archive, what was displaced is closed."""
+    """Run two turns: findings are consolidated, entries are archived, displaced files are closed."""
     engine = project.engine()
     for _ in range(2):
         reconcile_once(project, engine, keep=5)
 
 
 def undo(project: StressProject) -> None:
-    """Take back the consolidation that `prepare_undo` made."""
+    """Undo the consolidation that `prepare_undo` made."""
     project.engine(_FOLLOWED_LIMITS).undo(1, by_job=2)
 
 
@@ -63,12 +63,12 @@ def prepare_undo_of_prune(project: StressProject) -> None:
 
 
 def undo_prune(project: StressProject) -> None:
-    """Take back the prune that `prepare_undo_of_prune` made, the one after the consolidation."""
+    """Undo the prune that `prepare_undo_of_prune` made, the one after the consolidation."""
     project.engine(_FOLLOWED_LIMITS).undo(PRUNE, by_job=9)
 
 
 def prepare_nothing(project: StressProject) -> None:
-    """The arena as it is."""
+    """Leave the project as it is."""
 
 
 WORK: dict[str, tuple[Callable[[StressProject], None], Callable[[StressProject], None], ProjectFactory]] = {
@@ -80,13 +80,13 @@ WORK: dict[str, tuple[Callable[[StressProject], None], Callable[[StressProject],
 
 
 def inject_faults(base: Path, work: str, how: str, step: int, only: tuple[str, ...], most: int | None = None) -> Tally:
-    """Interfere with every `step`-th call of the work in turn (rather fewer than more of `most`); what was wrong."""
+    """Interfere with every `step`-th call of the work in turn (at most about `most` calls) and count problems."""
     prepare, do, make = WORK[work]
     prepare(create_project(base, make))
-    made = syscalls.record_calls(lambda: do(make(base)), base.parent / "calls")
-    step = step if most is None else max(step, math.ceil(len(made) / most))
+    calls = syscalls.record_calls(lambda: do(make(base)), base.parent / "calls")
+    step = step if most is None else max(step, math.ceil(len(calls) / most))
     tally, seen = Tally(), Counter[str]()
-    for number, call in enumerate(made):
+    for number, call in enumerate(calls):
         seen[call] += 1
         if number % step == 0 and call in only:
             prepare(create_project(base, make))
@@ -97,9 +97,9 @@ def inject_faults(base: Path, work: str, how: str, step: int, only: tuple[str, .
 def _run_once(
     project: StressProject, do: Callable[[StressProject], None], call: str, number: int, how: str
 ) -> list[str]:
-    status = syscalls.run_with_fault(lambda: do(project), call, number, how, project.base.parent / "said")
-    wanted = {_KILLED} if "SIGKILL" in how else {0}
-    wrong = [] if status in wanted else [f"the process ended with {status} instead of a sentence"]
+    status = syscalls.run_with_fault(lambda: do(project), call, number, how, project.base.parent / "strace")
+    expected = {_KILLED} if "SIGKILL" in how else {0}
+    wrong = [] if status in expected else [f"the process ended with {status} instead of an error message"]
     for lock in (project.base / "project/tmp").iterdir():
         os.utime(lock, (0, 0))  # a lock made in the very call before the kill is stale after half a minute
     run_until_idle(project)
@@ -137,7 +137,7 @@ def test_every_call_killed_or_failing(base: Path) -> None:
     for work, (_, _, make) in WORK.items():
         for how in ("signal=SIGKILL", "error=ENOSPC", "error=EIO", "error=EACCES", "error=EINTR"):
             killed = "SIGKILL" in how
-            # Most calls of the product's jobs are those of its database, for which SQLite answers.
+            # Most calls of the product's jobs are those of its database, for which SQLite is responsible.
             step = 1 if killed or make is StressProject else 3
             tally = inject_faults(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
             print(f"{work:26}{how:18}{tally.schedules:7}{sum(tally.wrong.values()):7}")

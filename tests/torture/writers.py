@@ -1,11 +1,11 @@
-"""Foreign writers that know nothing of echod, cut into the steps between which a commit can fall."""
+"""Foreign writers that know nothing of echod, split into the steps between which a commit can run."""
 
 from __future__ import annotations
 
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.torture.entries import entry, with_own_entry
@@ -16,7 +16,7 @@ Schedule = dict[int, list[Action]]
 
 @dataclass
 class Writer:
-    """Adds one entry to a file in its own way; `acknowledged` once its last step returned. `version` is its newest."""
+    """Adds one entry to a file. `acknowledged` is set by its last step. `version` is its newest."""
 
     path: Path
     name: str
@@ -25,7 +25,6 @@ class Writer:
     _content_read: bytes = b""
     _unwritten: bytes = b""
     _fd: int = -1
-    opens: tuple[str, ...] = field(default=("append", "truncate", "hold"), init=False)
 
     def append(self) -> None:
         self.hold()
@@ -78,9 +77,9 @@ KINDS = ("append", "replace", "truncate", "held")
 
 
 def all_schedules(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writer, Schedule]]:
-    """Every way in which one writer's steps can fall between the `steps` of a commit.
+    """Yield every way to interleave one writer's steps with the `steps` of a commit.
 
-    A truncation comes at most five steps after the read: nobody truncates first and thinks afterwards.
+    A truncation comes at most five steps after the read: no program truncates first and computes afterwards.
     """
     for first in range(steps):
         if kind == "append":
@@ -95,10 +94,10 @@ def all_schedules(kind: str, path: Path, steps: int) -> Iterator[tuple[str, Writ
 
 
 def random_revisions(path: Path, steps: int, rnd: random.Random) -> tuple[Writer, Schedule]:
-    """A writer that brings its own entry from version to version, and descriptors that keep files busy meanwhile.
+    """Return a writer that updates its own entry, and descriptors that keep files busy meanwhile.
 
-    It reads the file anew for each version and renames within five steps; nobody else changes the file, so that the
-    newest version is the only one that may stand in the end.
+    It reads the file again for each version and renames within five steps. No other program changes the file, so only
+    the newest version may be there in the end.
     """
     writer = Writer(path, "x1")
     schedule: Schedule = {}
@@ -125,7 +124,7 @@ def _build_schedule(kind: str, path: Path, at: tuple[int, ...]) -> tuple[str, Wr
 
 
 def actions(kind: str, writer: Writer) -> tuple[Action, ...]:
-    """The steps of one way of writing."""
+    """Return the steps of one way of writing."""
     return {
         "append": (writer.append,),
         "replace": (writer.read_file, writer.replace),
@@ -135,5 +134,5 @@ def actions(kind: str, writer: Writer) -> tuple[Action, ...]:
 
 
 def waits_for_lease(action: Action) -> bool:
-    """Whether this action opens the file for writing, and so waits while a lease is held on it."""
+    """Return whether this action opens the file for writing, and so waits while a lease is held on it."""
     return action.__name__ in {"append", "truncate", "hold"}

@@ -1,4 +1,4 @@
-"""The product's own jobs among foreign writers and kills: what prune archives and condenses is lost as little."""
+"""The product's own jobs among foreign writers and kills: archived and condensed text is not lost either."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, is_harmless, kill_at_every_step
 from tests.torture.explorer import Tally, create_project, run_until_idle
-from tests.torture.house import ProductJobsProject
+from tests.torture.product_jobs import ProductJobsProject
 from tests.torture.storm import Storm, engine_service, run_storm, table
 from tests.torture.writers import KINDS
 
-_SHM = Path("/dev/shm")  # the steps are what is tested here, not the disk
+_SHM = Path("/dev/shm")  # this tests the steps, not the disk
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def base() -> Iterator[Path]:
     rmtree(directory)
 
 
-def test_the_jobs_have_something_to_do_here(base: Path) -> None:
+def test_the_jobs_have_work_to_do(base: Path) -> None:
     run_until_idle(create_project(base, ProductJobsProject))
 
-    house = ProductJobsProject(base)
-    assert {kept.rule for kept in house.archived()} >= {"lowest-inscribed"}
-    assert house.role.knowledge.read_text().count("## ") > 0
-    assert list(house.role.path.glob("archive/MEMORY-*.md"))
-    assert not house.findings()
+    project = ProductJobsProject(base)
+    assert {entry.rule for entry in project.archived()} >= {"lowest-inscribed"}
+    assert project.role.knowledge.read_text().count("## ") > 0
+    assert list(project.role.path.glob("archive/MEMORY-*.md"))
+    assert not project.findings()
 
 
 def test_writers_and_kills_at_any_step(base: Path) -> None:
@@ -66,7 +66,7 @@ def test_many_schedules_and_storms(base: Path) -> None:
         for kind in KINDS:
             note(target, kind, explore(base, target, kind, 60, ProductJobsProject))
     note("both", "1-2", explore_killed(base, ALL, 200, SEED, ProductJobsProject))
-    note("", "nobody", kill_at_every_step(base, ProductJobsProject))
+    note("", "none", kill_at_every_step(base, ProductJobsProject))
     rows = {
         name: run_storm(base, Storm(mix, 10, seed=number, kills=True), engine_service, ProductJobsProject)
         for number, (name, mix) in enumerate(MIXES.items())

@@ -1,4 +1,4 @@
-"""The commit layer holds every job to the law of conservation, whatever the job says."""
+"""The commit layer holds every job to the law of conservation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_same_job_is_done_if_it_archives_the_entry(sandbox: Sandbox) -> None
     assert attempt(sandbox, HEADER + SECOND, Append(ARCHIVE, FIRST)) == CommitResult(1)
 
 
-def test_a_protected_block_is_changed_only_for_a_person(sandbox: Sandbox) -> None:
+def test_a_protected_block_is_changed_only_for_the_user(sandbox: Sandbox) -> None:
     etched = entry("Law", layer="Etched")
     sandbox.memory.write_bytes(BOTH + etched)
 
@@ -62,7 +62,7 @@ def test_a_memory_with_conflict_markers_is_never_written_over(sandbox: Sandbox) 
         attempt(sandbox, BOTH)
 
 
-def test_findings_are_kept_in_full(sandbox: Sandbox) -> None:
+def test_findings_are_archived_in_full(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"), entry("Fourth"))
 
     with sandbox.engine().open_role(sandbox.role) as session:

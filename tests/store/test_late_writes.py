@@ -1,4 +1,4 @@
-"""What other programs write into files that echod just replaced or took away."""
+"""Writes of other programs into files that echod just replaced or removed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_late_findings_are_offered_again_as_a_new_file(sandbox: Sandbox) -> None
     assert sandbox.memory.read_bytes() == BOTH + entry("Third") + entry("Fourth")
 
 
-def test_settled_debts_close_the_record_and_leave_no_hidden_file(sandbox: Sandbox) -> None:
+def test_merged_late_writes_close_the_record_and_leave_no_hidden_file(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     consolidate(sandbox)
     kept = sandbox.hidden_names()
@@ -141,12 +141,12 @@ def replace_by_rename(path: Path, data: bytes) -> None:
 
 
 def with_status_version(version: int, others: bytes) -> bytes:
-    """What a program has read (`others`) with its own entry in a new version."""
+    """Return the content that a program read (`others`) with its own entry in a new version."""
     return others + entry("Status", f"Version {version}.")
 
 
 def hold_displaced_file(sandbox: Sandbox, agent: str, replacement: bytes) -> int:
-    """A commit in whose last moment somebody replaces the file; a descriptor through which that one can be written."""
+    """Commit while another program replaces the file at the last moment, and open the displaced file for writing."""
     sandbox.findings(agent, entry(f"Found by {agent}"))
     descriptors: list[int] = []
 
@@ -161,7 +161,7 @@ def hold_displaced_file(sandbox: Sandbox, agent: str, replacement: bytes) -> int
 
 
 def versions(sandbox: Sandbox) -> list[bytes]:
-    """The versions of the entry that stand in the memory."""
+    """Return the versions of the entry in the memory."""
     return [line for line in sandbox.memory.read_bytes().splitlines() if line.startswith(b"Version ")]
 
 
@@ -170,12 +170,12 @@ def archive_bytes(sandbox: Sandbox) -> bytes:
 
 
 @pytest.mark.parametrize("before", [b"", entry("Status", "Version 0.")], ids=["a new entry", "an entry that was there"])
-def test_an_older_version_that_comes_late_never_stands_beside_the_newer_one(sandbox: Sandbox, before: bytes) -> None:
+def test_an_older_late_version_is_never_beside_the_newer_one(sandbox: Sandbox, before: bytes) -> None:
     sandbox.memory.write_bytes(BOTH + before)
     first = hold_displaced_file(sandbox, "one", with_status_version(1, BOTH + entry("Theirs")))
     replace_by_rename(
         sandbox.memory, with_status_version(2, BOTH + entry("Theirs"))
-    )  # by the same program, which had read its first
+    )  # by the same program, which had read its first version
 
     sandbox.engine().merge_late_writes(sandbox.store)
     os.close(first)
@@ -188,9 +188,7 @@ def test_an_older_version_that_comes_late_never_stands_beside_the_newer_one(sand
 
 @pytest.mark.parametrize("before", [b"", entry("Status", "Version 0.")], ids=["a new entry", "an entry that was there"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first first", "last first"])
-def test_of_two_versions_that_come_late_the_newer_one_stands(
-    sandbox: Sandbox, before: bytes, order: tuple[int, int]
-) -> None:
+def test_of_two_late_versions_the_newer_one_wins(sandbox: Sandbox, before: bytes, order: tuple[int, int]) -> None:
     sandbox.memory.write_bytes(BOTH + before)
     held = (
         hold_displaced_file(sandbox, "one", with_status_version(1, BOTH + entry("Theirs"))),
@@ -215,7 +213,7 @@ def test_a_version_that_the_merge_of_an_older_one_displaces_is_the_newer_one(san
 
     def replaces(step: CommitStep) -> None:
         nonlocal done
-        if step is CommitStep.INTENT_WRITTEN and not done:  # its program reads while version 1 is not to be seen
+        if step is CommitStep.INTENT_WRITTEN and not done:  # its program reads while version 1 is not visible
             done = True
             replace_by_rename(sandbox.memory, with_status_version(2, BOTH + entry("Found by one")))
 
@@ -228,13 +226,13 @@ def test_a_version_that_the_merge_of_an_older_one_displaces_is_the_newer_one(san
     assert not [name for name in sandbox.hidden_names() if "echod" in name]
 
 
-def test_of_two_versions_that_are_put_together_by_healing_the_one_on_the_disk_stands(sandbox: Sandbox) -> None:
+def test_of_two_versions_merged_by_healing_the_one_on_disk_wins(sandbox: Sandbox) -> None:
     held = hold_displaced_file(sandbox, "one", with_status_version(1, BOTH))
     os.close(held)
     sandbox.engine().merge_late_writes(sandbox.store)
     before = versions(sandbox)
 
-    replace_by_rename(sandbox.memory, with_status_version(2, BOTH))  # a stale writer: it does not know what was found
+    replace_by_rename(sandbox.memory, with_status_version(2, BOTH))  # a stale writer, which has not read the findings
 
     sandbox.engine().merge_late_writes(sandbox.store)
     assert before == [b"Version 1."]

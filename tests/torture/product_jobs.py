@@ -1,4 +1,7 @@
-"""The product's own jobs in the place of the tests' service: consolidate, prune and compress as a daemon runs them."""
+"""Run the product's own jobs in place of the tests' service.
+
+They consolidate, prune and compress as a daemon does.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,12 @@ _DAY = timedelta(days=1).total_seconds()
 
 
 class ProductJobsProject(StressProject):
-    """An arena in which the product's own jobs are at work."""
+    """A stress project in which the product's own jobs run."""
 
     __slots__ = ()
 
     def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
-        """One run of each job. A line limit sees to it that about `keep` entries stay; prune decides how many go."""
+        """Run each job once. The line limit leaves about `keep` entries; prune decides how many it archives."""
         del batch
         lines = HEADER.count(b"\n") + keep * _LINES_OF_AN_ENTRY
         policy = PolicySettings(memory_line_limit=lines, knowledge_line_limit=lines)
@@ -50,36 +53,36 @@ class ProductJobsProject(StressProject):
                 (base, prune.run),
                 (base._replace(job_id=COMPRESS), compress.run),
             ]
-            did = [self._run_job(resources, job) for resources, job in jobs]
-        return any(did)
+            changed = [self._run_job(resources, job) for resources, job in jobs]
+        return any(changed)
 
     def shifted_time(self) -> float:
-        """A day later for each on which entries were archived: only a part of the inscribed ones may go in a day."""
+        """Return a time one day later for each day with archived entries, since prune has a limit for each day."""
         days: set[date] = set()
-        with suppress(OSError):  # that a test brought about
-            days = {kept.day for kept in self.archived()}
+        with suppress(OSError):  # which a test caused
+            days = {entry.day for entry in self.archived()}
         return time.time() + _DAY * len(days)
 
     def archived(self) -> list[ArchivedEntry]:
-        """What the jobs put into the archive."""
-        return [kept for path in self._pruned() for kept in read_archive(path.read_bytes()).entries]
+        """Return the entries that the jobs archived."""
+        return [entry for path in self._pruned() for entry in read_archive(path.read_bytes()).entries]
 
     def versions(self) -> Counter[str]:
-        """An entry that was pruned is in the archive as it was then."""
-        found = super().versions()
+        """Return the newest version of each entry. A pruned entry is in the archive as it was then."""
+        newest = super().versions()
         for path in self._pruned():
-            found |= Counter({name: version_of(text) for name, text in named_entries(path.read_bytes())})
-        return found
+            newest |= Counter({name: version_of(text) for name, text in named_entries(path.read_bytes())})
+        return newest
 
     def find_damage(self) -> list[str]:
-        """What is wrong with the archive, from which entries are brought back without being parsed."""
-        found = []
+        """Return the problems of the archive, from which entries are restored without being parsed."""
+        problems = []
         for path in self._pruned():
             archive = read_archive(path.read_bytes())
-            found += [f"damaged in the archive: {damaged.id}" for damaged in archive.damaged]
-            entries = [kept for kept in archive.entries if kept.file == layout.MEMORY]
-            found += [f"torn in the archive: {kept.id}" for kept in entries if not is_whole(kept.text)]
-        return found
+            problems += [f"damaged in the archive: {damaged.id}" for damaged in archive.damaged]
+            entries = [entry for entry in archive.entries if entry.file == layout.MEMORY]
+            problems += [f"torn in the archive: {entry.id}" for entry in entries if not is_whole(entry.text)]
+        return problems
 
     def _pruned(self) -> list[Path]:
         return sorted(self.role.path.glob("archive/pruned-*.md"))

@@ -51,7 +51,7 @@ def test_a_stale_lock_with_something_in_it_is_not_broken(sandbox: Sandbox) -> No
     assert (lock / "note").read_text() == "mine"
 
 
-def test_a_lock_taken_over_by_another_is_left_to_it(sandbox: Sandbox) -> None:
+def test_a_lock_taken_over_by_another_writer_is_not_released(sandbox: Sandbox) -> None:
     lock = sandbox.project / "tmp/.rune-echo-lock-reviewer"
 
     with sandbox.engine().open_role(sandbox.role):
@@ -62,7 +62,7 @@ def test_a_lock_taken_over_by_another_is_left_to_it(sandbox: Sandbox) -> None:
     assert lock.exists()
 
 
-def test_without_a_tmp_directory_nobody_locks(sandbox: Sandbox) -> None:
+def test_without_a_tmp_directory_there_is_no_lock(sandbox: Sandbox) -> None:
     (sandbox.project / "tmp").rmdir()
 
     with sandbox.engine().open_role(sandbox.role) as session:
@@ -70,7 +70,7 @@ def test_without_a_tmp_directory_nobody_locks(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("call", ["mkdir", "record_lock", "rename_noreplace"])
-def test_a_kill_while_the_lock_is_made_blocks_nobody(
+def test_a_kill_while_the_lock_is_created_blocks_no_writer(
     sandbox: Sandbox, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def take_and_die() -> None:

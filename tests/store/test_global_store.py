@@ -1,4 +1,4 @@
-"""The global store is a store: the same engine, with the lock and the signal of those who write there besides."""
+"""The global store is a store: the same engine, with the lock and the signal of all programs that write there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def consume_memory(session: RoleSession, job: int) -> None:
     session.commit(job, ChangeSet("pack", session.role.name, "", consumes=(consume,), origin=Origin.USER))
 
 
-def test_a_pack_and_the_global_memory_are_written_and_taken_back_like_any_other(
+def test_a_pack_and_the_global_memory_are_written_and_undone_like_any_other(
     home: Path, engine: Engine, pack: Role
 ) -> None:
     for number, role in enumerate((pack, global_role(home)), 1):
@@ -74,8 +74,8 @@ def test_the_journal_knows_the_very_same_stores(home: Path, engine: Engine, pack
 
 
 @pytest.mark.parametrize("which", ["a pack", "a pack called archive", "the global memory"])
-def test_which_memory_echod_wrote_and_when_is_known_of_every_role(home: Path, engine: Engine, which: str) -> None:
-    """The memory file of one has no directory of its own, that of another lies in one that is called like archives."""
+def test_the_mtimes_that_echod_left_are_known_for_every_role(home: Path, engine: Engine, which: str) -> None:
+    """One role's memory file has no directory of its own, and another role is named like an archive directory."""
     stores = {"a pack": ("fastapi", packs_store), "a pack called archive": ("archive", packs_store)}
     name, store_of = stores.get(which, ("", global_store))
     role = Role(store_of(home), name)
@@ -106,7 +106,7 @@ def test_the_lock_of_the_other_writers_is_held_and_respected(home: Path, engine:
         assert lock.exists()
 
 
-def test_whoever_searches_is_told_of_what_came_and_of_what_went(home: Path, engine: Engine, pack: Role) -> None:
+def test_the_search_signal_is_touched_for_new_and_for_removed_packs(home: Path, engine: Engine, pack: Role) -> None:
     signal = global_store(home).root / DIRTY_MARKER
     with engine.open_role(pack) as session:
         write(session, 1, TEXT)
@@ -118,7 +118,7 @@ def test_whoever_searches_is_told_of_what_came_and_of_what_went(home: Path, engi
     assert signal.exists()
 
 
-def test_what_we_took_away_is_not_taken_for_a_persons_deletion(engine: Engine, pack: Role) -> None:
+def test_a_file_that_echod_removed_does_not_count_as_a_deletion_by_the_user(engine: Engine, pack: Role) -> None:
     with engine.open_role(pack) as session:
         write(session, 1, TEXT)
         consume_memory(session, 2)

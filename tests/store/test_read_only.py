@@ -1,4 +1,4 @@
-"""Whoever only looks leaves no trace: not in the project, not in the journal."""
+"""Read-only callers leave no trace, neither in the project nor in the journal."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_peeking_changes_nothing_even_where_something_is_to_be_healed(sandbox: S
     assert modification_times(sandbox) == before
 
 
-def test_looking_is_not_held_up_by_another_writers_lock(sandbox: Sandbox) -> None:
+def test_reading_does_not_wait_for_another_writers_lock(sandbox: Sandbox) -> None:
     (sandbox.project / "tmp/.rune-echo-lock-reviewer").mkdir()
 
     assert sandbox.engine().read_role(sandbox.role).memory.data == sandbox.memory.read_bytes()
 
 
-def test_a_session_that_only_looks_commits_nothing(sandbox: Sandbox) -> None:
+def test_a_read_only_session_commits_nothing(sandbox: Sandbox) -> None:
     sandbox.findings("agent", entry("Third"))
     before = modification_times(sandbox)
 

@@ -1,4 +1,4 @@
-"""A role with very many findings: what is taken up by parts can be taken back, and no part pays for the others."""
+"""A role with very many findings: partial consumes can be undone, and no part affects the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BEFORE = HEADER + entry("First") + entry("Second")
 
 
 def consume_part(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
-    """Take the entry `part` out of a findings file that stays."""
+    """Consume the entry `part` of a findings file that remains."""
     with engine.open_role(sandbox.role) as session:
         view = session.read()
         (found,) = view.findings
@@ -34,7 +34,7 @@ def consume_part(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
 
 
 def consume_rest(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
-    """Take the last entry and the file."""
+    """Consume the last entry and the file."""
     with engine.open_role(sandbox.role) as session:
         view = session.read()
         (found,) = view.findings
@@ -52,7 +52,7 @@ def consume_rest(engine: Engine, sandbox: Sandbox, job: int, part: int) -> None:
         )
 
 
-def test_a_file_of_which_a_part_was_taken_stays_and_its_findings_are_known(sandbox: Sandbox) -> None:
+def test_a_partially_consumed_file_remains_and_its_findings_are_known(sandbox: Sandbox) -> None:
     path = sandbox.findings("agent", *PARTS)
     consume_part(sandbox.engine(), sandbox, 1, 0)
 
@@ -82,7 +82,7 @@ def test_parts_undone_in_reverse_give_the_first_bytes(sandbox: Sandbox) -> None:
     assert view.restored_findings == {content_digest(path.read_bytes())}
 
 
-def test_a_part_that_was_taken_back_is_not_taken_again_unasked(sandbox: Sandbox) -> None:
+def test_an_undone_part_is_not_consumed_again_automatically(sandbox: Sandbox) -> None:
     path = sandbox.findings("agent", *PARTS)
     consume_part(sandbox.engine(), sandbox, 1, 0)
 
@@ -99,7 +99,7 @@ def test_a_part_that_was_taken_back_is_not_taken_again_unasked(sandbox: Sandbox)
     assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
 
 
-def test_that_a_part_was_taken_back_outlives_its_record(sandbox: Sandbox) -> None:
+def test_the_undo_of_a_part_outlives_its_record(sandbox: Sandbox) -> None:
     sandbox.findings("agent", *PARTS)
     consume_part(sandbox.engine(), sandbox, 1, 0)
     sandbox.engine().undo(1, by_job=2)
@@ -113,8 +113,8 @@ def test_that_a_part_was_taken_back_outlives_its_record(sandbox: Sandbox) -> Non
     assert sandbox.engine().read_role(sandbox.role).restored_findings == withheld != frozenset()
 
 
-def test_a_part_that_is_gone_from_the_memory_a_moment_later_is_put_back(sandbox: Sandbox) -> None:
-    """A stale copy of the memory file must not cost what was taken from a file that stays."""
+def test_a_part_that_vanishes_from_the_memory_a_moment_later_is_restored(sandbox: Sandbox) -> None:
+    """A stale copy of the memory file must not lose findings that were consumed from a file that remains."""
     sandbox.findings("agent", *PARTS)
     consume_part(sandbox.engine(), sandbox, 1, 0)
     sandbox.memory.write_bytes(BEFORE + entry("Of others"))
@@ -133,7 +133,7 @@ def test_a_killed_part_is_finished_and_known(sandbox: Sandbox) -> None:
     assert sandbox.engine().read_role(sandbox.role).consumed_keys == {"key-0"}
 
 
-def test_what_a_killed_process_staged_is_swept_by_one_that_was_running_already(sandbox: Sandbox) -> None:
+def test_staged_files_of_a_killed_process_are_swept_by_one_already_running(sandbox: Sandbox) -> None:
     sandbox.findings("agent", PARTS[0])
     running = sandbox.engine()
     with running.open_role(sandbox.role):
@@ -153,9 +153,7 @@ def test_what_a_killed_process_staged_is_swept_by_one_that_was_running_already(s
     assert sandbox.memory.read_bytes() == BEFORE + PARTS[0]
 
 
-def test_a_role_in_which_nobody_was_killed_is_not_looked_through_again(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_role_without_a_kill_is_not_listed_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = sandbox.engine()
     with engine.open_role(sandbox.role) as session:
         sandbox.findings("agent", PARTS[0])
@@ -175,7 +173,7 @@ def test_a_role_in_which_nobody_was_killed_is_not_looked_through_again(
 
 
 def record_opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are opened from now on."""
+    """Record the names of the files that are opened from now on."""
     names: list[str] = []
     really = os.open
 
@@ -187,7 +185,7 @@ def record_opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_files_to_which_nobody_can_write_any_more_are_looked_at_once(
+def test_files_that_no_process_can_write_any_more_are_checked_once(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = sandbox.engine()
@@ -203,8 +201,8 @@ def test_files_to_which_nobody_can_write_any_more_are_looked_at_once(
     assert [name for name in names if name.startswith(".agent")] == []
 
 
-def test_a_file_of_ours_that_someone_changed_all_the_same_is_not_thrown_away(sandbox: Sandbox) -> None:
-    """Nobody should know its name; whoever wrote to it loses nothing."""
+def test_a_displaced_file_that_was_changed_all_the_same_is_not_removed(sandbox: Sandbox) -> None:
+    """No other program should know its name, but a write to it is not lost."""
     engine = sandbox.engine()
     sandbox.findings("agent", PARTS[0])
     with engine.open_role(sandbox.role) as session:
@@ -259,10 +257,8 @@ def test_of_very_many_findings_some_are_read_and_the_others_wait(
     assert sum(name.endswith("-findings.md") for name in names) == len(found)
 
 
-def test_findings_that_cannot_be_taken_do_not_hide_those_that_can(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many are too large, still being written, or given back: they take nobody's place."""
+def test_unavailable_findings_do_not_hide_the_others(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are too large, still being written or restored take no place in the limit."""
     monkeypatch.setattr(layout, "MAX_SORTED_FINDINGS", 50)
     for number in range(120):
         with sandbox.findings(f"a{number}").open("wb") as file:
@@ -282,7 +278,7 @@ def test_findings_that_cannot_be_taken_do_not_hide_those_that_can(
     assert all(20 < until - time.time() <= 26 for until in waiting)
 
 
-def test_given_back_findings_do_not_hide_others(sandbox: Sandbox) -> None:
+def test_restored_findings_do_not_hide_the_others(sandbox: Sandbox) -> None:
     engine = sandbox.engine()
     for number in range(700):
         sandbox.findings(f"agent{number}", entry(f"Lesson {number}"))
@@ -306,7 +302,7 @@ def test_up_to_many_files_come_in_the_order_of_their_names(sandbox: Sandbox) -> 
     assert list(layout.iter_findings_files(sandbox.role)) == [f"agent{number}-findings.md" for number in (1, 2, 3)]
 
 
-def test_one_listing_tells_what_a_role_holds_and_says_nothing_of_what_it_did_not_reach(sandbox: Sandbox) -> None:
+def test_one_listing_summarizes_a_role_and_assumes_the_part_it_did_not_reach(sandbox: Sandbox) -> None:
     for number in range(3):
         sandbox.findings(f"agent{number}", entry("Third"))
     (sandbox.role.path / "link-findings.md").symlink_to("agent1-findings.md")
