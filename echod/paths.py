@@ -2,7 +2,7 @@
 
 Two directories, both private to the user: the *state* directory survives a reboot (database, journal, locks,
 list of projects, spool of hook events), the *runtime* directory need not (heartbeat, canary, wake file, status
-snapshot, counts), so that an idle daemon writes nothing to the disk.
+snapshot, inspections), so that an idle daemon writes nothing to the disk.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Paths:
         return self.runtime / "status.json"
 
     @property
-    def file_stats(self) -> Path:
-        """What was counted in files, so that the next process need not count those again that are the same."""
-        return self.runtime / "counts.json"
+    def inspections(self) -> Path:
+        """The stored inspections, with which the next process need not read unchanged files."""
+        return self.runtime / "inspections.json"
 
     def create_directories(self) -> None:
         """Make the directories that commands and the daemon write into (mode 0700).

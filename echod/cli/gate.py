@@ -9,7 +9,7 @@ import click
 from echod.cli.shell import CommandContext
 from echod.cli.text import format_timestamp, short_path, wrap
 from echod.contract.status import GateReport, to_json
-from echod.status.collect import PAUSE_MARKER
+from echod.status.warnings import PAUSE_MARKER
 
 _STATE_TEXTS = {
     "idle": "idle: its memory may be written now",
@@ -22,7 +22,8 @@ _PAUSED_TEXT = "idle: no workflow runs; but it is paused, so its memory is left 
 def show_gate(context: CommandContext, path: Path, *, as_json: bool) -> None:
     """Print the verdict. The exit code is 0 whatever it is."""
     from echod.app.context import open_read_context
-    from echod.status.collect import gate_report, pause_reasons
+    from echod.status.collect import gate_report
+    from echod.status.warnings import pause_reasons
 
     project = context.find_project(path)
     now = context.now()

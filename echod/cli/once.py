@@ -20,7 +20,7 @@ from echod.cli.text import WIDTH, fit_path, format_timestamp, pluralize, wrap
 from echod.cli.wake import notify_daemon
 from echod.daemon.main import this_process
 from echod.errors import EchodError, ExitCode, UsageError
-from echod.inspection.review import find_restored_findings
+from echod.inspection import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.packs.manifests import sync_manifests
 from echod.projects.discovery import discover_stores

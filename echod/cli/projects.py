@@ -24,6 +24,7 @@ def add_project(context: CommandContext, path: Path) -> None:
     from echod.cli.wake import notify_daemon
     from echod.clock import local_date
     from echod.service.paths import start_hint
+    from echod.status.collect import inspect_store
     from echod.store import layout
     from echod.store.layout import Role
 
@@ -37,9 +38,8 @@ def add_project(context: CommandContext, path: Path) -> None:
     )
     with open_read_context(context.paths, context.settings, context.environ, context.now) as read_context:
         for store in context.list_stores(project):
-            info = read_context.store_inspector.inspect(
-                store, layout.list_roles(store), read_context.line_limit(project), None
-            )
+            limit = read_context.line_limit(project)
+            info = inspect_store(read_context.inspections, store, layout.list_roles(store), limit, None)
             if info.problem:
                 click.echo(wrap(f"{store.root.relative_to(project)}: {info.problem}", indent="  ! "))
                 continue

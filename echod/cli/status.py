@@ -62,7 +62,6 @@ def _from_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
 
 def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
     from echod.app.context import open_read_context
-    from echod.inspection.counts import save_file_stats
     from echod.status.collect import StatusCollector
 
     heartbeat = liveness.heartbeat
@@ -78,7 +77,7 @@ def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusR
             collector.invalidate_packs(discovered.projects)
             collector.inspect_packs(now)
             report = collector.report(discovered, now, daemon=daemon)
-            save_file_stats(read_context.stats_cache, context.paths.file_stats)
+            read_context.save_inspections()
     except StateError as error:
         # How the daemon is can be told all the same, and may be the reason.
         warning = StatusWarning("database-unreadable", Severity.ERROR, now, str(error), "")

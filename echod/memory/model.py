@@ -24,6 +24,11 @@ class Layer(StrEnum):
     OBSERVATIONS = "observations"
     TRACED = "traced"
 
+    @property
+    def protected(self) -> bool:
+        """Whether only the user changes entries of this layer."""
+        return self in (Layer.ETCHED, Layer.NOTES)
+
 
 class Form(StrEnum):
     """The shapes that entries have in real files (docs/formats.md). A form says how an entry looks, not its layer."""

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.clock import local_date
-from echod.inspection.counts import FileStatsCache
+from echod.inspection import InspectionCache, ReviewCollector, find_restored_findings
 from echod.inspection.entry_facts import record_entries
-from echod.inspection.review import ReviewCollector, find_restored_findings
 from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome
@@ -107,7 +106,7 @@ class ReviewSite:
         with self.entries() as entries:
             engine = self.engine()
             kept = find_restored_findings(engine, engine.collect_notices(self.role.store))
-            return ReviewCollector(entries, FileStatsCache()).collect(
+            return ReviewCollector(entries, InspectionCache()).collect(
                 self.role.store,
                 list_roles(self.role.store).roles,
                 engine.collect_notices(self.role.store),
@@ -495,7 +494,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
 
     with site.entries() as entries:
         engine = site.engine()
-        review = ReviewCollector(entries, FileStatsCache())
+        review = ReviewCollector(entries, InspectionCache())
         first = own(engine, review)
         assert {site.role.memory, site.role.path / "quarantine/elm-findings.md"} <= set(read)
 
@@ -506,7 +505,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
         site.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
         assert (
             own(engine, review)
-            == ReviewCollector(entries, FileStatsCache()).collect(
+            == ReviewCollector(entries, InspectionCache()).collect(
                 site.role.store,
                 list_roles(site.role.store).roles,
                 engine.collect_notices(site.role.store),
@@ -519,7 +518,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
 
         site.write("MEMORY.md", MEMORY_HEADER + learning_text("sockets leak", "traced"))
         (site.role.path / "quarantine/fir-findings.md").unlink()
-        assert own(engine, review) == ReviewCollector(entries, FileStatsCache()).collect(
+        assert own(engine, review) == ReviewCollector(entries, InspectionCache()).collect(
             site.role.store,
             list_roles(site.role.store).roles,
             engine.collect_notices(site.role.store),

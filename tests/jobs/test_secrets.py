@@ -1,4 +1,4 @@
-"""The look for secrets on the disk: cheap when nothing changed, bounded at every step, and never through a link."""
+"""The scan for secrets on the disk: cheap when nothing changed, bounded at every step, and never through a link."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.daemon.secret_scan import MAX_DELAY_SECONDS, QUIET_SECONDS, STEP_BUDGET_BYTES, STEP_SECONDS, SecretScanTask
-from echod.inspection import secrets
+from echod.inspection import InspectionCache, secrets
 from echod.inspection.secrets import SecretScanner, list_scan_candidates
 from echod.store.layout import Role, Store
 from tests.support import make_project
@@ -43,49 +43,49 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(role: Role, reads: list[str]) -> None:
-    look = SecretScanner()
-    assert look.scan(role.store, PLENTY)
-    assert look.count(role.store) == 4
+    scanner = SecretScanner(InspectionCache())
+    assert scanner.scan(role.store, PLENTY)
+    assert scanner.count(role.store) == 4
     reads.clear()
 
     role.memory.write_text("clean\n")
-    assert look.scan(role.store, PLENTY)
+    assert scanner.scan(role.store, PLENTY)
 
     assert reads == ["MEMORY.md"]
-    assert look.count(role.store) == 3
+    assert scanner.count(role.store) == 3
 
 
 def test_a_file_that_is_gone_is_forgotten(role: Role) -> None:
-    look = SecretScanner()
-    look.scan(role.store, PLENTY)
+    scanner = SecretScanner(InspectionCache())
+    scanner.scan(role.store, PLENTY)
 
     (role.path / "archive/pruned-2026.md").unlink()
-    look.scan(role.store, PLENTY)
+    scanner.scan(role.store, PLENTY)
 
-    assert look.count(role.store) == 2
+    assert scanner.count(role.store) == 2
 
 
 def test_a_small_budget_gets_there_in_several_steps(role: Role, reads: list[str]) -> None:
-    look = SecretScanner()
+    scanner = SecretScanner(InspectionCache())
     steps = 1
-    while not look.scan(role.store, 1):
+    while not scanner.scan(role.store, 1):
         steps += 1
 
-    assert steps == 4, "one for each file, and one to see that there is no other"
-    assert look.count(role.store) == 4
+    assert steps == 4, "one for each file, and one to find that there is no other"
+    assert scanner.count(role.store) == 4
     assert len(reads) == 3
 
 
 def test_findings_that_wait_are_left_to_their_consolidation(role: Role) -> None:
     (role.path / "ward-findings.md").write_text(SECRET)
-    look = SecretScanner()
-    look.scan(role.store, PLENTY)
+    scanner = SecretScanner(InspectionCache())
+    scanner.scan(role.store, PLENTY)
 
-    assert look.count(role.store) == 4
+    assert scanner.count(role.store) == 4
     assert "ward-findings.md" in [candidate.path.name for candidate in list_scan_candidates(role)]
 
 
-def test_links_and_hidden_files_are_not_looked_at(role: Role, tmp_path: Path) -> None:
+def test_links_and_hidden_files_are_not_scanned(role: Role, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "x.md").write_text(SECRET)
@@ -98,7 +98,7 @@ def test_links_and_hidden_files_are_not_looked_at(role: Role, tmp_path: Path) ->
     assert names == {"MEMORY.md", "pruned-2026.md", "2026-11-01-ward.md"}
 
 
-def test_a_round_that_was_begun_goes_on_where_it_was(
+def test_an_unfinished_pass_continues_where_it_stopped(
     role: Role, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[Path] = []
@@ -109,8 +109,8 @@ def test_a_round_that_was_begun_goes_on_where_it_was(
         return real(role)
 
     monkeypatch.setattr(secrets, "list_scan_candidates", noted)
-    look = SecretScanner()
-    while not look.scan(role.store, 1):
+    scanner = SecretScanner(InspectionCache())
+    while not scanner.scan(role.store, 1):
         pass
 
     assert listed == [role.path]
@@ -118,55 +118,55 @@ def test_a_round_that_was_begun_goes_on_where_it_was(
 
 
 def test_the_service_warns_from_the_first_find_until_the_last_is_gone(role: Role) -> None:
-    exposure = SecretScanTask()
-    exposure.mark_changed([role.store], 0.0)
-    assert exposure.run_step(100.0, 0.0)
-    assert exposure.seconds_until_next_step(0.0) is None
-    (warning,) = exposure.warnings([role.store])
+    task = SecretScanTask(InspectionCache())
+    task.mark_changed([role.store], 0.0)
+    assert task.run_step(100.0, 0.0)
+    assert task.seconds_until_next_step(0.0) is None
+    (warning,) = task.warnings([role.store])
     assert (warning.code, warning.since) == ("secrets-on-disk", 100.0)
     assert "4 places" in warning.text
     assert f"echod scrub {role.store.project}" in warning.fix
 
-    exposure.mark_changed([role.store], 10.0)
-    assert not exposure.run_step(200.0, 10.0 + QUIET_SECONDS)
-    assert exposure.warnings([role.store]) == (warning,)
+    task.mark_changed([role.store], 10.0)
+    assert not task.run_step(200.0, 10.0 + QUIET_SECONDS)
+    assert task.warnings([role.store]) == (warning,)
     for candidate in list_scan_candidates(role):
         candidate.path.write_text("clean\n")
-    exposure.mark_changed([role.store], 20.0)
-    assert exposure.run_step(300.0, 20.0 + QUIET_SECONDS)
-    assert exposure.warnings([role.store]) == ()
+    task.mark_changed([role.store], 20.0)
+    assert task.run_step(300.0, 20.0 + QUIET_SECONDS)
+    assert task.warnings([role.store]) == ()
 
 
-def test_a_store_in_a_storm_is_looked_at_again_once_it_is_calm_or_after_a_minute(role: Role, reads: list[str]) -> None:
-    exposure = SecretScanTask()
-    exposure.mark_changed([role.store], 0.0)
-    exposure.run_step(100.0, 0.0)
+def test_a_busy_store_is_scanned_again_once_it_is_quiet_or_after_a_minute(role: Role, reads: list[str]) -> None:
+    task = SecretScanTask(InspectionCache())
+    task.mark_changed([role.store], 0.0)
+    task.run_step(100.0, 0.0)
     reads.clear()
     role.memory.write_text("clean\n")
 
     for second in range(1, int(MAX_DELAY_SECONDS)):
-        exposure.mark_changed([role.store], float(second))
-        exposure.run_step(100.0, float(second))
+        task.mark_changed([role.store], float(second))
+        task.run_step(100.0, float(second))
     assert reads == []
-    assert exposure.seconds_until_next_step(MAX_DELAY_SECONDS - 1) == 2.0
+    assert task.seconds_until_next_step(MAX_DELAY_SECONDS - 1) == 2.0
 
-    exposure.run_step(100.0, MAX_DELAY_SECONDS + 1)
+    task.run_step(100.0, MAX_DELAY_SECONDS + 1)
     assert reads == ["MEMORY.md"]
 
 
-def test_what_changes_behind_a_round_is_seen_by_the_next_one(role: Role, reads: list[str]) -> None:
-    """The memory file is looked at first; then it changes, and only then the rest is looked at."""
-    exposure = SecretScanTask()
-    exposure.mark_changed([role.store], 0.0)
+def test_a_file_that_changes_behind_a_pass_is_scanned_by_the_next_one(role: Role, reads: list[str]) -> None:
+    """The memory file is scanned first. It changes before the rest is scanned."""
+    task = SecretScanTask(InspectionCache())
+    task.mark_changed([role.store], 0.0)
     role.path.joinpath("archive/huge.md").write_text("x" * STEP_BUDGET_BYTES)
-    exposure.run_step(100.0, 0.0)
-    assert exposure.seconds_until_next_step(0.0) == STEP_SECONDS
+    task.run_step(100.0, 0.0)
+    assert task.seconds_until_next_step(0.0) == STEP_SECONDS
     role.memory.write_text("clean\n")
-    exposure.mark_changed([role.store], 1.0)
-    while exposure.seconds_until_next_step(1.0) == STEP_SECONDS:
-        exposure.run_step(100.0, 1.0)
+    task.mark_changed([role.store], 1.0)
+    while task.seconds_until_next_step(1.0) == STEP_SECONDS:
+        task.run_step(100.0, 1.0)
     reads.clear()
 
-    exposure.run_step(100.0, 1.0 + QUIET_SECONDS)
+    task.run_step(100.0, 1.0 + QUIET_SECONDS)
 
     assert reads == ["MEMORY.md"]
