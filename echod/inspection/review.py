@@ -241,11 +241,12 @@ class ReviewCollector:
 
     def _quarantined_items(self, role: Role) -> Iterator[OpenReviewItem]:
         """Yield the findings files in a role's quarantine."""
-        directory = role.path / layout.QUARANTINE
         try:
-            names = os.listdir(directory)  # noqa: PTH208  it is nearly always missing, and paths cost more than the call
+            # It is nearly always missing, and making a path would cost more than the call.
+            names = os.listdir(f"{role.path}/{layout.QUARANTINE}")  # noqa: PTH208
         except OSError:
             return
+        directory = role.path / layout.QUARANTINE
         if directory.is_symlink():
             return
         for name in sorted(names):

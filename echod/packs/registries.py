@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import os_reason
-from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
@@ -139,6 +138,7 @@ def _read_registry(root: Path) -> PackRegistry:
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """The pack with its text; None where it cannot be used, which is said in `problems`, and so is what is odd."""
     # These take long to load, and every command that reads packs loads this module.
+    from echod.memory.document import parse  # noqa: PLC0415
     from echod.memory.packs.elevation import is_from_pack  # noqa: PLC0415
     from echod.memory.prompt_injection import find_injection  # noqa: PLC0415
     from echod.memory.redact import redact  # noqa: PLC0415

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from echod.memory.document import parse
-from echod.memory.lineage import BlockTexts, block_texts
 from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import CapabilityCache
 from echod.store.commit.steps import Tracer
@@ -18,6 +16,9 @@ from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
 from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest, read_snapshot
+
+if TYPE_CHECKING:
+    from echod.memory.lineage import BlockTexts
 
 
 @dataclass(slots=True)
@@ -53,6 +54,8 @@ class ParseCache:
         """Parse a content, or recall how it was parsed."""
         key = content_digest(data)
         if key not in self._documents:
+            from echod.memory.document import parse  # noqa: PLC0415  `echod status` parses nothing, and starts sooner
+
             while self._documents and (
                 len(self._documents) >= self.limit or self._cached_bytes + len(data) > self.limit_bytes
             ):
@@ -66,6 +69,8 @@ class ParseCache:
     def shape(self, digest: str, document: Document) -> BlockTexts:
         """What lineage sees of a document, whose content has the digest `digest`."""
         if digest not in self._shapes:
+            from echod.memory.lineage import block_texts  # noqa: PLC0415  `echod status` needs no lineage
+
             if len(self._shapes) >= self.limit:
                 self._shapes.pop(next(iter(self._shapes)))
             self._shapes[digest] = block_texts(document)
