@@ -274,7 +274,8 @@ class InspectionCache:
         """
         name = os.fspath(file)
         if self._last_read is not None and self._last_read[:2] == (name, record.version):
-            return self._last_read[2:]
+            record.inspection, document = self._last_read[2:]
+            return record.inspection, document
         from echod.inspection.inspect import inspect_file  # noqa: PLC0415  takes long to load, and few files change
 
         data = read_regular(file, MAX_FILE_BYTES)

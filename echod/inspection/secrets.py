@@ -132,8 +132,7 @@ class SecretScanner:
                 budget_bytes -= _STAT_COST_BYTES
             else:
                 budget_bytes -= candidate.size
-                count = _count_secrets(candidate)
-                self._inspections.set_secret_count(candidate.path, candidate.version, count)
+                count = self._count_secrets(candidate)
             current.counts[candidate.path] = count
             if budget_bytes <= 0:
                 return False
@@ -147,6 +146,15 @@ class SecretScanner:
         """Return the number of secrets in a store, as far as it was scanned."""
         current = self._passes.get(store.key)
         return sum((self._counts.get(store.key, {}) | (current.counts if current else {})).values())
+
+    def _count_secrets(self, candidate: ScanCandidate) -> int:
+        try:
+            count = len(locate_secrets_in_file(candidate))
+        except OSError as error:  # perhaps for a moment only, so this is not kept
+            log.info("scan_failed", store=str(candidate.path), error=error.strerror)
+            return 0
+        self._inspections.set_secret_count(candidate.path, candidate.version, count)
+        return count
 
 
 def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
@@ -162,11 +170,3 @@ def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
 def _is_waiting_findings(candidate: ScanCandidate) -> bool:
     in_role = candidate.path.parent == candidate.role.path
     return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None
-
-
-def _count_secrets(candidate: ScanCandidate) -> int:
-    try:
-        return len(locate_secrets_in_file(candidate))
-    except OSError as error:
-        log.info("scan_failed", store=str(candidate.path), error=error.strerror)
-        return 0

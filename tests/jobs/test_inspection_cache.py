@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,13 +15,26 @@ from echod import files
 from echod.cli.status_text import findings_count_text
 from echod.contract.status import MAX_COUNTED_FINDINGS, RoleInfo
 from echod.files import file_version
-from echod.inspection import FileInspection, InspectionCache, cache, load_inspections, save_inspections
+from echod.inspection import (
+    FileInspection,
+    InspectionCache,
+    ReviewCollector,
+    cache,
+    entry_facts,
+    load_inspections,
+    save_inspections,
+)
 from echod.inspection.cache import MaintenancePlan
 from echod.inspection.secrets import SecretScanner
 from echod.memory.policy import PolicySettings
+from echod.projects.maintenance import MaintenancePolicy
+from echod.scheduler.maintenance import MaintenanceNeedFinder
 from echod.state.database import Database
 from echod.state.entries import EntryStore
-from echod.store.layout import Role, Store
+from echod.status.collect import inspect_store
+from echod.store.engine import Engine
+from echod.store.layout import Role, Store, list_roles
+from echod.store.limits import EngineLimits
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, protected_entries
 
 POLICY = PolicySettings(memory_line_limit=20)
@@ -36,7 +50,7 @@ def role(tmp_path: Path) -> Role:
 
 @pytest.fixture
 def memory(role: Role) -> Path:
-    role.memory.write_text(MEMORY_HEADER + protected_entries(2) + learning_text("sockets leak", "traced"))
+    role.memory.write_text(MEMORY_HEADER + protected_entries(4) + learning_text("sockets leak", "traced"))
     return role.memory
 
 
@@ -75,7 +89,7 @@ def test_lines_entries_and_protected_lines_are_counted(memory: Path) -> None:
     inspection = InspectionCache().inspect(memory)
 
     assert inspection.lines == len(memory.read_text().splitlines())
-    assert inspection.entries == {"etched": 2, "traced": 1}
+    assert inspection.entries == {"etched": 4, "traced": 1}
     assert inspection.lines is not None
     assert 0 < inspection.protected_lines < inspection.lines
     assert (inspection.problem, inspection.suspicious) == (None, ())
@@ -139,6 +153,27 @@ def test_a_changed_file_is_read_once_for_everything(role: Role, memory: Path, re
     assert reads == [memory]
 
 
+def test_reconcile_review_and_status_read_a_changed_file_once(
+    role: Role, memory: Path, entries: EntryStore, tmp_path: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_facts, "read_regular", cache.read_regular)
+    monkeypatch.setattr(cache, "_MAX_KEPT_DOCUMENT_BYTES", 0)
+    inspections, engine = InspectionCache(), Engine(tmp_path / "journal", limits=EngineLimits(), clock=time.time)
+    maintenance = MaintenancePolicy(policy=POLICY, prune=True, compress=True, maintain_tracked=True)
+    finder = MaintenanceNeedFinder(entries, engine, inspections)
+    roles, notices = list_roles(role.store), engine.collect_notices(role.store)
+
+    finder.find(role.store, maintenance, "maintain", time.time(), has_pending_observations=False)
+    items = ReviewCollector(entries, inspections).collect(
+        role.store, roles.roles, notices, maintenance, (), time.time()
+    )
+    info = inspect_store(inspections, role.store, roles, POLICY.memory_line_limit, None)
+
+    assert [item.kind for item in items] == ["over-limit"]
+    assert info.roles[0].lines == len(memory.read_text().splitlines())
+    assert reads == [memory]
+
+
 def test_maintenance_is_planned_once_a_day(
     role: Role, memory: Path, entries: EntryStore, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +197,7 @@ def test_entries_are_recorded_even_if_the_plan_is_known(role: Role, memory: Path
 
     plan(inspections, role, entries, record=True)
 
-    assert known_entries(role, entries) == 3
+    assert known_entries(role, entries) == 5
 
 
 def test_plans_are_not_left_to_the_next_process(
@@ -252,7 +287,7 @@ def test_the_runtime_directory_is_not_created_for_the_cache(memory: Path, tmp_pa
     assert not (tmp_path / "missing").exists()
 
 
-def test_very_many_findings_files_are_told_as_that_many_or_more() -> None:
+def test_very_many_findings_files_are_reported_as_that_many_or_more() -> None:
     few, many = (RoleInfo("reviewer", 1, 150, findings=number) for number in (1, MAX_COUNTED_FINDINGS))
 
     assert findings_count_text([few]) == "1 findings file waiting"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,14 +57,46 @@ def test_a_file_that_has_not_changed_is_not_read_again(role: Role, reads: list[s
     assert scanner.count(role.store) == 3
 
 
-def test_a_file_that_is_gone_is_forgotten(role: Role) -> None:
-    scanner = SecretScanner(InspectionCache())
+def test_a_deleted_file_is_forgotten(role: Role) -> None:
+    inspections = InspectionCache()
+    scanner = SecretScanner(inspections)
     scanner.scan(role.store, PLENTY)
+    assert "pruned-2026.md" in inspections.to_json()
 
     (role.path / "archive/pruned-2026.md").unlink()
     scanner.scan(role.store, PLENTY)
 
     assert scanner.count(role.store) == 2
+    assert "pruned-2026.md" not in inspections.to_json()
+
+
+def test_the_next_process_scans_only_changed_files(role: Role, reads: list[str]) -> None:
+    first = InspectionCache()
+    SecretScanner(first).scan(role.store, PLENTY)
+    reads.clear()
+    role.memory.write_text("clean\n")
+
+    scanner = SecretScanner(InspectionCache.from_json(first.to_json()))
+    scanner.scan(role.store, PLENTY)
+
+    assert reads == ["MEMORY.md"]
+    assert scanner.count(role.store) == 3
+
+
+def test_a_file_that_could_not_be_read_is_scanned_again(role: Role, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanner = SecretScanner(InspectionCache())
+
+    def fail(candidate: secrets.ScanCandidate) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(candidate.path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(secrets, "read_candidate", fail)
+        assert scanner.scan(role.store, PLENTY)
+    assert scanner.count(role.store) == 0
+
+    scanner.scan(role.store, PLENTY)
+
+    assert scanner.count(role.store) == 4
 
 
 def test_a_small_budget_gets_there_in_several_steps(role: Role, reads: list[str]) -> None:
