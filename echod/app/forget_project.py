@@ -1,4 +1,7 @@
-"""Data echod stores about a project, and how `remove --purge` deletes it. The memory itself is never touched."""
+"""Data echod stores about a project, and how `remove --purge` deletes it.
+
+The memory itself is never touched.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Composition root for the daemon and for commands that change memory. `context` has the read-only parts."""
+"""Composition root for the daemon and for commands that change memory.
+
+The read-only parts are in `context`.
+"""
 
 from __future__ import annotations
 

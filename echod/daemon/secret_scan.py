@@ -1,4 +1,4 @@
-"""The daemon's scan for secrets in memory files: a part at a time, only of changed files, and only reported."""
+"""The daemon's scan for secrets in memory files, a few changed files at a time. Only reports."""
 
 from __future__ import annotations
 

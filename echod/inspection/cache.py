@@ -1,4 +1,4 @@
-"""The stored inspections: the contents of each memory file, as of its version, for this process and the next one.
+"""Store one inspection per memory file, valid as long as the file has the same version.
 
 The service, `status` and `review` ask the same questions about hundreds of files, nearly all of them unchanged. So one
 look at a changed file is kept in one record: the inspection, the number of secrets, and the maintenance that the file
@@ -26,14 +26,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from echod import __version__
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Layer
+from echod.memory.model import MAX_FILE_BYTES, Document, Layer
+from echod.memory.policy_model import PolicySettings
+from echod.state.entries import EntryStore
 from echod.store.layout import Role
 
-if TYPE_CHECKING:  # all of them take long to load
-    from echod.memory.model import Document
-    from echod.memory.policy import OverLimit
-    from echod.memory.policy_model import PolicySettings
-    from echod.state.entries import EntryStore
+if TYPE_CHECKING:
+    from echod.memory.policy import OverLimit  # takes long to load
 
 _FORMAT = f"{__version__}/2"
 """What an inspection contains depends on the version of echod that made it."""
@@ -131,7 +130,7 @@ class _DatedPlan(NamedTuple):
 
 @dataclass(slots=True)
 class _FileRecord:
-    """Everything known about one version of a file; None where no one asked yet.
+    """Everything known about one version of a file. A part is None until it is asked for.
 
     Plans are not saved for the next process. They depend on the database as well, which changes without the file.
     """

@@ -1,4 +1,4 @@
-"""Facts about the entries of a memory file from the database, and the records that they are made of.
+"""Facts about the entries of a memory file, from the records in the database.
 
 Every plan needs the facts. Every look at a changed memory file records which entries it contains.
 """

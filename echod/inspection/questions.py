@@ -1,6 +1,6 @@
-"""Review items about questions that agents left: a claimed layer, and a replacement that consolidation did not make.
+"""Review items about what agents asked for: a claimed layer, or a replacement that was not made.
 
-Answering them takes the entries of the memory file as they are now. Imported by `inspection.review` when there are
+They depend on the entries that are in the memory file now. Imported by `inspection.review` when there are
 questions and the file has changed, because it loads the parser.
 """
 

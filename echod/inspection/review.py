@@ -1,4 +1,4 @@
-"""Everything in a store that waits for the user, apart from what was answered. Read-only.
+"""Collect the open review items of a store. Read-only.
 
 Items come from the memory files (`inspection.cache`), the questions and notices of the journal, the quarantine, and
 findings files that an undo restored. `jobs.answer_review` carries out the answers.

@@ -1,4 +1,4 @@
-"""Review items as values: what each is about, what its answers would do, and how long a first prune is held."""
+"""Review items as values: subjects, effects of the answers, and how long a first prune is held."""
 
 from __future__ import annotations
 

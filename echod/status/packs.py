@@ -1,4 +1,4 @@
-"""Report the installed doc packs: their ages, available updates, and manifests that cannot be read. Read-only.
+"""Report the installed doc packs: ages, available updates, unreadable manifests. Read-only.
 
 The daemon checks every few seconds whether anything changed, which costs a few dozen `stat` calls. The packs are
 inspected again when a pack or a registry changed, and on every new day.

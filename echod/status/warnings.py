@@ -1,6 +1,6 @@
-"""The status warnings that follow from files and from the queue: pauses, projects, jobs, stores, echod's own files.
+"""The status warnings about pauses, projects, jobs, stores and echod's own files.
 
-Pure functions over what `status.collect` read, apart from two looks at echod's own state directory.
+Functions of what `status.collect` read. Only `read_pauses` and `own_file_warnings` read files themselves.
 """
 
 from __future__ import annotations

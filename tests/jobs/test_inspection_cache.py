@@ -70,6 +70,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return files.read_regular(path, limit)
 
     monkeypatch.setattr(cache, "read_regular", recorded)
+    monkeypatch.setattr(entry_facts, "read_regular", recorded)
     return paths
 
 
@@ -156,7 +157,6 @@ def test_a_changed_file_is_read_once_for_everything(role: Role, memory: Path, re
 def test_reconcile_review_and_status_read_a_changed_file_once(
     role: Role, memory: Path, entries: EntryStore, tmp_path: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry_facts, "read_regular", cache.read_regular)
     monkeypatch.setattr(cache, "_MAX_KEPT_DOCUMENT_BYTES", 0)
     inspections, engine = InspectionCache(), Engine(tmp_path / "journal", limits=EngineLimits(), clock=time.time)
     maintenance = MaintenancePolicy(policy=POLICY, prune=True, compress=True, maintain_tracked=True)

@@ -1,4 +1,4 @@
-"""`echod review` and `echod consolidate`: what agents left is told before it is done, and a person decides the rest."""
+"""`echod review` and `echod consolidate`: plans are shown before they are carried out, and the user decides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def root(home: Home, tmp_path: Path) -> Path:
     return made
 
 
-def test_what_waits_is_listed_with_what_each_answer_would_change(home: Home, root: Path) -> None:
+def test_items_are_listed_with_the_effect_of_each_answer(home: Home, root: Path) -> None:
     said = home.run("review", root)
     found = review_items_by_kind(home, root)
 
@@ -54,7 +54,7 @@ def test_what_waits_is_listed_with_what_each_answer_would_change(home: Home, roo
     assert home.json("status")["stores"][0]["review"] == 2
 
 
-def test_a_dry_run_changes_nothing_and_an_answer_does_what_it_said(home: Home, root: Path) -> None:
+def test_a_dry_run_changes_nothing_and_an_answer_does_what_it_announced(home: Home, root: Path) -> None:
     memory = role_directory(root) / "MEMORY.md"
     before = memory.read_bytes()
     ids = [item["id"] for item in review_items_by_kind(home, root).values()]
@@ -74,7 +74,7 @@ def test_a_dry_run_changes_nothing_and_an_answer_does_what_it_said(home: Home, r
     assert memory.read_bytes() == before
 
 
-def test_what_is_rejected_is_not_listed_again(home: Home, root: Path) -> None:
+def test_a_rejected_item_is_not_listed_again(home: Home, root: Path) -> None:
     memory = role_directory(root) / "MEMORY.md"
     before = memory.read_bytes()
 
@@ -85,7 +85,7 @@ def test_what_is_rejected_is_not_listed_again(home: Home, root: Path) -> None:
     assert "nothing to look at" in home.run("review", root)
 
 
-def test_without_a_terminal_to_ask_at_nothing_is_changed(home: Home, root: Path) -> None:
+def test_without_a_terminal_nothing_is_changed(home: Home, root: Path) -> None:
     before = (role_directory(root) / "MEMORY.md").read_bytes()
 
     result = home.echod("review", "accept", review_items_by_kind(home, root)["claim"]["id"], "--project", root)
@@ -95,7 +95,7 @@ def test_without_a_terminal_to_ask_at_nothing_is_changed(home: Home, root: Path)
     assert (role_directory(root) / "MEMORY.md").read_bytes() == before
 
 
-def test_a_person_at_a_terminal_is_asked(home: Home, root: Path) -> None:
+def test_the_user_is_asked_at_a_terminal(home: Home, root: Path) -> None:
     item = review_items_by_kind(home, root)["claim"]["id"]
     command = [sys.executable, "-m", "echod", "review", "accept", item, "--project", str(root)]
     ours, theirs = pty.openpty()
@@ -108,7 +108,7 @@ def test_a_person_at_a_terminal_is_asked(home: Home, root: Path) -> None:
     assert "claim" not in review_items_by_kind(home, root)
 
 
-def test_an_id_that_is_none_is_said(home: Home, root: Path) -> None:
+def test_an_unknown_id_is_reported(home: Home, root: Path) -> None:
     result = home.echod("review", "reject", "ffffffff", "--project", root)
 
     assert result.returncode == 2
@@ -126,7 +126,7 @@ def test_nothing_is_changed_while_a_workflow_runs_unless_it_is_forced(home: Home
     assert "claim" not in review_items_by_kind(home, root)
 
 
-def test_an_entry_that_speaks_to_agents_is_shown_to_a_person_and_stays_as_it_is(home: Home, tmp_path: Path) -> None:
+def test_an_entry_that_instructs_agents_is_listed_and_kept_as_it_is(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     memory = role_directory(root) / "MEMORY.md"
     memory.write_text(
@@ -149,7 +149,7 @@ def test_an_entry_that_speaks_to_agents_is_shown_to_a_person_and_stays_as_it_is(
     assert "Timeouts are missing" in memory.read_text()
 
 
-def test_a_store_without_anything_to_look_at_says_so(home: Home, tmp_path: Path) -> None:
+def test_a_store_without_items_reports_that(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     (role_directory(root) / "MEMORY.md").write_text(finding_text("Timeouts are missing"))
 
@@ -184,7 +184,7 @@ class TestConsolidate:
         (role_directory(made) / "seer-findings.md").write_bytes(b"## Torn \xff\n")
         return made
 
-    def test_does_finding_by_finding_what_its_dry_run_says(self, home: Home, root: Path) -> None:
+    def test_does_finding_by_finding_what_its_dry_run_announces(self, home: Home, root: Path) -> None:
         memory = role_directory(root) / "MEMORY.md"
         before = memory.read_bytes()
 
@@ -208,7 +208,7 @@ class TestConsolidate:
         assert "Pattern: close the pool in teardown" not in memory.read_text()
         assert memory.read_text().count("money is in cents") == 2
 
-    def test_folds_in_again_what_was_undone_though_the_service_does_not(self, home: Home, root: Path) -> None:
+    def test_consolidates_restored_findings_although_the_service_does_not(self, home: Home, root: Path) -> None:
         memory = role_directory(root) / "MEMORY.md"
         home.run("consolidate", root)
         home.run("undo", "--last", root, "--yes")
@@ -221,13 +221,13 @@ class TestConsolidate:
         assert "Pattern: close the pool in teardown" in memory.read_text(), "what an undo brought back is pinned"
         assert "it was pinned" in " ".join(home.run("review", root).split())
 
-    def test_a_person_who_asks_does_not_wait_for_quiet(self, home: Home, root: Path) -> None:
+    def test_a_manual_job_does_not_wait_for_quiet(self, home: Home, root: Path) -> None:
         result = home.echod("consolidate", root, ECHOD_QUIET_SECONDS="600")
 
         assert result.returncode == 0
         assert not (role_directory(root) / "ward-findings.md").exists()
 
-    def test_what_the_project_does_not_want_is_not_done(self, home: Home, root: Path) -> None:
+    def test_a_job_that_the_project_disabled_is_not_done(self, home: Home, root: Path) -> None:
         (root / ".rune/talisman.yml").write_text("echoes:\n  consolidate: false\n")
 
         said = home.run("consolidate", root)
@@ -242,7 +242,7 @@ class TestConsolidate:
         assert "report" in result.stderr
         assert (role_directory(root) / "ward-findings.md").exists()
 
-    def test_only_the_named_role_is_looked_at(self, home: Home, root: Path) -> None:
+    def test_only_the_named_role_is_read(self, home: Home, root: Path) -> None:
         (root / ".rune/echoes/planner").mkdir()
         (root / ".rune/echoes/planner/sage-findings.md").write_text(finding_text("Plans are short"))
 

@@ -1,4 +1,4 @@
-"""What `echod status` and `echod gate` say of a service that is held, was killed, or never came."""
+"""`echod status` and `echod gate` for a service that is paused, was killed, or never started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def warnings_with_code(home: Home, code: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("everything", [True, False], ids=["everything", "one-project"])
-def test_a_pause_is_told_though_nothing_is_due(home: Home, tmp_path: Path, everything: bool) -> None:
+def test_a_pause_is_reported_even_if_nothing_is_due(home: Home, tmp_path: Path, everything: bool) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     before = time.time()
@@ -40,7 +40,7 @@ def test_a_pause_is_told_though_nothing_is_due(home: Home, tmp_path: Path, every
     assert "paused" in home.echod("status").stdout
 
 
-def test_a_running_service_tells_a_pause_and_its_end_at_once(home: Home, tmp_path: Path) -> None:
+def test_a_running_service_reports_a_pause_and_its_end_at_once(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     with running_daemon(home):
@@ -69,7 +69,7 @@ def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tm
     assert [(reason["marker"], reason["holds"]) for reason in report["reasons"]] == [("paused", False)] * 2
 
 
-def test_a_list_of_pauses_that_cannot_be_read_is_not_taken_for_empty(home: Home, tmp_path: Path) -> None:
+def test_an_unreadable_list_of_pauses_is_not_treated_as_empty(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     (home.state / "paused").mkdir()
@@ -107,7 +107,7 @@ def test_a_service_that_ended_cleanly_is_stopped_since_something_it_did(home: Ho
     assert home.echod("status").returncode == 3
 
 
-def test_a_job_whose_process_is_gone_is_not_said_to_run(home: Home, tmp_path: Path) -> None:
+def test_a_job_whose_process_has_ended_is_not_reported_as_running(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     claim_job(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100))
@@ -133,7 +133,7 @@ def test_a_job_whose_process_lives_runs_also_without_a_service(home: Home, tmp_p
     assert [job["state"] for job in home.json("jobs")["jobs"]] == ["running"]
 
 
-def test_a_persons_command_that_was_interrupted_is_not_waited_for(home: Home, tmp_path: Path) -> None:
+def test_an_interrupted_manual_job_is_not_waited_for(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     claim_job(home, root, ProcessIdentity(os.getpid(), psutil.Process().create_time() - 100), JobKind.SCRUB)
@@ -182,7 +182,7 @@ def undo_consolidation(home: Home, root: Path) -> Path:
     return root / ".rune/echoes"
 
 
-def test_a_store_that_cannot_be_read_keeps_nothing_else_from_being_told_though_findings_wait_in_it(
+def test_an_unreadable_store_with_waiting_findings_hides_nothing_else(
     home: Home, tmp_path: Path, as_a_user: tuple[str, ...]
 ) -> None:
     store = undo_consolidation(home, make_project(tmp_path / "p"))
@@ -198,7 +198,7 @@ def test_a_store_that_cannot_be_read_keeps_nothing_else_from_being_told_though_f
     assert problems["q"] is None
 
 
-def test_a_damaged_record_of_an_undo_keeps_nothing_else_from_being_told_and_done(home: Home, tmp_path: Path) -> None:
+def test_a_damaged_undo_record_hides_and_blocks_nothing_else(home: Home, tmp_path: Path) -> None:
     undo_consolidation(home, make_project(tmp_path / "p"))
     other = make_project(tmp_path / "q")
     home.run("add", other)
@@ -212,7 +212,9 @@ def test_a_damaged_record_of_an_undo_keeps_nothing_else_from_being_told_and_done
         assert len(home.json("status")["stores"]) == 2
 
 
-def test_adding_a_store_that_cannot_be_listed_says_so(home: Home, tmp_path: Path, as_a_user: tuple[str, ...]) -> None:
+def test_adding_a_store_that_cannot_be_listed_reports_that(
+    home: Home, tmp_path: Path, as_a_user: tuple[str, ...]
+) -> None:
     root = make_project(tmp_path / "p")
     (root / ".rune/echoes").chmod(0o300)
     try:
