@@ -2,7 +2,7 @@
 
 There are two directories, both private to the user. The *state* directory survives a reboot: database, journal, locks,
 list of projects, spool of hook events. The *runtime* directory need not: heartbeat, canary, wake file, status snapshot,
-caches. An idle daemon writes only there, so that it writes nothing to the disk.
+inspections. An idle daemon writes only there, so that it writes nothing to the disk.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Paths:
         return self.runtime / "status.json"
 
     @property
-    def file_stats(self) -> Path:
-        """The statistics of unchanged files, so that the next process need not read these files again."""
-        return self.runtime / "counts.json"
+    def inspections(self) -> Path:
+        """The stored inspections, so that the next process need not read unchanged files."""
+        return self.runtime / "inspections.json"
 
     @property
     def settings_cache(self) -> Path:

@@ -1,1 +1,4 @@
-"""Composition: the read context, the services that write, and the removal of a project's data."""
+"""Composition roots, and the deletion of a project's data.
+
+Imported by module path: `context` for read-only commands, which must not load the job code that `services` needs.
+"""

@@ -1,16 +1,17 @@
-"""The composition root for whoever only looks, apart from what works on memories, since that takes long to load."""
+"""Composition root for read-only commands.
+
+Separate from `services`, so that a command that changes nothing loads no job code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from echod.inbox.spool import Spool
-from echod.inspection.counts import FileStatsCache, load_file_stats
-from echod.inspection.review import ReviewCollector
-from echod.inspection.survey import StoreInspector
+from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home
 from echod.projects import registry
@@ -19,6 +20,7 @@ from echod.projects.maintenance import MaintenancePolicy
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
+from echod.scheduler.needs import NeedSettings
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
@@ -31,43 +33,110 @@ from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
 from echod.workflows import GateLimits, SystemProcessTable
 
-if TYPE_CHECKING:
-    from echod.scheduler.needs import NeedSettings
-
 _START_TOLERANCE_SECONDS = 2.0
 
 
-class ReadContext(NamedTuple):
-    """What looks at projects and their queue and changes nothing. `queue_view` is None where nothing was ever recorded.
+class ReadContext:
+    """Everything a read-only command needs, for projects and their queue. Each part is made when it is first used.
 
-    `project_settings` are the projects' own settings; parsing them at every look would cost more than the look. While
-    `one_moment()` lasts, all that is asked of the database is of one moment, and costs less.
+    Args:
+        paths: where echod's own files are.
+        settings: the settings.
+        environ: names Claude Code's own directory.
+        reader: reads the stores and the journal.
+        database: the state database; None if there is none yet. The parts made of it are None then, too.
+        records_workflows: the gate also records the workflows it sees, as the service wants.
     """
 
-    paths: Paths
-    settings: Settings
-    projects: ProjectRegistry
-    queue_view: QueueView | None
-    reader: StoreReader
-    project_gate: ProjectGate
-    stats_cache: FileStatsCache
-    store_inspector: StoreInspector
-    spool: Spool
-    project_settings: ProjectSettingsCache
-    hook_events: HookEventLog | None
-    entries: EntryStore | None
-    review_collector: ReviewCollector
-    pack_locations: PackLocations
-    snapshot: Callable[[], AbstractContextManager[None]]
+    def __init__(
+        self,
+        paths: Paths,
+        settings: Settings,
+        environ: Mapping[str, str],
+        reader: StoreReader,
+        database: Database | None,
+        *,
+        records_workflows: bool = False,
+    ) -> None:
+        self.paths = paths
+        self.settings = settings
+        self.reader = reader
+        self._claude_home = claude_home(environ)
+        self._database = database
+        self._records_workflows = records_workflows
+
+    @cached_property
+    def projects(self) -> ProjectRegistry:
+        """The registered and the paused projects."""
+        return ProjectRegistry(self.paths.projects)
+
+    @cached_property
+    def project_settings(self) -> ProjectSettingsCache:
+        """The projects' own settings, parsed again only when their files change."""
+        return ProjectSettingsCache()
+
+    @cached_property
+    def project_gate(self) -> ProjectGate:
+        """The gate of every project."""
+        workflow_log = None if self._database is None else WorkflowLog(self._database)
+        return ProjectGate(
+            reader=self.reader,
+            workflows=workflow_log,
+            recorder=workflow_log if self._records_workflows else None,
+            claude_home=self._claude_home,
+            processes=SystemProcessTable(),
+            limits=GateLimits(quiet_seconds=self.settings.quiet_seconds, sessions=self.settings.gate.sessions),
+        )
+
+    @cached_property
+    def inspections(self) -> InspectionCache:
+        """The stored inspections of memory files."""
+        return load_inspections(self.paths.inspections)
+
+    @cached_property
+    def review_collector(self) -> ReviewCollector:
+        """The review items."""
+        return ReviewCollector(self.entries, self.inspections)
+
+    @cached_property
+    def spool(self) -> Spool:
+        """The spooled hook events."""
+        return Spool(self.paths.spool)
+
+    @cached_property
+    def pack_locations(self) -> PackLocations:
+        """The locations of doc packs and of the global store."""
+        return PackLocations(project_root(self._claude_home), self.settings.packs.registries)
+
+    @cached_property
+    def queue_view(self) -> QueueView | None:
+        """The queue."""
+        return None if self._database is None else QueueView(self._database)
+
+    @cached_property
+    def hook_events(self) -> HookEventLog | None:
+        """The log of hook events."""
+        return None if self._database is None else HookEventLog(self._database)
+
+    @cached_property
+    def entries(self) -> EntryStore | None:
+        """The facts about entries."""
+        return None if self._database is None else EntryStore(self._database)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Return a context in which every query sees the database at one moment, and costs less."""
+        return nullcontext() if self._database is None else self._database.snapshot()
+
+    def save_inspections(self) -> None:
+        """Save changed inspections for the next process."""
+        save_inspections(self.inspections, self.paths.inspections)
 
     def discover_stores(self) -> DiscoveredStores:
-        """The projects and stores as they are now: registered ones and those the settings' globs match."""
+        """Return the present projects and stores: the registered ones and those that match the settings' globs."""
         return discover_stores((*self.projects.roots(), *registry.expand_globs(self.settings.projects)))
 
     def need_settings(self, project: Path) -> NeedSettings:
-        """What counts as work in a project."""
-        from echod.scheduler.needs import NeedSettings  # noqa: PLC0415  a command that only looks asks for no work
-
+        """Return the settings that decide which work a project needs."""
         project_settings = self.project_settings.read(project).settings
         return NeedSettings(
             quiet_seconds=self.settings.quiet_seconds,
@@ -77,11 +146,11 @@ class ReadContext(NamedTuple):
         )
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
-        """What may be done to the project's memory beyond consolidation, and by which numbers."""
+        """Return the maintenance policy of a project."""
         return self.maintenance_policy_from(self.project_settings.read(project).settings)
 
     def maintenance_policy_from(self, project_settings: ProjectSettings) -> MaintenancePolicy:
-        """The same, for what the project's settings say."""
+        """Return the maintenance policy of a project with these settings."""
         return MaintenancePolicy(
             policy=self.settings.policy_settings(
                 project_settings.effective_line_limit(self.settings.memory_line_limit)
@@ -92,11 +161,11 @@ class ReadContext(NamedTuple):
         )
 
     def line_limit(self, project: Path) -> int:
-        """How long a memory file of the project may be."""
+        """Return the line limit of a project's memory files."""
         return self.project_settings.read(project).settings.effective_line_limit(self.settings.memory_line_limit)
 
     def staleness_days(self, projects: Iterable[Path]) -> int:
-        """After how many days a doc pack is stale: the least that these projects say, else the user's setting."""
+        """Return after how many days a doc pack is stale: the least of these projects' settings, or the user's."""
         project_days = (self.project_settings.read(project).settings.staleness_days for project in projects)
         return min((days for days in project_days if days is not None), default=self.settings.packs.staleness_days)
 
@@ -105,7 +174,7 @@ class ReadContext(NamedTuple):
 def open_read_context(
     paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
 ) -> Iterator[ReadContext]:
-    """What a command needs that only looks. Creates nothing, and works while a daemon runs.
+    """Open the context of a read-only command. It creates no file, and works while a daemon runs.
 
     Raises:
         StateError: the database cannot be read.
@@ -115,62 +184,12 @@ def open_read_context(
         if database is not None:
             stack.enter_context(database)
         reader = StoreReader(paths.journal, limits=EngineLimits(), clock=clock)
-        workflow_log = None if database is None else WorkflowLog(database)
-        yield build_read_context(paths, settings, environ, reader, database, workflow_log, None)
-
-
-def build_read_context(
-    paths: Paths,
-    settings: Settings,
-    environ: Mapping[str, str],
-    reader: StoreReader,
-    database: Database | None,
-    workflow_log: WorkflowLog | None,
-    recorder: WorkflowLog | None,
-) -> ReadContext:
-    """Build what looks.
-
-    Args:
-        paths: where echod's own files live.
-        settings: the settings.
-        environ: says where Claude Code keeps its own directory.
-        reader: reads the stores and the journal.
-        database: None where nothing was ever recorded.
-        workflow_log: what is known of workflows, likewise.
-        recorder: where the workflows that are seen are recorded, None for whoever only looks.
-    """
-    project_gate = ProjectGate(
-        reader=reader,
-        workflows=workflow_log,
-        recorder=recorder,
-        claude_home=claude_home(environ),
-        processes=SystemProcessTable(),
-        limits=GateLimits(quiet_seconds=settings.quiet_seconds, sessions=settings.gate.sessions),
-    )
-    entries = None if database is None else EntryStore(database)
-    stats_cache = load_file_stats(paths.file_stats)
-    return ReadContext(
-        paths=paths,
-        settings=settings,
-        projects=ProjectRegistry(paths.projects),
-        queue_view=None if database is None else QueueView(database),
-        reader=reader,
-        project_gate=project_gate,
-        stats_cache=stats_cache,
-        store_inspector=StoreInspector(stats_cache),
-        spool=Spool(paths.spool),
-        project_settings=ProjectSettingsCache(),
-        hook_events=None if database is None else HookEventLog(database),
-        entries=entries,
-        review_collector=ReviewCollector(entries, stats_cache),
-        pack_locations=PackLocations(project_root(claude_home(environ)), settings.packs.registries),
-        snapshot=nullcontext if database is None else database.snapshot,
-    )
+        yield ReadContext(paths, settings, environ, reader, database)
 
 
 def process_is_alive(process: ProcessIdentity) -> bool:
-    """Whether the process that claimed a job lives; True where that cannot be told."""
-    import psutil  # noqa: PLC0415  slow to load, and mostly no job runs
+    """Return whether the process that claimed a job is alive; True if that is unknown."""
+    import psutil  # noqa: PLC0415  slow to load, and usually no job runs
 
     try:
         return abs(psutil.Process(process.pid).create_time() - process.started) < _START_TOLERANCE_SECONDS

@@ -1,4 +1,7 @@
-"""What echod keeps of a project besides its memory, and how that goes. The memory itself is never touched."""
+"""Data echod stores about a project, and how `remove --purge` deletes it.
+
+The memory itself is never touched.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,18 @@ _POLL_SECONDS: Final = 0.2
 
 
 class FileStillOpenError(EchodError):
-    """Another program may still write into a file that echod replaced, and what it writes must not be lost."""
+    """Another program may still write to a file that echod replaced, and that text must not be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectData:
-    """What is known of a project.
+    """The data about a project.
 
     Attributes:
-        commits: commits that `echod log` lists and `echod undo` may take back.
-        journal_bytes: what these take on the disk.
-        rows: jobs, references, ages and the like in the database.
-        event_names: names of spooled reports of agents.
+        commits: number of commits that `echod log` lists and `echod undo` can reverse.
+        journal_bytes: their size on the disk.
+        rows: rows in the database: jobs, references, first-seen dates and so on.
+        event_names: names of its spooled hook events.
     """
 
     commits: int
@@ -47,14 +50,14 @@ class ProjectData:
 
 
 def possible_stores(project: Path) -> tuple[Store, ...]:
-    """The stores that a project may have had, whether or not they are there."""
+    """Return the stores that a project may have had, whether or not they exist."""
     return tuple(Store(project, project / below) for below in STORE_DIRS)
 
 
 def find_project_data(
     project: Path, journal: Path, database: Database | None, spool: Spool, clock: Callable[[], float]
 ) -> ProjectData:
-    """Look at what is kept; `database` is None where there is none."""
+    """Return the data about a project. `database` is None if there is none."""
     stores = possible_stores(project)
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
     return ProjectData(
@@ -68,12 +71,12 @@ def find_project_data(
 
 
 def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> None:
-    """Finish with every commit now rather than after its day: what came late is merged, the replaced files go.
+    """Close every commit now instead of a day later: merge late writes and delete the displaced files.
 
-    Whoever calls holds the worker lock.
+    The caller holds the worker lock.
 
     Raises:
-        FileStillOpenError: a program still has a file open that echod replaced.
+        FileStillOpenError: another program still has a file open that echod replaced.
         StoreError: the journal cannot be read.
     """
     for store in possible_stores(project):
@@ -81,7 +84,7 @@ def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> N
 
 
 def delete_project_data(project: Path, journal: Path, database: Database, spool: Spool) -> None:
-    """Remove all that is kept. Whoever calls holds the worker lock, and has settled up.
+    """Delete all data about a project. The caller holds the worker lock and has called `close_commits`.
 
     Raises:
         StoreError: the journal cannot be removed.
@@ -103,8 +106,8 @@ def _close_store_commits(store: Store, journal: Path, clock: Callable[[], float]
         engine.merge_late_writes(store)
         if engine.has_open_commits(store) and time.monotonic() > deadline:
             raise FileStillOpenError(
-                f"A file in {store.root} that echod replaced is still open in another program, which may yet write "
-                "into it. Nothing was removed; try again when the program has ended."
+                f"A file in {store.root} that echod replaced is still open in another program, which may still write "
+                "to it. Nothing was removed. Try again when the program has ended."
             )
         time.sleep(_POLL_SECONDS)
 
@@ -125,5 +128,5 @@ def _is_from_project(event: Mapping[str, object], project: Path) -> bool:
     directory = event.get("cwd")
     try:
         return isinstance(directory, str) and main_worktree_path(Path(directory)).is_relative_to(project)
-    except (OSError, ValueError):  # no path at all
+    except (OSError, ValueError):  # not a path
         return False

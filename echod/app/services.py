@@ -1,6 +1,6 @@
-"""The composition root: what works on memories is built here and nowhere else; `lookout` has what only looks.
+"""Composition root for the daemon and for commands that change memory.
 
-When did the work last go on? Told by the steps of commits, asked by the heartbeat: a long job is not a stuck one.
+The read-only parts are in `context`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
-from echod.app.context import ReadContext, build_read_context, process_is_alive
+from echod.app.context import ReadContext, process_is_alive
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.observe import ObserveContext
 from echod.paths import Paths, claude_home
@@ -36,115 +36,165 @@ from echod.store.limits import EngineLimits
 
 
 class ProgressTracer:
-    """The moment of the last step, on the clock that was given. Told and asked by different threads."""
+    """Records when the last step of a commit was made, so that the heartbeat does not take a long job for a stuck one.
+
+    Written and read by different threads.
+
+    Args:
+        monotonic: the clock.
+    """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._last_step_at = monotonic()
 
     def __call__(self, step: CommitStep, /) -> None:
-        """A commit passes `step` now (`store.steps.Tracer`)."""
+        """Record a step of a commit (`store.commit.steps.Tracer`)."""
         del step
         self._last_step_at = self._monotonic()
 
     @property
     def last_step_at(self) -> float:
-        """Monotonic seconds of the last step; of the beginning before the first."""
+        """Monotonic seconds of the last step; before the first step, of the start."""
         return self._last_step_at
 
 
-class Services(NamedTuple):
-    """What works on memories."""
+class Services:
+    """Everything that works on memories. Each part is made when it is first used.
 
-    read_context: ReadContext
-    checked_database: CheckedDatabase
-    queue: JobQueue
-    queue_view: QueueView
-    engine: Engine
-    worker: Worker
-    workflow_log: WorkflowLog
-    inbox: Inbox
-    entries: EntryStore
-    maintenance_finder: MaintenanceNeedFinder
-    progress: ProgressTracer
+    The daemon uses the parts that its threads share before it starts the second one, so none is made twice.
 
-    @property
-    def paths(self) -> Paths:
-        """Where echod's own files live."""
-        return self.read_context.paths
+    Args:
+        paths: where echod's own files are.
+        settings: the settings.
+        environ: names Claude Code's own directory.
+        clock: returns Unix seconds.
+        checked_database: the open state database.
+    """
 
-    @property
-    def settings(self) -> Settings:
-        """The settings it was built with."""
-        return self.read_context.settings
+    def __init__(
+        self,
+        paths: Paths,
+        settings: Settings,
+        environ: Mapping[str, str],
+        clock: Callable[[], float],
+        checked_database: CheckedDatabase,
+    ) -> None:
+        self.paths = paths
+        self.settings = settings
+        self.checked_database = checked_database
+        self._environ = environ
+        self._clock = clock
+        self._database = checked_database.database
+
+    @cached_property
+    def progress(self) -> ProgressTracer:
+        """The time of the last step of a commit."""
+        return ProgressTracer(time.monotonic)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The store engine, the only writer of memory."""
+        return Engine(self.paths.journal, limits=EngineLimits(), clock=self._clock, trace=self.progress)
+
+    @cached_property
+    def read_context(self) -> ReadContext:
+        """The read-only parts. Their gate records the workflows it sees."""
+        return ReadContext(
+            self.paths, self.settings, self._environ, self.engine, self._database, records_workflows=True
+        )
+
+    @cached_property
+    def queue(self) -> JobQueue:
+        """The queue, in which this process claims jobs."""
+        this_process = ProcessIdentity(os.getpid(), psutil.Process().create_time())
+        queue = JobQueue(
+            self._database,
+            worker=this_process,
+            rng=random.Random(),  # noqa: S311
+            max_attempts=self.settings.max_attempts,
+        )
+        if not queue.has_assigned_ids():
+            # The journal may be older than the database, and `undo` finds a commit by the number of its job.
+            queue.reserve_ids(self.engine.highest_job())
+        return queue
+
+    @cached_property
+    def queue_view(self) -> QueueView:
+        """The queue, read-only."""
+        return QueueView(self._database)
+
+    @cached_property
+    def workflow_log(self) -> WorkflowLog:
+        """The declared and the observed workflows."""
+        return WorkflowLog(self._database)
+
+    @cached_property
+    def entries(self) -> EntryStore:
+        """The facts about entries."""
+        return EntryStore(self._database)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """The observations that hooks spooled."""
+        return Inbox(self.read_context.spool, self._hook_events, self._inbox_settings())
+
+    @cached_property
+    def maintenance_finder(self) -> MaintenanceNeedFinder:
+        """The finder of maintenance needs."""
+        return MaintenanceNeedFinder(self.entries, self.engine, self.read_context.inspections)
+
+    @cached_property
+    def worker(self) -> Worker:
+        """The worker, which runs one job at a time."""
+        return Worker(
+            queue=self.queue,
+            engine=self.engine,
+            project_gate=self.read_context.project_gate,
+            job_settings=self._job_settings,
+            observe_context=ObserveContext(self.inbox, self._hook_events),
+            entries=self.entries,
+            is_alive=process_is_alive,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def _hook_events(self) -> HookEventLog:
+        return HookEventLog(self._database)
+
+    def _job_settings(self, project: Path) -> JobSettings:
+        return JobSettings(
+            quiet_seconds=self.settings.quiet_seconds,
+            allow_writes=self.settings.mode == "maintain",
+            paused=self.read_context.projects.is_paused(project),
+            maintenance=self.read_context.maintenance_policy(project),
+        )
+
+    def _inbox_settings(self) -> InboxSettings:
+        read_context = self.read_context
+
+        def register(project: Path) -> None:
+            read_context.projects.add(project)
+
+        return InboxSettings(
+            teams=self.settings.observe.teams,
+            projects=lambda: read_context.discover_stores().projects,
+            register=register if self.settings.hooks.register_projects else None,
+            observations_enabled=lambda project: read_context.project_settings.read(project).settings.observe,
+            global_store=project_root(claude_home(self._environ) / "echoes"),
+        )
 
 
 @contextmanager
 def open_services(
     paths: Paths, settings: Settings, environ: Mapping[str, str], clock: Callable[[], float]
 ) -> Iterator[Services]:
-    """Build everything, the database checked (and rebuilt where it is damaged).
+    """Open the state database, checked and rebuilt if it is damaged, and the services on top of it.
 
     Raises:
         StateError: the state directory or the database cannot be used.
     """
     paths.create_directories()
     checked_database = open_checked(paths.database, clock)
-    with checked_database.database as database:
-        progress = ProgressTracer(time.monotonic)
-        engine = Engine(paths.journal, limits=EngineLimits(), clock=clock, trace=progress)
-        workflow_log = WorkflowLog(database)
-        read_context = build_read_context(paths, settings, environ, engine, database, workflow_log, workflow_log)
-        this_process = ProcessIdentity(os.getpid(), psutil.Process().create_time())
-        queue = JobQueue(database, worker=this_process, rng=random.Random(), max_attempts=settings.max_attempts)  # noqa: S311
-        if not queue.has_assigned_ids():
-            # The journal outlives the database, and `undo` finds a commit by the number of its job.
-            queue.reserve_ids(engine.highest_job())
-
-        hook_events = HookEventLog(database)
-        entries = EntryStore(database)
-        inbox = Inbox(read_context.spool, hook_events, _inbox_settings(read_context, environ))
-
-        def job_settings(project: Path) -> JobSettings:
-            return JobSettings(
-                quiet_seconds=settings.quiet_seconds,
-                allow_writes=settings.mode == "maintain",
-                paused=read_context.projects.is_paused(project),
-                maintenance=read_context.maintenance_policy(project),
-            )
-
-        yield Services(
-            read_context=read_context,
-            checked_database=checked_database,
-            queue=queue,
-            queue_view=QueueView(database),
-            engine=engine,
-            worker=Worker(
-                queue=queue,
-                engine=engine,
-                project_gate=read_context.project_gate,
-                job_settings=job_settings,
-                observe_context=ObserveContext(inbox, hook_events),
-                entries=entries,
-                is_alive=process_is_alive,
-                clock=clock,
-            ),
-            workflow_log=workflow_log,
-            inbox=inbox,
-            entries=entries,
-            maintenance_finder=MaintenanceNeedFinder(entries, engine),
-            progress=progress,
-        )
-
-
-def _inbox_settings(read_context: ReadContext, environ: Mapping[str, str]) -> InboxSettings:
-    def register(project: Path) -> None:
-        read_context.projects.add(project)
-
-    return InboxSettings(
-        teams=read_context.settings.observe.teams,
-        projects=lambda: read_context.discover_stores().projects,
-        register=register if read_context.settings.hooks.register_projects else None,
-        observations_enabled=lambda project: read_context.project_settings.read(project).settings.observe,
-        global_store=project_root(claude_home(environ) / "echoes"),
-    )
+    with checked_database.database:
+        yield Services(paths, settings, environ, clock, checked_database)

@@ -24,7 +24,6 @@ from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError
-from echod.inspection.counts import save_file_stats
 from echod.jobs.base import JobDone
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores
@@ -106,7 +105,7 @@ class DaemonLoop:
         self._clock_jumps = clock_jumps
         self._status_collector = StatusCollector(services.read_context)
         self._status = StatusPublisher(self._status_collector, services.paths.status_snapshot, identity)
-        self._secret_scan = SecretScanTask()
+        self._secret_scan = SecretScanTask(services.read_context.inspections)
         settings = services.settings
         self._session_summaries = SessionSummaries(services.paths.state, enabled=settings.hooks.session_summary)
         self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
@@ -201,10 +200,7 @@ class DaemonLoop:
         """End cleanly: remove the heartbeat and the status snapshot."""
         self._heartbeat_writer.clear()
         self._status.remove()
-        self._save_file_stats()
-
-    def _save_file_stats(self) -> None:
-        save_file_stats(self._services.read_context.stats_cache, self._services.paths.file_stats)
+        self._services.read_context.save_inspections()
 
     def _check_ownership(self) -> None:
         if not self._lock.is_current():
@@ -241,7 +237,7 @@ class DaemonLoop:
         self._packs_inspected_at = None
         self._session_summaries.remove_stale(self._discovered.projects)
         self._session_summaries.update(self._discovered.stores)
-        self._save_file_stats()
+        self._services.read_context.save_inspections()
         self._reconciled_at = now
         self._status.mark_changed()
 

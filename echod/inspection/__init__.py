@@ -1,1 +1,19 @@
-"""Read-only views of a project's memory: counts, entries, review items and secrets on disk."""
+"""Read-only views of a project's memory: stored inspections of its files, open review items, secrets.
+
+The names below are cheap to import. The other modules load the parser, the policies or the redactor, so they are
+imported by their own paths: `entry_facts` (facts from the database), `inspect` and `questions` (computing what is
+stored), and `secrets` (scanning). `review_items` is imported by its path too, by the jobs that answer the items.
+"""
+
+from echod.inspection.cache import FileInspection, InspectionCache, load_inspections, save_inspections
+from echod.inspection.review import RestoredFindings, ReviewCollector, find_restored_findings
+
+__all__ = [
+    "FileInspection",
+    "InspectionCache",
+    "RestoredFindings",
+    "ReviewCollector",
+    "find_restored_findings",
+    "load_inspections",
+    "save_inspections",
+]

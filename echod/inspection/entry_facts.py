@@ -1,20 +1,19 @@
-"""What is known about the entries of a memory file: asked for by every plan, told by whoever looked at the file.
+"""Facts about the entries of a memory file, from the records in the database.
 
-Pinning what a person brought back: no rule takes it away again for a while.
-
-Whoever takes back a prune wants the file as it was. So all of it is pinned then, or the entries that had stayed would
-have to make room for those that came back.
+Every plan needs the facts. Every look at a changed memory file records which entries it contains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date
+from pathlib import Path
 
-from echod.inspection.counts import read_document
+from echod.files import read_regular
+from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import block_content, entry_ids
-from echod.memory.model import Document
+from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.policy import Facts, PolicySettings
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
@@ -22,10 +21,25 @@ from echod.store.layout import Role, Store
 from echod.store.undo import UndoResult
 
 
+def read_document(file: Path) -> Document | None:
+    """Read a memory or knowledge file for read-only use; None if it is missing or cannot be parsed.
+
+    Jobs read their files through the store, which checks them more carefully.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        document = parse(read_regular(file, MAX_FILE_BYTES))
+    except FileNotFoundError:
+        return None
+    return None if isinstance(document, Unreadable) else document
+
+
 def get_facts(
     role: Role, entries: EntryStore, policy: PolicySettings, today: date, memory: Document | None = None
 ) -> Facts:
-    """What is known about the entries of a role, under the ids that they have in `memory` (None: at the last look)."""
+    """Return the facts about the entries of a role, by their ids in `memory` (None: their ids at the last look)."""
     present = None if memory is None else present_entries(role.name, memory)
     return entries.get_facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
 
@@ -33,7 +47,7 @@ def get_facts(
 def get_knowledge_facts(
     role: Role, entries: EntryStore, policy: PolicySettings, today: date, knowledge: Document
 ) -> Facts:
-    """What is known about the entries that stand in a knowledge file."""
+    """Return the facts about the entries of a knowledge file."""
     ids = [identity for identity in entry_ids(role.name, knowledge) if identity is not None]
     days = policy.relevance_days
     return entries.get_facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
@@ -42,7 +56,7 @@ def get_knowledge_facts(
 def record_and_get_facts(
     role: Role, entries: EntryStore, policy: PolicySettings, today: date, memory: Document
 ) -> Facts:
-    """`record_entries`, then `get_facts`, from one look at the memory file."""
+    """Record the entries of a memory file and return the facts about them."""
     present = present_entries(role.name, memory)
     entries.record_present(role.store.key, role.name, present, today)
     ids = [entry.id for entry in present]
@@ -52,14 +66,14 @@ def record_and_get_facts(
 def record_entries(
     entries: EntryStore, role: Role, memory: Document, today: date, known_renames: Mapping[str, str] = NO_ID_CHANGES
 ) -> None:
-    """Write down which entries there are. To be called before something is written down of one of them.
+    """Record which entries a memory file contains. Call this before recording anything about one of them.
 
     Args:
-        entries: where it is written down.
+        entries: where to record them.
         role: the role.
         memory: its memory file as it is now.
         today: the local day.
-        known_renames: id before -> id now, for entries of which whoever changed the file knows it.
+        known_renames: old id -> new id of the entries whose change the caller made and therefore knows.
     """
     entries.record_present(role.store.key, role.name, present_entries(role.name, memory), today, known_renames)
 
@@ -67,13 +81,16 @@ def record_entries(
 def pin_restored(
     entries: EntryStore, store: Store, kind: str, undo_results: Iterable[UndoResult], today: date, until: date
 ) -> None:
-    """Pin the entries that the undo of a job of this kind put into the memory files of a store again.
+    """Pin the entries that an undo restored, so that no rule removes them again for a while.
+
+    After the undo of a prune every entry of the file is pinned. The user wants the file as it was, and the entries that
+    had stayed would otherwise be removed to make room for the restored ones.
 
     Args:
         entries: where pins are kept.
         store: the store.
-        kind: the kind of the job that was taken back.
-        undo_results: what was taken back.
+        kind: the kind of the undone job.
+        undo_results: what the undo did.
         today: the local day.
         until: the last day of the pins.
     """
@@ -88,7 +105,7 @@ def pin_restored(
 
 
 def _matching_ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:
-    """The ids of the entries with these contents; of all entries if there are none named."""
+    """Return the ids of the entries with one of these contents; of all entries if `contents` is None."""
     ids = entry_ids(role.name, document)
     pairs = zip(ids, document.blocks, strict=True)
     return [

@@ -1,6 +1,6 @@
-"""Looks for secrets that already stand on the disk: which files of a store, and where in them. Writes nothing.
+"""Find secrets in the files of a store. Read-only.
 
-What was found in a file is remembered as long as the file is the same, so that looking again costs a stat a file.
+The number of secrets of a file is kept in its stored inspection, so scanning an unchanged file again costs one `lstat`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.files import FileVersion, file_version
+from echod.inspection.cache import InspectionCache
 from echod.log import get_logger
 from echod.memory.exposed_secrets import SecretLocation, locate_secrets
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store import layout
 from echod.store.layout import Role, Store
 
-log = get_logger(__name__)
-
 _STAT_COST_BYTES = 128
-"""A look at a file's state takes as long as so many bytes of text."""
+"""An `lstat` takes as long as scanning this many bytes."""
 
 _SCANNED_DIRECTORIES = ("", "archive", layout.FINDINGS_ARCHIVE, layout.QUARANTINE)
 
+log = get_logger(__name__)
+
 
 class ScanCandidate(NamedTuple):
-    """A file in which secrets may stand; `problem` says why it cannot be looked at."""
+    """A file that may contain secrets. `problem` is why it cannot be read, or None."""
 
     role: Role
     path: Path
@@ -38,14 +39,14 @@ class ScanCandidate(NamedTuple):
 
 
 def list_scan_candidates(role: Role) -> Iterator[ScanCandidate]:
-    """The memory, knowledge and findings of a role, its archives and backups, and what was quarantined."""
+    """Yield the memory, knowledge and findings files of a role, its archives and backups, and its quarantine."""
     for folder in _SCANNED_DIRECTORIES:
         directory = role.path / folder
         if folder and not _is_directory(role.path, folder):
             continue
         try:
             with os.scandir(directory) as entries:
-                names = sorted(e.name for e in entries if _may_hold_text(e))
+                names = sorted(e.name for e in entries if _is_text_file(e))
         except OSError as error:
             yield ScanCandidate(role, directory, problem=f"It cannot be listed: {error.strerror}.")
             continue
@@ -53,95 +54,21 @@ def list_scan_candidates(role: Role) -> Iterator[ScanCandidate]:
             yield _build_candidate(role, directory / name)
 
 
-def read_candidate(candidate: ScanCandidate) -> bytes:
-    """The bytes of a file, opened so that neither a link nor a FIFO in its place does harm.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    descriptor = os.open(candidate.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(MAX_FILE_BYTES)
-
-
-_FileResult = tuple[FileVersion | None, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """One way through a store: what is left of it, and what was seen."""
-
-    remaining: Iterator[ScanCandidate]
-    results: dict[Path, _FileResult] = field(default_factory=dict)
-
-
-class SecretScanner:
-    """Remembers what was found in which file; one for a process, owned by one thread.
-
-    Findings that wait are left out: they lose their secrets when they are folded in.
-    """
-
-    def __init__(self) -> None:
-        self._results: dict[str, dict[Path, _FileResult]] = {}
-        self._passes: dict[str, _Pass] = {}
-
-    def scan(self, store: Store, budget_bytes: int) -> bool:
-        """Go on with the round through a store, or begin one, as long as the budget lasts; whether it is at its end.
-
-        What is as it was costs little of the budget, what is new or changed its size; one file at least is looked at.
-        """
-        known = self._results.get(store.key, {})
-        current = self._passes.setdefault(store.key, _Pass(_store_candidates(store)))
-        for candidate in current.remaining:
-            result = known.get(candidate.path)
-            if result is not None and result[0] == candidate.version:
-                budget_bytes -= _STAT_COST_BYTES
-            else:
-                budget_bytes -= candidate.size
-                result = (candidate.version, _count_secrets(candidate))
-            current.results[candidate.path] = result
-            if budget_bytes <= 0:
+def _is_directory(role: Path, folder: str) -> bool:
+    """Return whether every part of the path is a real directory. Symlinks are not followed."""
+    directory = role
+    for part in Path(folder).parts:
+        directory /= part
+        try:
+            if not stat.S_ISDIR(directory.lstat().st_mode):
                 return False
-        self._results[store.key] = self._passes.pop(store.key).results
-        return True
-
-    def count(self, store: Store) -> int:
-        """In how many places of a store secrets stand, as far as was looked."""
-        current = self._passes.get(store.key)
-        result = self._results.get(store.key, {}) | (current.results if current else {})
-        return sum(places for _, places in result.values())
+        except OSError:
+            return False
+    return True
 
 
-def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
-    try:
-        roles = layout.find_roles(store)
-    except OSError as error:
-        log.info("scan_failed", store=store.key, error=error.strerror)
-        return
-    for role in roles:
-        yield from (c for c in list_scan_candidates(role) if c.problem is None and not _is_waiting_findings(c))
-
-
-def locate_secrets_in_file(candidate: ScanCandidate) -> tuple[SecretLocation, ...]:
-    """The secrets of one file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    return locate_secrets(read_candidate(candidate))
-
-
-def _is_waiting_findings(candidate: ScanCandidate) -> bool:
-    in_role = candidate.path.parent == candidate.role.path
-    return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None
-
-
-def _count_secrets(candidate: ScanCandidate) -> int:
-    try:
-        return len(locate_secrets_in_file(candidate))
-    except OSError as error:
-        log.info("scan_failed", store=str(candidate.path), error=error.strerror)
-        return 0
+def _is_text_file(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".md") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
 
 
 def _build_candidate(role: Role, path: Path) -> ScanCandidate:
@@ -154,18 +81,92 @@ def _build_candidate(role: Role, path: Path) -> ScanCandidate:
     return ScanCandidate(role, path, file_version(status), status.st_size)
 
 
-def _may_hold_text(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".md") and not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+def locate_secrets_in_file(candidate: ScanCandidate) -> tuple[SecretLocation, ...]:
+    """Return the secrets of one file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return locate_secrets(read_candidate(candidate))
 
 
-def _is_directory(role: Path, folder: str) -> bool:
-    """Whether every part of the way is a real directory; a link is not followed."""
-    here = role
-    for part in Path(folder).parts:
-        here /= part
-        try:
-            if not stat.S_ISDIR(here.lstat().st_mode):
+def read_candidate(candidate: ScanCandidate) -> bytes:
+    """Return the bytes of a file. A symlink or FIFO in its place is not followed and does not block.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(candidate.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_FILE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """An unfinished pass through a store: the files that are left, and the number of secrets in the others."""
+
+    remaining: Iterator[ScanCandidate]
+    counts: dict[Path, int] = field(default_factory=dict)
+
+
+class SecretScanner:
+    """Counts the secrets in stores, a part at a time. One per process, used by one thread.
+
+    Findings files that wait are left out. They lose their secrets when they are consolidated.
+    """
+
+    def __init__(self, inspections: InspectionCache) -> None:
+        self._inspections = inspections
+        self._counts: dict[str, dict[Path, int]] = {}
+        self._passes: dict[str, _Pass] = {}
+
+    def scan(self, store: Store, budget_bytes: int) -> bool:
+        """Begin or continue a pass through a store until the budget is spent. Return whether the pass is complete.
+
+        An unchanged file costs little of the budget, a new or changed one its size. At least one file is scanned.
+        """
+        current = self._passes.setdefault(store.key, _Pass(_store_candidates(store)))
+        for candidate in current.remaining:
+            count = self._inspections.secret_count(candidate.path, candidate.version)
+            if count is not None:
+                budget_bytes -= _STAT_COST_BYTES
+            else:
+                budget_bytes -= candidate.size
+                count = self._count_secrets(candidate)
+            current.counts[candidate.path] = count
+            if budget_bytes <= 0:
                 return False
-        except OSError:
-            return False
-    return True
+        del self._passes[store.key]
+        for deleted in self._counts.get(store.key, {}).keys() - current.counts.keys():
+            self._inspections.forget(deleted)
+        self._counts[store.key] = current.counts
+        return True
+
+    def count(self, store: Store) -> int:
+        """Return the number of secrets in a store, as far as it was scanned."""
+        current = self._passes.get(store.key)
+        return sum((self._counts.get(store.key, {}) | (current.counts if current else {})).values())
+
+    def _count_secrets(self, candidate: ScanCandidate) -> int:
+        try:
+            count = len(locate_secrets_in_file(candidate))
+        except OSError as error:  # perhaps for a moment only, so this is not kept
+            log.info("scan_failed", store=str(candidate.path), error=error.strerror)
+            return 0
+        self._inspections.set_secret_count(candidate.path, candidate.version, count)
+        return count
+
+
+def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
+    try:
+        roles = layout.find_roles(store)
+    except OSError as error:
+        log.info("scan_failed", store=store.key, error=error.strerror)
+        return
+    for role in roles:
+        yield from (c for c in list_scan_candidates(role) if c.problem is None and not _is_waiting_findings(c))
+
+
+def _is_waiting_findings(candidate: ScanCandidate) -> bool:
+    in_role = candidate.path.parent == candidate.role.path
+    return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None

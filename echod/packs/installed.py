@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.files import FileVersion, file_version
-from echod.memory.document import parse
 from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.packs.manifest import MANIFEST_SIZE_LIMIT, InvalidManifest, PackManifest, is_stack_name, read_manifest
 from echod.packs.registries import (
@@ -148,6 +147,8 @@ def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
 
 def _with_problem(pack: InstalledPack) -> InstalledPack:
     """Add what is wrong about manifest and file together."""
+    from echod.memory.document import parse  # noqa: PLC0415  `echod status` loads this module and rarely parses
+
     problem = pack.problem
     document = None if pack.memory is None else parse(pack.memory)
     if problem is None and pack.manifest is not None and pack.memory is None:

@@ -18,12 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import os_reason
-from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.packs.elevation import is_from_pack
 from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
-from echod.memory.prompt_injection import find_injection
-from echod.memory.redact import redact
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
 
@@ -114,6 +110,12 @@ def _read_registry(root: Path) -> PackRegistry:
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """Return the pack with its text; None where it cannot be used. Adds every problem to `problems`."""
+    # These take long to load, and every command that reads packs loads this module.
+    from echod.memory.document import parse  # noqa: PLC0415
+    from echod.memory.packs.elevation import is_from_pack  # noqa: PLC0415
+    from echod.memory.prompt_injection import find_injection  # noqa: PLC0415
+    from echod.memory.redact import redact  # noqa: PLC0415
+
     path = root / listing.stack / MEMORY
     try:
         with open_dir(root, (listing.stack,)) as directory:

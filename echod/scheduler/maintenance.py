@@ -10,14 +10,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.files import FileVersion, regular_file_version
-from echod.inspection.counts import read_document
-from echod.inspection.entry_facts import get_knowledge_facts, record_and_get_facts
-from echod.memory.model import MAX_FILE_BYTES, Document, Layer
-from echod.memory.policy import PolicySettings, plan_compress, plan_prune
+from echod.inspection import InspectionCache
+from echod.memory.model import MAX_FILE_BYTES, Layer
+from echod.memory.policy_model import PolicySettings
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedsReport, ReadProblem, read_problem, stat_if_present
 from echod.state.entries import EntryStore
@@ -27,22 +25,13 @@ from echod.store.engine import Engine
 from echod.store.layout import Role, Store
 
 
-class _FileNeed(NamedTuple):
-    """The need of a file (None: nothing), with the inputs that it was derived from."""
-
-    version: FileVersion | None
-    day: date
-    policy: PolicySettings
-    reason: str | None
-
-
 class MaintenanceNeedFinder:
-    """Finds the maintenance needs of stores. One for each process; caches the need of each unchanged file."""
+    """Finds the maintenance that files need, from the plans that are stored with their inspections."""
 
-    def __init__(self, entries: EntryStore, engine: Engine) -> None:
+    def __init__(self, entries: EntryStore, engine: Engine, inspections: InspectionCache) -> None:
         self._entries = entries
         self._engine = engine
-        self._known_needs: dict[Path, _FileNeed] = {}
+        self._inspections = inspections
 
     def find(
         self, store: Store, maintenance: MaintenancePolicy, mode: str, now: float, *, has_pending_observations: bool
@@ -103,28 +92,15 @@ class MaintenanceNeedFinder:
     def _need_reason(
         self, role: Role, file: Path, version: FileVersion | None, policy: PolicySettings, today: date
     ) -> str | None:
-        cached = self._known_needs.get(file)
-        if cached is not None and (cached.version, cached.day, cached.policy) == (version, today, policy):
-            return cached.reason
-        document = None if version is None else read_document(file)
-        if document is None:
-            reason = None
-        elif file.name == layout.MEMORY:
-            reason = self._prune_reason(role, document, policy, today)
-        else:
-            reason = self._compress_reason(role, document, policy, today)
-        self._known_needs[file] = _FileNeed(version, today, policy, reason)
-        return reason
+        """Return why a file is to be pruned or compressed; None if it is not. Records the entries of a memory file.
 
-    def _prune_reason(self, role: Role, document: Document, policy: PolicySettings, today: date) -> str | None:
-        facts = record_and_get_facts(role, self._entries, policy, today, document)
-        plan = plan_prune(role.name, document, facts, policy, today)
-        return None if plan.memory is None else plan.summary
-
-    def _compress_reason(self, role: Role, document: Document, policy: PolicySettings, today: date) -> str | None:
-        facts = get_knowledge_facts(role, self._entries, policy, today, document)
-        plan = plan_compress(role.name, document, facts, policy, today)
-        return None if plan.knowledge is None else plan.summary
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if version is None:
+            return None
+        plan = self._inspections.plan(role, file, version, self._entries, policy, today, record_entries=True)
+        return None if plan is None else plan.reason
 
 
 def _foreign_activity_days(role: Role, own_writes: Mapping[Path, int], today: date) -> set[date]:

@@ -1,1 +1,4 @@
-"""Collects the status report that `echod status` prints."""
+"""The status report: `collect` composes it, `warnings` and `packs` contribute to it.
+
+The names are imported by their modules' paths: `echod gate` needs only a few of them.
+"""

@@ -1,7 +1,7 @@
-"""The look at installed doc packs: are they old, is there something newer, can every manifest be read? Only reported.
+"""Report the installed doc packs: ages, available updates, unreadable manifests. Read-only.
 
-Whether anything changed is asked every few seconds, which costs some dozen file states and writes nothing; looked at
-is everything again when it did, when a registry did, and on every new day.
+The daemon checks every few seconds whether anything changed, which costs a few dozen `stat` calls. The packs are
+inspected again when a pack or a registry changed, and on every new day.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 
 class _PackInspection(NamedTuple):
-    """What there is to tell of the packs: their texts are not kept for that. `updatable`: what could be updated."""
+    """What is reported about the packs. Their texts are not kept. `updatable` are the names of those with an update."""
 
     infos: tuple[PackInfo, ...] = ()
     updatable: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class _PackInspection(NamedTuple):
 
 
 class PackStatus:
-    """How the packs stood when they were last looked at; owned by one thread."""
+    """The packs as of their last inspection. Used by one thread."""
 
     def __init__(self, read_context: ReadContext) -> None:
         self._read_context = read_context
@@ -50,7 +50,7 @@ class PackStatus:
         self._inspected_version: tuple[object, date] | None = None
 
     def invalidate(self, projects: Iterable[Path]) -> None:
-        """Registries or the settings of projects may have changed."""
+        """Schedule an inspection if a registry or the projects' settings have changed."""
         locations, days = self._read_context.pack_locations, self._read_context.staleness_days(projects)
         registries_version = registries_fingerprint(locations.registry_paths)
         if (registries_version, days) != (self._registries_version, self._staleness_days):
@@ -58,7 +58,7 @@ class PackStatus:
             self._inspected_version = None
 
     def refresh(self, now: float) -> bool:
-        """Look again if something changed, or a new day began; whether what there is to tell is another now.
+        """Inspect the packs if something changed or a new day began. Return whether the report is different now.
 
         Args:
             now: Unix seconds.
@@ -69,7 +69,7 @@ class PackStatus:
         self._inspected_version = version
         previous, self._inspection = self._inspection, self._inspect(now)
         if self._inspection.infos or previous.infos:
-            # A command that only looks must not begin a log to say that there is nothing.
+            # A read-only command must not create a log just to record that there are no packs.
             log.info("packs_inspected", installed=len(self._inspection.infos), stale=len(self._inspection.stale))
         return previous != self._inspection
 
@@ -79,18 +79,18 @@ class PackStatus:
         return self._inspection.infos
 
     def warnings(self, now: float) -> tuple[StatusWarning, ...]:
-        """What a person should know; it is gone when it is mended."""
+        """Return the warnings about the packs, until their causes are fixed."""
         return tuple(self._warnings(now))
 
     def _inspect(self, now: float) -> _PackInspection:
         if not self._read_context.pack_locations.exists:
             return _PackInspection()
-        from echod.packs.check import check_packs  # noqa: PLC0415  slow to load, and few have packs
+        from echod.packs.check import check_packs  # noqa: PLC0415  takes long to load, and few users have packs
 
         try:
             installed = self._read_context.pack_locations.read_installed()
             if not (installed.packs or installed.problems):
-                return _PackInspection()  # whoever has no pack needs no registry either
+                return _PackInspection()  # without packs the registries do not matter
             checked = check_packs(self._read_context.pack_locations, installed, now, self._staleness_days)
         except StoreError as error:
             return _PackInspection(store_problems=(str(error),))
@@ -104,18 +104,20 @@ class PackStatus:
     def _warnings(self, now: float) -> Iterator[StatusWarning]:
         if stale := self._inspection.stale:
             text = f"Installed doc packs are older than {self._staleness_days} days: {', '.join(stale)}."
-            yield StatusWarning("packs-stale", Severity.WARNING, now, text, "Bring them up to date: echod packs update")
+            yield StatusWarning("packs-stale", Severity.WARNING, now, text, "Update with: echod packs update")
         if newer := self._inspection.updatable:
-            text = f"There is something newer than the installed doc packs: {', '.join(newer)}."
-            yield StatusWarning("packs-updatable", Severity.NOTICE, now, text, "Have it: echod packs update")
+            text = f"Updates are available for installed doc packs: {', '.join(newer)}."
+            yield StatusWarning("packs-updatable", Severity.NOTICE, now, text, "Update with: echod packs update")
         for problem in self._inspection.store_problems:
-            yield StatusWarning("packs-unreadable", Severity.WARNING, now, problem, "Mend it; see: echod packs status")
+            yield StatusWarning(
+                "packs-unreadable", Severity.WARNING, now, problem, "Repair it. Details: echod packs status"
+            )
         for problem in self._inspection.registry_problems:
-            yield StatusWarning("packs-registry", Severity.NOTICE, now, problem, "See: echod packs list")
+            yield StatusWarning("packs-registry", Severity.NOTICE, now, problem, "Details: echod packs list")
 
 
 def pack_info(state: PackState) -> PackInfo:
-    """A pack as scripts are told of it."""
+    """Return a pack in the form of the JSON contract."""
     manifest, pack = state.installed.manifest, state.pack
     return PackInfo(
         name=state.stack,

@@ -41,7 +41,15 @@ finally:
 """
 
 
-PLANNING_MODULES = ("echod.app.services", "echod.jobs", "echod.scheduler.worker", "echod.store.commit.commit")
+PLANNING_MODULES = (
+    "echod.app.services",
+    "echod.inspection.inspect",
+    "echod.jobs",
+    "echod.memory.document",
+    "echod.memory.policy",
+    "echod.scheduler.worker",
+    "echod.store.commit.commit",
+)
 
 
 def loaded_packages(home: Home, *words: str) -> set[str]:
@@ -86,7 +94,7 @@ def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
 
 def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, tmp_path: Path) -> None:
     home.run("add", make_project(tmp_path / "p"))
-    home.echod("status")  # counts what is in the files, once
+    home.echod("status")  # inspects the files and stores that
 
     found = loaded_modules(home, "status")
 

@@ -13,14 +13,14 @@ import pytest
 
 from echod.clock import local_date
 from echod.files import file_version
-from echod.inspection.counts import FileStatsCache
+from echod.inspection import InspectionCache
 from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
-from echod.inspection.survey import StoreInspector
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone
 from echod.memory.document import parse
 from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, read_archive
 from echod.state.queue import MAX_DEFERRAL_SECONDS
+from echod.status.collect import inspect_store
 from echod.store import layout
 from echod.store.commit.context import CommitStep
 from echod.store.layout import list_roles
@@ -256,9 +256,7 @@ class TestAKnowledgeFileThatCannotTakeAnythingUp:
         make(site.role.knowledge)
 
         outcome = site.compress()
-        (role,) = (
-            StoreInspector(FileStatsCache()).inspect(site.role.store, list_roles(site.role.store), 150, None).roles
-        )
+        (role,) = inspect_store(InspectionCache(), site.role.store, list_roles(site.role.store), 150, None).roles
 
         assert isinstance(outcome, JobBlocked)
         assert layout.KNOWLEDGE in outcome.reason

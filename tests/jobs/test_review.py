@@ -1,4 +1,4 @@
-"""What waits for a person: found again whatever happened, gone with its cause, and answered exactly as it was told."""
+"""Open review items: found again whatever happens, gone with their cause, and answered exactly as announced."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.clock import local_date
-from echod.inspection.counts import FileStatsCache
+from echod.inspection import InspectionCache, ReviewCollector, find_restored_findings
 from echod.inspection.entry_facts import record_entries
-from echod.inspection.review import ReviewCollector, find_restored_findings
 from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome, JobResources
@@ -110,7 +109,7 @@ class ReviewSite:
         with self.entries() as entries:
             engine = self.engine()
             kept = find_restored_findings(engine, engine.collect_notices(self.role.store))
-            return ReviewCollector(entries, FileStatsCache()).collect(
+            return ReviewCollector(entries, InspectionCache()).collect(
                 self.role.store,
                 list_roles(self.role.store).roles,
                 engine.collect_notices(self.role.store),
@@ -157,7 +156,7 @@ class TestAClaim:
         assert item.accept_effect.startswith(f"{site.ids()['sockets leak']} becomes etched")
         assert "etched" not in site.memory
 
-    def test_is_accepted_as_told_and_taken_back(self, site: ReviewSite) -> None:
+    def test_is_accepted_as_announced_and_undone(self, site: ReviewSite) -> None:
         before = site.memory
 
         site.answer(site.item("claim"), ReviewAnswer.ACCEPTED)
@@ -168,7 +167,7 @@ class TestAClaim:
         assert site.memory == before
         assert kinds(site) == ["claim"]
 
-    def test_that_was_rejected_is_not_listed_again_until_the_entry_says_something_else(self, site: ReviewSite) -> None:
+    def test_that_was_rejected_is_not_listed_again_until_the_entry_changes(self, site: ReviewSite) -> None:
         before = site.memory
 
         site.answer(site.item("claim"), ReviewAnswer.REJECTED)
@@ -200,27 +199,27 @@ class TestAClaim:
 
         assert site.items() == ()
 
-    def test_goes_with_its_entry_and_comes_back_with_it(self, site: ReviewSite) -> None:
+    def test_disappears_with_its_entry_and_returns_with_it(self, site: ReviewSite) -> None:
         site.undo()
         assert kinds(site) == ["undone"]
 
         site.undo()
         assert kinds(site) == ["claim"]
 
-    def test_is_moot_once_a_person_gave_the_layer(self, site: ReviewSite) -> None:
+    def test_is_moot_once_the_user_gave_a_layer(self, site: ReviewSite) -> None:
         site.role.memory.write_text(site.memory.replace("**layer**: inscribed", "**layer**: notes"))
 
         assert site.items() == ()
 
-    def test_of_what_stands_already_waits_too(self, site: ReviewSite) -> None:
+    def test_about_an_existing_entry_waits_too(self, site: ReviewSite) -> None:
         site.write("seer-findings.md", learning_text("money is in cents", "notes"))
         site.consolidate()
 
         assert sorted(item.titles[0] for item in site.items()) == ["money is in cents", "sockets leak"]
 
 
-class TestWhatReplaces:
-    def test_takes_the_place_of_the_one_older_entry_and_undo_gives_it_back(self, site: ReviewSite) -> None:
+class TestASupersedingFinding:
+    def test_replaces_the_one_older_entry_and_undo_restores_it(self, site: ReviewSite) -> None:
         memory = MEMORY_HEADER + learning_text("money is in cents") + learning_text(OLD, age=9)
         site.write("MEMORY.md", memory)
         site.write("ward-findings.md", superseding_finding())
@@ -238,7 +237,7 @@ class TestWhatReplaces:
         site.undo()
         assert site.memory == memory
 
-    def test_asks_about_each_entry_that_it_could_be(self, site: ReviewSite) -> None:
+    def test_asks_about_each_possible_entry(self, site: ReviewSite) -> None:
         twice = learning_text(OLD, age=9) + learning_text(OLD, age=8).replace("What was learnt", "What else was learnt")
         site.write("MEMORY.md", MEMORY_HEADER + twice)
         site.write("ward-findings.md", superseding_finding())
@@ -255,7 +254,7 @@ class TestWhatReplaces:
         assert site.memory.count(f"Pattern: {OLD}") == 1
 
     @pytest.mark.parametrize("layer", ["etched", "notes"])
-    def test_lets_a_person_take_out_what_only_a_person_may(self, site: ReviewSite, layer: str) -> None:
+    def test_lets_the_user_remove_a_protected_entry(self, site: ReviewSite, layer: str) -> None:
         site.write("MEMORY.md", MEMORY_HEADER + learning_text(OLD, layer, age=9))
         site.write("ward-findings.md", superseding_finding())
         site.consolidate()
@@ -267,7 +266,7 @@ class TestWhatReplaces:
         assert list(site.ids()) == [NEW]
         assert site.items() == ()
 
-    def test_asks_on_though_the_new_entry_got_another_title(self, site: ReviewSite) -> None:
+    def test_still_asks_after_the_new_entry_got_another_title(self, site: ReviewSite) -> None:
         site.write("MEMORY.md", MEMORY_HEADER + learning_text(OLD, "notes", age=9))
         site.write("ward-findings.md", superseding_finding())
         site.consolidate()
@@ -278,7 +277,7 @@ class TestWhatReplaces:
         assert item.titles == (OLD,)
         assert site.ids()["pools close themselves"] in item.text
 
-    def test_leaves_a_pinned_entry_to_a_person(self, site: ReviewSite) -> None:
+    def test_leaves_a_pinned_entry_to_the_user(self, site: ReviewSite) -> None:
         site.write("MEMORY.md", MEMORY_HEADER + learning_text(OLD, age=9))
         with site.entries() as entries:
             entries.pin(site.role.store.key, [site.ids()[OLD]], local_date(time.time()) + timedelta(days=9))
@@ -288,7 +287,7 @@ class TestWhatReplaces:
         assert "it was pinned" in site.item("supersedes").text
         assert OLD in site.ids()
 
-    def test_nothing_is_told_and_can_be_dismissed(self, site: ReviewSite) -> None:
+    def test_nothing_is_reported_and_can_be_dismissed(self, site: ReviewSite) -> None:
         site.write("MEMORY.md", MEMORY_HEADER)
         site.write("ward-findings.md", superseding_finding())
         site.consolidate()
@@ -339,7 +338,7 @@ class TestASuspiciousEntry:
 
         assert (site.memory, site.items()) == (before, ())
 
-    def test_goes_to_the_archive_when_it_is_rejected(self, site: ReviewSite) -> None:
+    def test_is_archived_when_it_is_rejected(self, site: ReviewSite) -> None:
         site.answer(site.item("suspicious-instruction"), ReviewAnswer.REJECTED)
 
         assert list(site.ids()) == ["money is in cents"]
@@ -360,14 +359,14 @@ class TestQuarantine:
     def name(self) -> str:
         return f"quarantine/{TODAY}-ward-findings.md"
 
-    def test_says_what_is_wrong_and_nothing_is_put_back_before_it_is_mended(self, site: ReviewSite) -> None:
+    def test_reports_the_problem_and_is_not_moved_back_before_it_is_repaired(self, site: ReviewSite) -> None:
         item = site.item("quarantined")
 
         assert "not UTF-8" in item.text
         assert isinstance(site.answer(item, ReviewAnswer.ACCEPTED), JobBlocked)
         assert (site.role.path / self.name).exists()
 
-    def test_a_file_that_was_mended_is_read_again(self, site: ReviewSite) -> None:
+    def test_a_repaired_file_is_read_again(self, site: ReviewSite) -> None:
         site.write(self.name, "## Sockets leak\nOn fork.\n")
 
         site.answer(site.item("quarantined"), ReviewAnswer.ACCEPTED)
@@ -378,7 +377,7 @@ class TestQuarantine:
         assert list(site.ids()) == ["Sockets leak"]
         assert site.items() == ()
 
-    def test_what_was_put_back_takes_no_name_that_is_in_use(self, site: ReviewSite) -> None:
+    def test_a_file_that_is_moved_back_takes_no_name_in_use(self, site: ReviewSite) -> None:
         site.write(self.name, "## Sockets leak\nOn fork.\n")
         site.write("ward-findings.md", "## Another\nOne.\n")
 
@@ -387,7 +386,7 @@ class TestQuarantine:
 
         assert sorted(site.ids()) == ["Another", "Sockets leak"]
 
-    def test_a_file_that_was_rejected_is_listed_again_only_if_it_changes(self, site: ReviewSite) -> None:
+    def test_a_rejected_file_is_listed_again_only_if_it_changes(self, site: ReviewSite) -> None:
         site.answer(site.item("quarantined"), ReviewAnswer.REJECTED)
         assert site.items() == ()
 
@@ -395,7 +394,7 @@ class TestQuarantine:
         assert kinds(site) == ["quarantined"]
 
 
-class TestFindingsThatWereGivenBack:
+class TestRestoredFindings:
     @pytest.fixture
     def site(self, site: ReviewSite) -> ReviewSite:
         site.write("MEMORY.md", MEMORY_HEADER)
@@ -436,7 +435,7 @@ class TestAHeldFirstPrune:
             with job.open_role(site.role) as context:
                 return prune.run(context)
 
-    def test_waits_for_a_person(self, site: ReviewSite) -> None:
+    def test_waits_for_the_user(self, site: ReviewSite) -> None:
         assert "more than half" in site.item("first-prune").text
 
     def test_stays_held_for_good_once_it_is_rejected(self, site: ReviewSite) -> None:
@@ -452,7 +451,7 @@ class TestAHeldFirstPrune:
         assert isinstance(self.prune(site), JobDone)
 
 
-def test_a_file_that_only_a_person_can_shorten_is_told_until_it_is_dismissed(site: ReviewSite) -> None:
+def test_a_file_that_only_the_user_can_shorten_is_listed_until_it_is_dismissed(site: ReviewSite) -> None:
     site.write("MEMORY.md", MEMORY_HEADER + protected_entries(20))
     item = site.item("over-limit")
     assert "only you may remove" in item.text
@@ -464,7 +463,7 @@ def test_a_file_that_only_a_person_can_shorten_is_told_until_it_is_dismissed(sit
     assert kinds(site) == ["over-limit"]
 
 
-def test_an_item_keeps_its_id_from_look_to_look(site: ReviewSite) -> None:
+def test_an_item_keeps_its_id(site: ReviewSite) -> None:
     site.write("MEMORY.md", MEMORY_HEADER + protected_entries(20))
     site.write("ward-findings.md", superseding_finding() + learning_text("sockets leak", "notes"))
     site.consolidate()
@@ -473,7 +472,7 @@ def test_an_item_keeps_its_id_from_look_to_look(site: ReviewSite) -> None:
     assert len({item.id for item in site.items()}) == 2
 
 
-def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_collection_reads_only_what_changed(site: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
     site.write("MEMORY.md", MEMORY_HEADER + protected_entries(20))
     site.write("ward-findings.md", superseding_finding() + learning_text("sockets leak", "notes"))
     site.consolidate()
@@ -500,7 +499,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
 
     with site.entries() as entries:
         engine = site.engine()
-        review = ReviewCollector(entries, FileStatsCache())
+        review = ReviewCollector(entries, InspectionCache())
         first = own(engine, review)
         assert {site.role.memory, site.role.path / "quarantine/elm-findings.md"} <= set(read)
 
@@ -511,7 +510,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
         site.write("quarantine/fir-findings.md", ">>>>>>> theirs\n")
         assert (
             own(engine, review)
-            == ReviewCollector(entries, FileStatsCache()).collect(
+            == ReviewCollector(entries, InspectionCache()).collect(
                 site.role.store,
                 list_roles(site.role.store).roles,
                 engine.collect_notices(site.role.store),
@@ -524,7 +523,7 @@ def test_a_second_look_reads_only_what_changed_and_sees_it(site: ReviewSite, mon
 
         site.write("MEMORY.md", MEMORY_HEADER + learning_text("sockets leak", "traced"))
         (site.role.path / "quarantine/fir-findings.md").unlink()
-        assert own(engine, review) == ReviewCollector(entries, FileStatsCache()).collect(
+        assert own(engine, review) == ReviewCollector(entries, InspectionCache()).collect(
             site.role.store,
             list_roles(site.role.store).roles,
             engine.collect_notices(site.role.store),
@@ -546,7 +545,7 @@ FINDINGS = st.lists(
 
 @settings(max_examples=15, deadline=None)
 @given(MEMORIES, FINDINGS)
-def test_what_is_foreseen_is_what_is_done_and_undo_gives_all_of_it_back(
+def test_the_plan_is_what_is_done_and_undo_restores_everything(
     tmp_path_factory: pytest.TempPathFactory, memory: list[str], findings: list[list[str]]
 ) -> None:
     site = ReviewSite(tmp_path_factory.mktemp("desk").resolve())

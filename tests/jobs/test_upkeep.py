@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.inspection import InspectionCache
 from echod.memory.policy import PolicySettings
 from echod.projects.maintenance import MaintenancePolicy
 from echod.scheduler.maintenance import MaintenanceNeedFinder
@@ -56,7 +57,7 @@ class MaintenanceSite:
 
     def restarted(self) -> MaintenanceSite:
         """As another process would look."""
-        return replace(self, finder=MaintenanceNeedFinder(self.entries, self.finder._engine))
+        return replace(self, finder=MaintenanceNeedFinder(self.entries, self.finder._engine, InspectionCache()))
 
     def activity_days(self) -> set[int]:
         """How many days ago the project was alive."""
@@ -73,7 +74,7 @@ def site(tmp_path: Path) -> Iterator[MaintenanceSite]:
     engine = Engine(tmp_path / "journal", limits=EngineLimits(), clock=lambda: NOON)
     with Database.open(tmp_path / "state/echod.db") as database:
         entries = EntryStore(database)
-        yield MaintenanceSite(role, entries, MaintenanceNeedFinder(entries, engine))
+        yield MaintenanceSite(role, entries, MaintenanceNeedFinder(entries, engine, InspectionCache()))
 
 
 def test_a_file_over_its_limit_is_to_be_pruned(site: MaintenanceSite) -> None:

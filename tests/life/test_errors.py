@@ -285,7 +285,7 @@ ERROR_CASES = (
     ),
     ErrorCase("no-entry", _no_setup, ("explain", "zzz", "{root}"), 2, ("begins with 'zzz'", "echod show")),
     ErrorCase(
-        "two-stores", _make_two_stores, ("status",), 3, ("two memory directories; each is maintained where it is",)
+        "two-stores", _make_two_stores, ("status",), 3, ("two memory directories. Each is maintained on its own",)
     ),
     ErrorCase("no-job", _no_setup, ("jobs", "retry", "4"), 2, ("no job 4", "echod jobs")),
     ErrorCase(

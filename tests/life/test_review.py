@@ -45,7 +45,7 @@ def test_review_items_are_listed_with_the_effect_of_each_answer(home: Home, root
     assert set(found) == {"claim", "supersedes"}
     assert found["claim"]["titles"] == ["Sockets leak"]
     assert "becomes etched" in found["claim"]["accept"]
-    assert "goes to the archive" in found["supersedes"]["accept"]
+    assert "is archived" in found["supersedes"]["accept"]
     for item in found.values():
         assert f"{item['id']}  {item['kind']}  reviewer" in said
         assert item["accept"].split()[0] in said

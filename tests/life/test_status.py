@@ -62,7 +62,7 @@ def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tm
 
     said = " ".join(home.run("gate", root).split())
     assert "may be written" not in said
-    assert "paused: Everything is paused; let it go on with: echod resume" in said
+    assert "paused: Everything is paused. Resume with: echod resume" in said
     assert f"echod resume {root}" in said
     report = home.json("gate", root)
     assert report["state"] == "idle"

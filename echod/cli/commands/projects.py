@@ -33,6 +33,7 @@ from echod.runtime.locks import this_process, worker_lock
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
+from echod.status.collect import inspect_store
 from echod.store.layout import Role, Store, list_roles
 
 _KIB = 1024
@@ -65,7 +66,7 @@ def _print_store(context: CommandContext, read_context: ReadContext, store: Stor
     """Print the size of a store and what its first maintenance will do."""
     name = store.root.relative_to(store.project)
     line_limit = read_context.line_limit(store.project)
-    info = read_context.store_inspector.inspect(store, list_roles(store), line_limit, None)
+    info = inspect_store(read_context.inspections, store, list_roles(store), line_limit, None)
     if info.problem:
         click.echo(wrap(f"{name}: {info.problem}", indent="  ! "))
         return

@@ -18,7 +18,7 @@ from echod.cli.targets import select_stores
 from echod.contract.commands import ReviewItem, ReviewReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
-from echod.inspection.review import find_restored_findings
+from echod.inspection import find_restored_findings
 from echod.inspection.review_items import HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
 from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id

@@ -28,7 +28,7 @@ from echod.cli.options import PATH, Number
 from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
-from echod.inspection.review import find_restored_findings
+from echod.inspection import find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger

@@ -90,7 +90,6 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
 def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
     """Collect the status without the daemon."""
     # Loads what reads memory. With a snapshot, the status does without.
-    from echod.inspection.counts import save_file_stats
     from echod.status.collect import StatusCollector
 
     heartbeat = liveness.heartbeat
@@ -103,7 +102,7 @@ def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusR
             collector.invalidate_packs(discovered.projects)
             collector.inspect_packs(now)
             report = collector.report(discovered, now, daemon=daemon)
-            save_file_stats(read_context.stats_cache, context.paths.file_stats)
+            read_context.save_inspections()
     except StateError as error:
         # The state of the daemon is known all the same, and may be the cause.
         warning = StatusWarning("database-unreadable", Severity.ERROR, now, str(error), "")

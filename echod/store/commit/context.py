@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from echod.memory.document import parse
-from echod.memory.lineage import BlockTexts, block_texts
 from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import CapabilityCache
 from echod.store.errors import as_store_error
@@ -23,6 +21,9 @@ from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
 from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest, read_snapshot
+
+if TYPE_CHECKING:
+    from echod.memory.lineage import BlockTexts
 
 
 class CommitStep(StrEnum):
@@ -96,6 +97,8 @@ class ParseCache:
         """Parse a content, or return the cached result."""
         key = content_digest(data)
         if key not in self._documents:
+            from echod.memory.document import parse  # noqa: PLC0415  `echod status` parses nothing, and starts sooner
+
             while self._documents and (
                 len(self._documents) >= self.limit or self._cached_bytes + len(data) > self.limit_bytes
             ):
@@ -109,6 +112,8 @@ class ParseCache:
     def shape(self, digest: str, document: Document) -> BlockTexts:
         """Return the block texts of a document, which lineage compares. `digest` is that of the document's content."""
         if digest not in self._shapes:
+            from echod.memory.lineage import block_texts  # noqa: PLC0415  `echod status` needs no lineage
+
             if len(self._shapes) >= self.limit:
                 self._shapes.pop(next(iter(self._shapes)))
             self._shapes[digest] = block_texts(document)

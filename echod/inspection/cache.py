@@ -1,0 +1,327 @@
+"""Store one inspection per memory file, valid as long as the file has the same version.
+
+The service, `status` and `review` ask the same questions about hundreds of files, nearly all of them unchanged. So one
+look at a changed file is kept in one record: the inspection, the number of secrets, and the maintenance that the file
+needs. It answers as long as the file has the same version, which costs one `lstat`.
+
+`save_inspections` keeps the inspections and secret counts as JSON in the runtime directory, so that `echod status` need
+not read unchanged files when no service runs. The state database would not do: read-only commands write nothing to it,
+and they work without it. A cache that is unreadable, or of another version of echod, is ignored and rebuilt.
+
+This module is imported at every start. The code that reads and parses files is in `inspection.inspect`, which takes
+ten times as long to load and is imported when a file has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from echod import __version__
+from echod.files import FileVersion, file_version, read_regular, write_runtime_file
+from echod.log import get_logger
+from echod.memory.model import MAX_FILE_BYTES, Document, Layer
+from echod.memory.policy_model import PolicySettings
+from echod.state.entries import EntryStore
+from echod.store.layout import Role
+
+if TYPE_CHECKING:
+    from echod.memory.policy import OverLimit  # takes long to load
+
+_FORMAT = f"{__version__}/2"
+"""What an inspection contains depends on the version of echod that made it."""
+
+_MAX_KEPT_DOCUMENT_BYTES = 256 * 1024
+"""The last document is kept for the next question about the same file, unless its file is larger than this."""
+
+log = get_logger(__name__)
+
+
+class EntrySummary(NamedTuple):
+    """An entry of a memory file.
+
+    Attributes:
+        content_digest: digest of its text without its metadata.
+        suspicious_phrase: the phrase that reads like an instruction to agents, or None.
+    """
+
+    id: str
+    title: str
+    normalized_title: str
+    layer: Layer | None
+    content_digest: str
+    suspicious_phrase: str | None
+
+
+class FileInspection(NamedTuple):
+    """The contents of a file, as far as questions are asked about them.
+
+    Attributes:
+        version: version of the inspected file; None if it is missing or was not read.
+        lines: number of lines; None if the file cannot be read or parsed.
+        entries: number of entries by layer.
+        problem: why echod does not touch the file, as a sentence, or None.
+        unreadable: why it cannot be parsed, as a sentence, or None.
+        protected_lines: lines that no rule ever removes, apart from pinned entries.
+        suspicious: entries of a memory file that read like instructions to agents.
+        digest: digest of its bytes.
+    """
+
+    version: FileVersion | None
+    lines: int | None
+    entries: Mapping[str, int] = {}
+    problem: str | None = None
+    unreadable: str | None = None
+    protected_lines: int = 0
+    suspicious: tuple[EntrySummary, ...] = ()
+    digest: str = ""
+
+    @property
+    def modified_at(self) -> float:
+        """Modification time of the file (Unix seconds); 0 if it was not read."""
+        return 0.0 if self.version is None else self.version[2] / 1e9
+
+
+class PrunePreview(NamedTuple):
+    """The effect that pruning a memory file would have today.
+
+    Attributes:
+        summary: the plan in one line.
+        lines_before: lines of the file now.
+        lines_after: lines of the file after the prune.
+        over_limit: why the file would still be over its limit, or None.
+    """
+
+    summary: str
+    lines_before: int
+    lines_after: int
+    over_limit: OverLimit | None
+
+
+class MaintenancePlan(NamedTuple):
+    """The maintenance that a memory or knowledge file needs today.
+
+    Attributes:
+        reason: why it is to be pruned or compressed, or None if nothing is to be done.
+        prune_preview: for a memory file.
+    """
+
+    reason: str | None
+    prune_preview: PrunePreview | None = None
+
+
+class _DatedPlan(NamedTuple):
+    """A plan with its inputs other than the file. `plan` is None if the file cannot be parsed.
+
+    `recorded` is true if the file's entries were recorded in the database before it was made.
+    """
+
+    day: date
+    policy: PolicySettings
+    recorded: bool
+    plan: MaintenancePlan | None
+
+
+@dataclass(slots=True)
+class _FileRecord:
+    """Everything known about one version of a file. A part is None until it is asked for.
+
+    Plans are not saved for the next process. They depend on the database as well, which changes without the file.
+    """
+
+    version: FileVersion
+    inspection: FileInspection | None = None
+    secrets: int | None = None
+    plan: _DatedPlan | None = None
+
+
+class InspectionCache:
+    """Inspections by file. One per process, used by one thread."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, _FileRecord] = {}
+        self._saved: dict[str, Any] = {}
+        self._used: set[str] = set()
+        self._last_read: tuple[str, FileVersion, FileInspection, Document | None] | None = None
+        self.dirty = False
+
+    @classmethod
+    def from_json(cls, text: str) -> InspectionCache:
+        """Create a cache from the output of `to_json`, or an empty one if it is not of this version."""
+        cache = cls()
+        try:
+            data = json.loads(text)
+            if data["format"] == _FORMAT:
+                cache._saved = dict(data["files"])
+        except (ValueError, TypeError, KeyError):
+            return cls()
+        return cache
+
+    def to_json(self) -> str:
+        """Return the records of the files that this process asked about. The cache is not dirty afterwards."""
+        self.dirty = False
+        files = {
+            file: (record.version, None if record.inspection is None else record.inspection[1:], record.secrets)
+            for file, record in self._records.items()
+            if file in self._used
+        }
+        return json.dumps({"format": _FORMAT, "files": files}, separators=(",", ":"))
+
+    def inspect(self, file: Path) -> FileInspection:
+        """Return the inspection of a memory, knowledge or findings file; 0 lines if it is missing."""
+        name = os.fspath(file)
+        self._used.add(name)
+        try:
+            status = os.lstat(name)
+        except FileNotFoundError:
+            return FileInspection(None, 0)
+        except OSError as error:
+            return _problem(f"{file.name} cannot be read: {error.strerror}.")
+        if not S_ISREG(status.st_mode):
+            return _problem(f"{file.name} is not a plain file; echod leaves it alone.")
+        if status.st_size > MAX_FILE_BYTES:
+            return _problem(f"{file.name} has {status.st_size:,} bytes, more than echod reads.")
+        record = self._record(name, file_version(status))
+        if record.inspection is None:
+            try:
+                return self._read(file, record)[0]
+            except OSError as error:  # perhaps for a moment only, so this is not kept
+                return _problem(f"{file.name} cannot be read: {error.strerror}.")
+        return record.inspection
+
+    def plan(
+        self,
+        role: Role,
+        file: Path,
+        version: FileVersion,
+        entries: EntryStore | None,
+        policy: PolicySettings,
+        today: date,
+        *,
+        record_entries: bool = False,
+    ) -> MaintenancePlan | None:
+        """Return the maintenance that a role's memory or knowledge file needs; None if it cannot be parsed.
+
+        Args:
+            role: the role.
+            file: its memory or knowledge file.
+            version: the file's present version.
+            entries: facts about entries; None without a database.
+            policy: the numbers of the project.
+            today: the local day.
+            record_entries: also record the entries of a memory file that was not recorded since it changed, once a day.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        name = os.fspath(file)
+        self._used.add(name)
+        record = self._record(name, version)
+        dated = record.plan
+        if dated is None or (dated.day, dated.policy) != (today, policy) or (record_entries and not dated.recorded):
+            from echod.inspection.inspect import plan_maintenance  # noqa: PLC0415  takes long to load
+
+            _, document = self._read(file, record)
+            plan = (
+                None
+                if document is None
+                else plan_maintenance(role, file, document, entries, policy, today, record=record_entries)
+            )
+            dated = record.plan = _DatedPlan(today, policy, record_entries, plan)
+        return dated.plan
+
+    def secret_count(self, file: Path, version: FileVersion | None) -> int | None:
+        """Return the number of secrets in this version of a file; None if it was not scanned."""
+        name = os.fspath(file)
+        self._used.add(name)
+        return None if version is None else self._record(name, version).secrets
+
+    def set_secret_count(self, file: Path, version: FileVersion | None, count: int) -> None:
+        """Store the number of secrets in this version of a file."""
+        if version is not None:
+            self._record(os.fspath(file), version).secrets = count
+            self.dirty = True
+
+    def forget(self, file: Path) -> None:
+        """Remove the record of a file that was deleted."""
+        name = os.fspath(file)
+        self._used.discard(name)
+        self._saved.pop(name, None)
+        self._records.pop(name, None)
+
+    def _record(self, name: str, version: FileVersion) -> _FileRecord:
+        """Return the record of a file, a new one if the file has another version."""
+        record = self._records.get(name)
+        if record is None and name in self._saved:
+            record = _decode(self._saved.pop(name))
+        if record is None or record.version != version:
+            record = _FileRecord(version)
+        self._records[name] = record
+        return record
+
+    def _read(self, file: Path, record: _FileRecord) -> tuple[FileInspection, Document | None]:
+        """Read, parse and inspect a file. The document is None if it cannot be parsed.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        name = os.fspath(file)
+        if self._last_read is not None and self._last_read[:2] == (name, record.version):
+            record.inspection, document = self._last_read[2:]
+            return record.inspection, document
+        from echod.inspection.inspect import inspect_file  # noqa: PLC0415  takes long to load, and few files change
+
+        data = read_regular(file, MAX_FILE_BYTES)
+        inspection, document = inspect_file(file, record.version, data)
+        if record.inspection is None:
+            record.inspection = inspection
+            self.dirty = True
+        keep = len(data) <= _MAX_KEPT_DOCUMENT_BYTES
+        self._last_read = (name, record.version, inspection, document) if keep else None
+        return inspection, document
+
+
+def load_inspections(file: Path) -> InspectionCache:
+    """Load the cache that an earlier process saved; an empty one if it is missing or of another version."""
+    try:
+        return InspectionCache.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return InspectionCache()
+
+
+def save_inspections(inspections: InspectionCache, file: Path) -> None:
+    """Save a changed cache for the next process if the runtime directory exists. Failing to do so is harmless."""
+    if not inspections.dirty or not file.parent.is_dir():
+        return
+    try:
+        write_runtime_file(file, inspections.to_json())
+    except OSError as error:
+        log.info("inspections_not_saved", reason=error.strerror)
+
+
+def _problem(text: str) -> FileInspection:
+    return FileInspection(None, None, problem=text)
+
+
+def _decode(saved: Any) -> _FileRecord | None:
+    """Return a saved record; None if it does not have the shape of one."""
+    try:
+        (inode, size, mtime, ctime), content, secrets = saved
+        version = (inode, size, mtime, ctime)
+        if content is None:
+            return _FileRecord(version, None, secrets)
+        lines, entries, problem, unreadable, protected_lines, suspicious, digest = content
+        summaries = tuple(
+            EntrySummary(identity, title, normalized, None if layer is None else Layer(layer), content_digest, phrase)
+            for identity, title, normalized, layer, content_digest, phrase in suspicious
+        )
+        inspection = FileInspection(version, lines, entries, problem, unreadable, protected_lines, summaries, digest)
+        return _FileRecord(version, inspection, secrets)
+    except (TypeError, ValueError):
+        return None
