@@ -1,4 +1,4 @@
-"""What waits for a person: found again whatever happened, gone with its cause, and answered exactly as it was told."""
+"""Review items: found again after anything, closed with their cause, and answered exactly as shown."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ReviewSite:
             return consolidate.run(context, terms, FindingsCache())
 
     def record_entries(self) -> None:
-        """What the service does when the file changed."""
+        """Record the entries as the service does when the file changed."""
         document = parse(self.role.memory.read_bytes())
         assert isinstance(document, Document)
         with self.entries() as entries:
@@ -157,7 +157,7 @@ class TestAClaim:
         assert item.accept_effect.startswith(f"{site.ids()['sockets leak']} becomes etched")
         assert "etched" not in site.memory
 
-    def test_is_accepted_as_told_and_taken_back(self, site: ReviewSite) -> None:
+    def test_is_accepted_as_shown_and_undone(self, site: ReviewSite) -> None:
         before = site.memory
 
         site.answer(site.item("claim"), ReviewAnswer.ACCEPTED)
@@ -168,7 +168,7 @@ class TestAClaim:
         assert site.memory == before
         assert kinds(site) == ["claim"]
 
-    def test_that_was_rejected_is_not_listed_again_until_the_entry_says_something_else(self, site: ReviewSite) -> None:
+    def test_that_was_rejected_is_not_listed_again_until_the_entry_changes(self, site: ReviewSite) -> None:
         before = site.memory
 
         site.answer(site.item("claim"), ReviewAnswer.REJECTED)
@@ -207,12 +207,12 @@ class TestAClaim:
         site.undo()
         assert kinds(site) == ["claim"]
 
-    def test_is_moot_once_a_person_gave_the_layer(self, site: ReviewSite) -> None:
+    def test_is_moot_once_the_user_set_the_layer(self, site: ReviewSite) -> None:
         site.role.memory.write_text(site.memory.replace("**layer**: inscribed", "**layer**: notes"))
 
         assert site.items() == ()
 
-    def test_of_what_stands_already_waits_too(self, site: ReviewSite) -> None:
+    def test_about_a_present_entry_waits_too(self, site: ReviewSite) -> None:
         site.write("seer-findings.md", learning_text("money is in cents", "notes"))
         site.consolidate()
 
@@ -255,7 +255,7 @@ class TestWhatReplaces:
         assert site.memory.count(f"Pattern: {OLD}") == 1
 
     @pytest.mark.parametrize("layer", ["etched", "notes"])
-    def test_lets_a_person_take_out_what_only_a_person_may(self, site: ReviewSite, layer: str) -> None:
+    def test_lets_the_user_remove_a_protected_entry(self, site: ReviewSite, layer: str) -> None:
         site.write("MEMORY.md", MEMORY_HEADER + learning_text(OLD, layer, age=9))
         site.write("ward-findings.md", superseding_finding())
         site.consolidate()
@@ -278,7 +278,7 @@ class TestWhatReplaces:
         assert item.titles == (OLD,)
         assert site.ids()["pools close themselves"] in item.text
 
-    def test_leaves_a_pinned_entry_to_a_person(self, site: ReviewSite) -> None:
+    def test_leaves_a_pinned_entry_to_the_user(self, site: ReviewSite) -> None:
         site.write("MEMORY.md", MEMORY_HEADER + learning_text(OLD, age=9))
         with site.entries() as entries:
             entries.pin(site.role.store.key, [site.ids()[OLD]], local_date(time.time()) + timedelta(days=9))
@@ -288,7 +288,7 @@ class TestWhatReplaces:
         assert "it was pinned" in site.item("supersedes").text
         assert OLD in site.ids()
 
-    def test_nothing_is_told_and_can_be_dismissed(self, site: ReviewSite) -> None:
+    def test_has_no_proposal_and_can_be_dismissed(self, site: ReviewSite) -> None:
         site.write("MEMORY.md", MEMORY_HEADER)
         site.write("ward-findings.md", superseding_finding())
         site.consolidate()
@@ -360,14 +360,14 @@ class TestQuarantine:
     def name(self) -> str:
         return f"quarantine/{TODAY}-ward-findings.md"
 
-    def test_says_what_is_wrong_and_nothing_is_put_back_before_it_is_mended(self, site: ReviewSite) -> None:
+    def test_reports_the_problem_and_nothing_is_restored_before_it_is_fixed(self, site: ReviewSite) -> None:
         item = site.item("quarantined")
 
         assert "not UTF-8" in item.text
         assert isinstance(site.answer(item, ReviewAnswer.ACCEPTED), JobBlocked)
         assert (site.role.path / self.name).exists()
 
-    def test_a_file_that_was_mended_is_read_again(self, site: ReviewSite) -> None:
+    def test_a_file_that_was_fixed_is_read_again(self, site: ReviewSite) -> None:
         site.write(self.name, "## Sockets leak\nOn fork.\n")
 
         site.answer(site.item("quarantined"), ReviewAnswer.ACCEPTED)
@@ -436,7 +436,7 @@ class TestAHeldFirstPrune:
             with job.open_role(site.role) as context:
                 return prune.run(context)
 
-    def test_waits_for_a_person(self, site: ReviewSite) -> None:
+    def test_waits_for_the_user(self, site: ReviewSite) -> None:
         assert "more than half" in site.item("first-prune").text
 
     def test_stays_held_for_good_once_it_is_rejected(self, site: ReviewSite) -> None:
@@ -452,7 +452,7 @@ class TestAHeldFirstPrune:
         assert isinstance(self.prune(site), JobDone)
 
 
-def test_a_file_that_only_a_person_can_shorten_is_told_until_it_is_dismissed(site: ReviewSite) -> None:
+def test_a_file_that_only_the_user_can_shorten_is_listed_until_it_is_dismissed(site: ReviewSite) -> None:
     site.write("MEMORY.md", MEMORY_HEADER + protected_entries(20))
     item = site.item("over-limit")
     assert "only a person may remove" in item.text

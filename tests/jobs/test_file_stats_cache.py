@@ -1,4 +1,4 @@
-"""What was counted in a file holds as long as the file is the same, in the next process too, and not a moment longer."""
+"""The counts of a file are valid exactly as long as the file is unchanged, also in the next process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_file_that_changed_is_counted_again_even_if_its_size_and_time_are_the_
     assert reads == [memory]
 
 
-def test_a_problem_is_told_again_only_as_long_as_it_lasts(tmp_path: Path) -> None:
+def test_a_problem_is_reported_only_as_long_as_it_lasts(tmp_path: Path) -> None:
     file = tmp_path / "MEMORY.md"
     known = FileStatsCache()
     assert known.get(file) == FileStats(0)
@@ -118,7 +118,7 @@ def test_only_files_that_were_asked_for_are_left_to_the_next_process(memory: Pat
         "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"),
     ],
 )
-def test_what_cannot_be_understood_is_counted_anew(memory: Path, tmp_path: Path, left: str) -> None:
+def test_an_invalid_cache_is_counted_again(memory: Path, tmp_path: Path, left: str) -> None:
     (tmp_path / "counts.json").write_text(left)
 
     assert load_file_stats(tmp_path / "counts.json").get(memory) == FileStatsCache().get(memory)
@@ -133,7 +133,7 @@ def test_nothing_is_made_for_the_sake_of_counts(memory: Path, tmp_path: Path) ->
     assert not (tmp_path / "missing").exists()
 
 
-def test_very_many_findings_files_are_told_as_that_many_or_more() -> None:
+def test_very_many_findings_files_are_reported_as_that_many_or_more() -> None:
     few, many = (RoleInfo("reviewer", 1, 150, findings=number) for number in (1, MAX_COUNTED_FINDINGS))
 
     assert findings_count_text([few]) == "1 findings file waiting"
