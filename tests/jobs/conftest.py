@@ -1,4 +1,4 @@
-"""A project with a store, a state directory beside it, and all that the observe job works with."""
+"""A project with a store, a state directory beside it, and the services of the observe job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from echod.store.limits import EngineLimits
 
 @dataclass
 class OpenServices:
-    """What one process has open."""
+    """The services of one process."""
 
     workspace: Workspace
     inbox: Inbox
@@ -52,7 +52,7 @@ class OpenServices:
             return observe.run(context, observe.ObserveContext(self.inbox, self.event_log))
 
     def outcomes(self) -> dict[str, int]:
-        """How often what became of completed tasks."""
+        """Return the number of completed tasks by outcome."""
         return {count.outcome: count.count for count in self.list_counts() if count.event == "task-completed"}
 
     def list_counts(self) -> tuple[EventCount, ...]:
@@ -99,7 +99,7 @@ class Workspace:
         return directory
 
     def spool_event(self, event: Mapping[str, Any] | bytes, kind: str = "task-completed") -> None:
-        """What a hook does."""
+        """Write an event as a hook does."""
         data = event if isinstance(event, bytes) else json.dumps(event).encode()
         self.spooled_count += 1
         assert written.write_event(str(self.spool), kind, data, time.time_ns(), os.getpid() + self.spooled_count)

@@ -116,17 +116,17 @@ class Site:
             scrub.run(context, list_scan_candidates(self.role), include_protected=True)
 
     def heal(self) -> None:
-        """What every job does before it plans."""
+        """Read the role as every job does before it plans."""
         with self.engine().open_role(self.role) as session:
             session.read()
 
     def record_entries(self) -> None:
-        """What the service does when the file changed."""
+        """Record the entries as the service does when the file changed."""
         with self.entries() as entries:
             record_entries(entries, self.role, self.document, self.today)
 
     def facts(self) -> Facts:
-        """What is known of the entries of the file as it is, looked at or not."""
+        """Return the facts about the entries of the present file, recorded or not."""
         with self.entries() as entries:
             return get_facts(self.role, entries, POLICY, self.today, self.document)
 
@@ -142,5 +142,5 @@ class Site:
 
 
 def site_at_noon(root: Path) -> Site:
-    """A site whose clock stands at noon, so that no test meets midnight on its way."""
+    """Return a site whose clock is at noon, so that no test crosses midnight."""
     return Site(root.resolve(), datetime.combine(TODAY, time(12)).astimezone().timestamp())

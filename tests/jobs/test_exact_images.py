@@ -136,8 +136,8 @@ def test_within_the_week_undo_brings_the_exact_text_back(site: Site, job: Callab
     assert LINE.encode() in b"".join(visible_contents(site).values())
 
 
-def test_a_secret_that_nobody_asked_to_remove_stays_where_it_is_however_late_the_undo(site: Site) -> None:
-    """The week ends for what was taken out, not for what an etched entry still says."""
+def test_a_secret_outside_of_the_removal_stays_however_late_the_undo(site: Site) -> None:
+    """The week ends for removed secrets, not for those that an etched entry still contains."""
     site.write(MEMORY_HEADER + with_secret(learning_text("principle", "etched")))
     (site.role.path / "ward-findings.md").write_text(
         learning_text("valves").replace("What was", "password=Tr0ub4d0r! was")

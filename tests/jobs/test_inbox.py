@@ -15,7 +15,7 @@ from tests.jobs.conftest import Workspace
 
 
 def route(workspace: Workspace, event: dict[str, object], kind: str = "task-completed") -> dict[str, int]:
-    """The roles an event goes to, or what it was counted as."""
+    """Return the roles that get an event, or the outcome it was counted as."""
     workspace.spool_event(event, kind)
     with workspace.open_services() as services:
         services.refresh()

@@ -19,7 +19,7 @@ LEARNED = "### [2026-01-01] Pattern: Old\n- **layer**: inscribed\n- Learned.\n"
 
 
 def run_observe(workspace: Workspace, role: str = "orchestrator") -> dict[str, int]:
-    """Do what waits for a role; what became of tasks so far."""
+    """Run the observe job of a role, and return the outcomes of tasks so far."""
     with workspace.open_services() as services:
         services.observe(role)
         return services.outcomes()
@@ -136,7 +136,7 @@ def test_an_event_that_comes_between_a_kill_and_the_next_run_is_recorded_too(
     assert workspace.subjects() == ["Review the session store", "Another"]
 
 
-def test_an_observation_that_a_person_deletes_stays_deleted(workspace: Workspace) -> None:
+def test_an_observation_that_the_user_deletes_stays_deleted(workspace: Workspace) -> None:
     workspace.spool_event(teammate_event(workspace.project))
     run_observe(workspace)
     workspace.memory("orchestrator").write_text("# Orchestrator Memory\n")

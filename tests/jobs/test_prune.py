@@ -235,7 +235,7 @@ def replace_by_directory(knowledge: Path) -> None:
     ids=lambda f: f.__name__,
 )
 class TestAKnowledgeFileThatCannotTakeAnythingUp:
-    def test_keeps_nothing_from_the_archive_and_is_told(self, site: Site, make: Callable[[Path], None]) -> None:
+    def test_keeps_nothing_from_the_archive_and_is_reported(self, site: Site, make: Callable[[Path], None]) -> None:
         site.write(mixed_memory())
         make(site.role.knowledge)
         before, knowledge = block_texts(site.role.memory.read_bytes()), file_version(site.role.knowledge.lstat())

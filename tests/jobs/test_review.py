@@ -95,7 +95,7 @@ class ReviewSite:
             return consolidate.run(context, terms, FindingsCache())
 
     def record_entries(self) -> None:
-        """What the service does when the file changed."""
+        """Record the entries as the service does when the file changed."""
         document = parse(self.role.memory.read_bytes())
         assert isinstance(document, Document)
         with self.entries() as entries:

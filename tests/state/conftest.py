@@ -1,4 +1,4 @@
-"""Databases and queues of the state room's tests: real files."""
+"""Databases and queues for the tests of `echod.state`, on real files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that the state room's tests share: a clock that stands, two processes, needs and a queue."""
+"""Shared values of the tests of `echod.state`: a fixed time, two processes, needs and a queue."""
 
 from __future__ import annotations
 

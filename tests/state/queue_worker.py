@@ -1,4 +1,4 @@
-"""A process that queues and runs jobs as fast as it can and notes what it was promised, until it is killed.
+"""A process that queues and runs jobs as fast as it can, and logs what was acknowledged, until it is killed.
 
 `python -m tests.state.queue_worker DATABASE NOTES SEED [drain]`: with `drain` it queues nothing and ends when nothing
 is left to do. Each note is one write, made only after the queue has answered.
@@ -37,7 +37,7 @@ def is_alive(worker: ProcessIdentity) -> bool:
 
 @contextmanager
 def exclusive_run(directory: Path, job: Job) -> Iterator[bool]:
-    """Whether nobody else runs the same now. The system takes this lock away when its holder dies."""
+    """Return whether no other process runs the same job. The system releases this lock when its holder dies."""
     file = directory / f"{job.store[1:]}-{job.role}.witness"
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:

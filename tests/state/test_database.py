@@ -43,7 +43,7 @@ def file_names(path: Path) -> set[str]:
 
 
 def open_concurrently(number: int, path: Path, opening: str) -> list[str]:
-    """Let that many processes run `opening` at the same moment, each then writes a row; what they print."""
+    """Let `number` processes run `opening` at the same moment and write a row each, and return their output."""
     program = (
         "import sys; from pathlib import Path\n"
         "from echod.state.database import Database; from echod.state.repair import open_checked\n"
@@ -133,7 +133,7 @@ class TestOpening:
         with pytest.raises(StateError, match="ECHOD_STATE_DIR"):
             Database.open(tmp_path / "file" / "state" / "echod.db")
 
-    def test_a_closed_database_says_so(self, path: Path) -> None:
+    def test_a_closed_database_is_reported(self, path: Path) -> None:
         database = Database.open(path)
         database.close()
         database.close()
@@ -201,7 +201,7 @@ class TestTransactions:
         with database.write_transaction():
             pass
 
-    def test_a_full_disk_says_so_and_loses_nothing(self, database: Database) -> None:
+    def test_a_full_disk_is_reported_and_loses_nothing(self, database: Database) -> None:
         with database.write_transaction() as link:
             link.execute("INSERT INTO store_turn VALUES ('/p', 1)")
 
@@ -310,7 +310,7 @@ class TestDamage:
         again.database.close()
         assert again.rebuild is None
 
-    def test_a_command_leaves_the_repair_to_whoever_works(self, path: Path) -> None:
+    def test_a_command_leaves_the_repair_to_the_service(self, path: Path) -> None:
         fill(path)
         write_text(path)
 
@@ -330,14 +330,14 @@ class TestDamage:
         assert opened.rebuild is None
 
     def test_the_log_of_a_database_that_was_moved_aside_is_not_replayed_into_the_new_one(self, path: Path) -> None:
-        """As after dying in the middle of moving: the database is gone, its log is still there."""
+        """As after a kill in the middle of moving: the database was moved, its log was not."""
         with crashed_writer(path):
             path.unlink()
 
             with open_checked(path, lambda: NOW).database as database:
                 assert QueueView(database).list_jobs() == ()
 
-    def test_whoever_still_has_it_open_goes_with_it(self, path: Path) -> None:
+    def test_a_process_that_still_has_it_open_loses_it(self, path: Path) -> None:
         fill(path)
         with Database.open(path) as holder:
             make_queue(holder).put(need(), NOW)
@@ -486,6 +486,6 @@ def test_no_descriptor_of_the_file_is_opened_behind_the_back_of_sqlite(path: Pat
             f"import sqlite3; link = sqlite3.connect({str(path)!r}, timeout=0, isolation_level=None)\n"
             "try:\n    link.execute('BEGIN IMMEDIATE')\nexcept sqlite3.OperationalError as error:\n    print(error)"
         )
-        said = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+        result = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
 
-    assert said.stdout.strip() == "database is locked"
+    assert result.stdout.strip() == "database is locked"

@@ -1,4 +1,4 @@
-"""What echod knows of entries: counted once, carried along, forgotten late."""
+"""The recorded data of entries: counted once, moved with their ids, deleted late."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def record_present(
     known_renames: Mapping[str, str] = NO_ID_CHANGES,
     **texts: str,
 ) -> None:
-    """A look at a file with these entries; `texts` is what they say where that is not their id."""
+    """Record a file with these entries. `texts` are their bodies where these differ from their ids."""
     present = [
         PresentEntry(i, layer, EntrySignature(texts.get(i, i), "", "", texts.get(i, i))) for i, layer in layers.items()
     ]
@@ -137,7 +137,7 @@ class TestReferences:
 
 
 class TestPins:
-    def test_a_pin_stands_until_it_is_taken_back_or_runs_out(self, entries: EntryStore) -> None:
+    def test_a_pin_lasts_until_it_is_removed_or_expires(self, entries: EntryStore) -> None:
         entries.pin(STORE, ["a", "b"], TODAY)
 
         assert entries.unpin(STORE, "a")
@@ -148,7 +148,7 @@ class TestPins:
 
 
 class TestCarried:
-    """What is known of an entry goes with it where its id changes."""
+    """The data of an entry moves with it when its id changes."""
 
     def test_references_pins_and_age_move_along_with_ids_that_are_exchanged(self, entries: EntryStore) -> None:
         record_present(entries, {"a": O}, TODAY - timedelta(days=9), a="one")
@@ -190,7 +190,7 @@ class TestCarried:
 
         assert get_facts(entries) == before
 
-    def test_whoever_knows_better_is_believed(self, entries: EntryStore) -> None:
+    def test_known_renames_take_precedence(self, entries: EntryStore) -> None:
         record_present(entries, {"a": O, "b": O}, TODAY, a="same", b="same")
         entries.add_references(STORE, [Reference("b", "session:1")], TODAY)
 
@@ -213,7 +213,7 @@ class TestCarried:
         assert (found.histories["b"].references, found.histories["b"].last_reference) == (3, TODAY)
         assert found.pinned == {"b": TODAY + timedelta(days=5)}
 
-    def test_the_facts_of_a_file_that_nobody_looked_at_yet_are_those_after_the_look(self, entries: EntryStore) -> None:
+    def test_the_facts_of_a_file_before_it_is_recorded_are_those_afterwards(self, entries: EntryStore) -> None:
         record_present(entries, {"a": O, "b": O, "c": I}, TODAY, a="one", b="two")
         causes = [("a", "session:1"), ("b", "session:1"), ("c", "session:2"), ("d", "session:1")]
         entries.add_references(STORE, [Reference(*cause, f"review-{cause[1]}") for cause in causes], TODAY)
@@ -223,13 +223,13 @@ class TestCarried:
             PresentEntry("d", I, EntrySignature("c", "", "", "c")),
         ]
 
-        told = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, now)
+        facts = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, now)
         entries.record_present(STORE, ROLE, now, TODAY)
 
         after = get_facts(entries)
-        assert told.histories == {one: after.histories[one] for one in ("a", "d")}
-        assert (after.pinned, after.alive_days) == (told.pinned, told.alive_days)
-        assert (told.pinned, told.histories["d"].references) == ({"a": TODAY}, 2)
+        assert facts.histories == {one: after.histories[one] for one in ("a", "d")}
+        assert (after.pinned, after.alive_days) == (facts.pinned, facts.alive_days)
+        assert (facts.pinned, facts.histories["d"].references) == ({"a": TODAY}, 2)
 
 
 class TestPruned:
@@ -274,7 +274,7 @@ class TestMany:
         assert found["a"].last_reference == later
 
     @pytest.mark.parametrize("named", ["present", "ids"])
-    def test_facts_are_told_of_the_entries_that_are_asked_for_alone(self, entries: EntryStore, named: str) -> None:
+    def test_facts_are_returned_of_the_requested_entries_alone(self, entries: EntryStore, named: str) -> None:
         record_present(entries, {"a": I, "b": O, "c": I}, TODAY)
         entries.add_references(STORE, [Reference(one, "session:1", "w") for one in "abc"], TODAY)
         entries.pin(STORE, ["a", "c"], TODAY)
@@ -284,15 +284,15 @@ class TestMany:
         ]
 
         if named == "ids":
-            told = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, ids=["b", "c"])
+            facts = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, ids=["b", "c"])
         else:
-            told = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, present)
+            facts = entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, present)
 
         everything = get_facts(entries)
-        assert told.histories == {one: everything.histories[one] for one in "bc"}
-        assert told.pinned == {"c": TODAY}
+        assert facts.histories == {one: everything.histories[one] for one in "bc"}
+        assert facts.pinned == {"c": TODAY}
 
-    def test_nothing_is_told_of_a_file_without_entries(self, entries: EntryStore) -> None:
+    def test_a_file_without_entries_has_no_facts(self, entries: EntryStore) -> None:
         record_present(entries, {"a": I}, TODAY)
 
         assert not entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, ()).histories

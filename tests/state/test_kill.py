@@ -79,7 +79,7 @@ def kill_all(*workers: subprocess.Popen[bytes]) -> None:
 
 
 def check_promises(kill_test: KillTest) -> Counter[str]:
-    """Every promise that was noted was kept. Returns how often what happened."""
+    """Assert that everything acknowledged was kept, and return the number of events by kind."""
     notes = kill_test.notes()
     assert [note for note in notes if note[0] == "twice"] == []
     with Database.open(kill_test.database) as database:

@@ -122,7 +122,7 @@ class TestPut:
 
 
 class TestInsist:
-    def test_a_person_may_ask_for_what_was_done_before(self, queue: JobQueue) -> None:
+    def test_the_user_may_request_a_done_input_again(self, queue: JobQueue) -> None:
         queue.put(need("a"), NOW)
         queue.finish(claim_job(queue), "done", NOW)
 
@@ -176,7 +176,7 @@ class TestClaim:
         assert mine.id != theirs.id
         assert (mine.worker, theirs.worker) == (THIS_PROCESS, OTHER_PROCESS)
 
-    def test_nobody_runs_the_same_thing_twice_at_once(self, queue: JobQueue, database: Database) -> None:
+    def test_no_job_runs_twice_at_once(self, queue: JobQueue, database: Database) -> None:
         queue.put(need("a"), NOW)
         job = claim_job(queue)
         queue.put(need("b"), NOW)
@@ -305,7 +305,7 @@ class TestFail:
         assert queue.claim(MUCH_LATER) is None
         assert view.count_by_state()[JobState.DEAD] == 1
 
-    def test_a_dead_job_holds_up_nobody(self, queue: JobQueue) -> None:
+    def test_a_dead_job_blocks_no_other(self, queue: JobQueue) -> None:
         queue.put(need("a"), NOW)
         exhaust_attempts(queue)
 
@@ -674,7 +674,7 @@ class TestView:
 
         assert [job.id for job in view.list_jobs(limit=2)] == [numbers[4], numbers[3]]
 
-    def test_each_kind_says_when_it_last_ended_well_and_badly(self, queue: JobQueue, view: QueueView) -> None:
+    def test_each_kind_records_its_last_success_and_failure(self, queue: JobQueue, view: QueueView) -> None:
         queue.put(need("a"), NOW)
         queue.finish(claim_job(queue), "done", NOW + 1)
         queue.put(need("b"), NOW + 2)

@@ -139,7 +139,7 @@ class TestAnnounced:
         assert log.record(PROJECT, [], NOW + 99).ended_keys == (f"declared:deploy:{NOW:.0f}",)
         assert log.last_ended(PROJECT) == NOW + 60
 
-    def test_ending_what_does_not_last_says_so(self, log: WorkflowLog) -> None:
+    def test_ending_an_unknown_workflow_returns_false(self, log: WorkflowLog) -> None:
         assert not log.end(PROJECT, "deploy", NOW)
 
         log.begin(PROJECT, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
@@ -157,7 +157,7 @@ class TestAnnounced:
         assert count_workflows(database) == 1
 
     @pytest.mark.parametrize("later", [0.2, 30.0, 100.0])
-    def test_after_its_end_it_can_be_announced_anew(self, log: WorkflowLog, database: Database, later: float) -> None:
+    def test_after_its_end_it_can_be_declared_again(self, log: WorkflowLog, database: Database, later: float) -> None:
         log.begin(PROJECT, "deploy", pid=None, pid_started=None, until=NOW + 60, now=NOW)
         if later < 60:
             log.end(PROJECT, "deploy", NOW + later)

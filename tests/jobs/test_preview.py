@@ -1,4 +1,4 @@
-"""What a dry run foretells is what the job does: entry by entry, whatever the file and what is known of it."""
+"""A job does exactly what its dry run shows, entry by entry, for any file and any recorded data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIMIT = 100
 
 @dataclass(frozen=True)
 class Case:
-    """A file, and what was written down about its entries by their place, as far as there are so many."""
+    """A file, and the recorded data of its entries by position."""
 
     text: str
     references: Mapping[int, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Project:
         return datetime.combine(samples.TODAY, time(12)).astimezone().timestamp()
 
     def write(self, file: Path, case: Case) -> None:
-        """Put the file there, and write down what is known."""
+        """Write the file, and record the data."""
         file.parent.mkdir(parents=True)
         file.write_bytes(case.text.encode())
         os.utime(file, (self.now() - 3600, self.now() - 3600))
@@ -226,7 +226,7 @@ def test_compress_does_what_its_dry_run_shows(case: Case) -> None:
 
 
 def _archive_holds(here: Project, plan: RoleFilePlan, before: list[Block], ids: tuple[str | None, ...]) -> None:
-    """The archive holds exactly what the plan says leaves or is condensed, word for word, for the reason it says."""
+    """Assert that the archive holds exactly the planned entries, word for word and with their reasons."""
     text = {identity: redact_entry(block.text).text for block, identity in zip(before, ids, strict=True)}
     foretold = [(e.id, e.rule, e.layer, e.score, text[e.id]) for e in plan.entries if e.action != "keep"]
     found = [(e.id, e.rule, e.layer and e.layer.value, e.score, e.text) for e in here.archived()]

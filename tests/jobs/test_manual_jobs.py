@@ -1,4 +1,4 @@
-"""What a person decides about single entries, on real files: done exactly, kept in the archive, taken back by undo."""
+"""Manual jobs on single entries, with real files: exact, archived, and reversed by undo."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RoleWorkspace:
         return self.role.memory.read_bytes()
 
     def write(self, data: bytes | str) -> None:
-        """What another program does: it writes the whole file, now."""
+        """Write the whole file now, as another program does."""
         self.role.memory.write_bytes(data.encode() if isinstance(data, str) else data)
         os.utime(self.role.memory, (self.now, self.now))
 
@@ -174,7 +174,7 @@ class TestRaise:
             workspace.undo(workspace.jobs)
         assert workspace.memory == before
 
-    def test_says_that_an_entry_is_gone(self, workspace: RoleWorkspace) -> None:
+    def test_reports_a_missing_entry(self, workspace: RoleWorkspace) -> None:
         gone = workspace.ids()[0]
         workspace.forget(gone)
 
@@ -221,7 +221,7 @@ class TestForget:
 
 
 class TestAForgottenEntryStaysForgotten:
-    """Whoever writes it back without knowing."""
+    """A program that writes a removed entry back."""
 
     @pytest.fixture
     def forgotten_entry(self, workspace: RoleWorkspace) -> str:
@@ -261,7 +261,7 @@ class TestAForgottenEntryStaysForgotten:
         ["- **confidence**: 0.93\n", "- **evidence**: `src/found_again.py:7`\n", "- **category**: of-its-own\n"],
         ids=["confidence", "evidence", "a line of its own"],
     )
-    def test_and_what_it_says_beyond_the_archive_is_kept_there_once(
+    def test_and_its_text_beyond_the_archive_is_kept_there_once(
         self, workspace: RoleWorkspace, forgotten_entry: str, more: str
     ) -> None:
         without = workspace.memory
@@ -324,7 +324,7 @@ class TestAForgottenEntryStaysForgotten:
         assert forgotten_entry not in workspace.ids()
         assert workspace.memory.replace(learning_text("late").encode(), b"") == without
 
-    def test_a_file_that_keeps_coming_back_is_left_to_a_person_in_the_end(
+    def test_a_file_that_keeps_returning_is_left_to_the_user_in_the_end(
         self, workspace: RoleWorkspace, forgotten_entry: str
     ) -> None:
         for _ in range(3):
@@ -394,8 +394,8 @@ class TestAForgottenEntryStaysForgotten:
         assert workspace.heal_and_read() == without
 
 
-class TestAnEntryThatStandsIsNotTakenForOneThatCameBack:
-    """It says what a forgotten entry said, and somebody touches it."""
+class TestAPresentEntryIsNotTakenForAReturnedOne:
+    """It has the text of a forgotten entry, and a program touches the file."""
 
     @pytest.fixture(params=["a twin of the forgotten one", "the forgetting was undone", "it kept coming back"])
     def existing_entry(self, workspace: RoleWorkspace, request: pytest.FixtureRequest) -> str:
@@ -474,7 +474,7 @@ class TestRestore:
         workspace.undo(workspace.jobs)
         assert workspace.memory == without
 
-    def test_refuses_what_stands_there_already(self, workspace: RoleWorkspace) -> None:
+    def test_refuses_an_entry_that_is_present(self, workspace: RoleWorkspace) -> None:
         gone = workspace.ids()[0]
         workspace.forget(gone)
         kept = workspace.find_archived(gone)
@@ -567,7 +567,7 @@ def _archived_knowledge(workspace: RoleWorkspace) -> ArchivedCopy:
 
 
 class TestReset:
-    def test_empties_both_files_and_everything_stands_in_the_archive(self, workspace: RoleWorkspace) -> None:
+    def test_empties_both_files_and_everything_is_in_the_archive(self, workspace: RoleWorkspace) -> None:
         workspace.write("A head of its own.\n\n" + memory_text() + "## My own section\n\nStays with me.\n")
         workspace.role.knowledge.write_text("# Reviewer Knowledge\n\n" + learning_text("known"))
         (workspace.role.path / "ward-findings.md").write_text(finding_text("New"))

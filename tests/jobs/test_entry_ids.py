@@ -31,7 +31,7 @@ _MARK = re.compile(r"Mark (\d+) ")
 
 
 def marked_entry(number: int, title: str, *, layer: str = "inscribed", lines: int = 8) -> str:
-    """An entry whose learning says which one it is, whatever becomes of its heading, and however it is condensed."""
+    """An entry whose learning identifies it, even after its heading changed or it was condensed."""
     more = "".join(f"  And thing {n} of it.\n" for n in range(lines - 7))
     return (
         f"### [{TODAY}] Pattern: {title}\n- **layer**: {layer}\n- **source**: rune:review 7be10d44\n"
@@ -134,7 +134,7 @@ def test_what_an_undo_brings_back_is_pinned_though_another_entry_had_its_id_mean
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["looked at afterwards", "not looked at"])
-@pytest.mark.parametrize("change", ["a secret is taken out of the title", "a person corrects the title", "the date"])
+@pytest.mark.parametrize("change", ["a secret is taken out of the title", "the user corrects the title", "the date"])
 def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, change: str, *, seen: bool) -> None:
     site.write(
         MEMORY_HEADER
@@ -160,7 +160,7 @@ def test_an_entry_with_another_id_is_the_same_to_the_next_prune(site: Site, chan
     assert reference_counts(site)[1] == 4
 
 
-def test_what_agents_find_again_is_counted_for_the_entry_that_a_person_retitled_meanwhile(site: Site) -> None:
+def test_a_repeated_finding_counts_for_an_entry_that_the_user_retitled(site: Site) -> None:
     site.write(MEMORY_HEADER + marked_entry(1, "teh lock") + marked_entry(2, "other"))
     add_references(site, {1: 2, 2: 1})
     site.role.memory.write_text(site.role.memory.read_text().replace("teh lock", "the lock"))
@@ -201,7 +201,7 @@ def test_an_overwrite_by_a_stale_writer_takes_nothing_away_for_good(site: Site) 
 
 
 def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(tmp_path: Path) -> None:
-    """The note of what was done comes after the commit; a kill between them must cost nothing."""
+    """The result is recorded after the commit. A kill in between must lose nothing."""
 
     def kill(at: int) -> Callable[[CommitStep], None]:
         left = iter(range(at))
@@ -237,7 +237,7 @@ def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(
 
 @dataclass
 class History:
-    """A memory file through a series of events, and what should be known of its entries."""
+    """A memory file through a series of events, and the expected data of its entries."""
 
     site: Site
     counts: dict[int, int] = field(default_factory=dict)
@@ -262,7 +262,7 @@ class History:
         add_references(self.site, {mark: pick % 3})
 
     def correct(self, pick: int) -> None:
-        """A person corrects the title of an entry."""
+        """The user corrects the title of an entry."""
         blocks = [block.text for block in self.site.document.blocks]
         if blocks:
             at = pick % len(blocks)
@@ -271,7 +271,7 @@ class History:
             self.site.record_entries()
 
     def remove(self, pick: int) -> None:
-        """A person takes an entry out, and the last one to the top."""
+        """The user removes an entry, and moves the last one to the top."""
         blocks = [block.text for block in self.site.document.blocks]
         if len(blocks) > 2:
             del blocks[pick % len(blocks)]
@@ -295,7 +295,7 @@ class History:
         self.site.scrub(self.jobs)
 
     def overwrite(self, pick: int) -> None:
-        """A stale writer puts back what it read a while ago; somebody looks; the next job puts it right or not."""
+        """A stale writer restores an earlier file, it is recorded, and the next job repairs it or not."""
         self.write(self.older_texts[pick % len(self.older_texts)])
         self.site.record_entries()
         self.site.heal()

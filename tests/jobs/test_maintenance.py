@@ -1,4 +1,4 @@
-"""What memory files call for, and what is learnt by looking at them: once for each content and day, unasked by git."""
+"""The maintenance needs of memory files, derived once for each content and day, and not where git tracks them."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_project_may_want_less(site: MaintenanceSite, maintenance: Maintenance
     assert site.kinds(maintenance=maintenance) == kinds
 
 
-def test_what_git_tracks_is_left_to_people_unless_the_project_says_otherwise(site: MaintenanceSite) -> None:
+def test_tracked_files_are_left_to_the_user_unless_the_project_allows_it(site: MaintenanceSite) -> None:
     site.write(LONG)
     project = site.role.store.project
     subprocess.run(["git", "init", "-q", str(project)], check=True)

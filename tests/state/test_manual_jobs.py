@@ -1,4 +1,4 @@
-"""Jobs that a person's command does itself: they run at once, never wait, and nobody does them for the person."""
+"""Manual jobs: they run at once, never wait, and are never run by another process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_two_processes_do_not_do_the_same_at_once(database: Database, queue: Job
         queue.start_manual(manual_need(), NOW)
 
 
-def test_when_its_process_dies_it_is_dead_and_nobody_does_it_again(database: Database, queue: JobQueue) -> None:
+def test_when_its_process_dies_it_is_dead_and_not_run_again(database: Database, queue: JobQueue) -> None:
     job = make_queue(database, OTHER_PROCESS).start_manual(manual_need(), NOW)
 
     (ended,) = queue.recover(lambda _: False, NOW + 1)

@@ -1,4 +1,4 @@
-"""A task is known from before its entry is written, and what became of events is counted once."""
+"""A task is known before its entry is written, and outcomes of events are counted once."""
 
 from __future__ import annotations
 
