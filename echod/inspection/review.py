@@ -72,7 +72,7 @@ class RestoredFindings(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What the user can do about it."""
+        """The remedy, in a sentence for the user."""
         project = shlex.quote(str(self.role.store.project))
         command = f"consolidate {project} --role {self.role.name}" if self.undo_job is None else f"undo {self.undo_job}"
         return f"Change or delete the file, or consolidate it as it is with: echod {command}"

@@ -33,7 +33,7 @@ AbsolutePaths = Annotated[tuple[str, ...], Each(not_absolute_reason)]
 
 
 class GateSettings(NamedTuple):
-    """What makes a project active besides the markers of the workflow plugins."""
+    """Signs of activity in a project besides the markers of the workflow plugins."""
 
     sessions: Annotated[bool, "Whether a live Claude Code session that is busy in a project makes it active."] = True
 
@@ -48,7 +48,7 @@ class ObserveSettings(NamedTuple):
 
 
 class HookSettings(NamedTuple):
-    """What the hooks of agents do besides reporting events."""
+    """Actions of the agents' hooks besides reporting events."""
 
     register_projects: Annotated[
         bool, "Whether a session that starts in a project with a memory registers the project, as `echod add` does."

@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 
 class _PackInspection(NamedTuple):
-    """What is reported about the packs. Their texts are not kept. `updatable` are the names of those with an update."""
+    """The report about the packs. Their texts are not kept. `updatable` are the names of those with an update."""
 
     infos: tuple[PackInfo, ...] = ()
     updatable: tuple[str, ...] = ()

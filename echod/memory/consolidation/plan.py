@@ -92,7 +92,7 @@ class ConsumedFile(NamedTuple):
 
 
 class PartlyConsumedFile(NamedTuple):
-    """A findings file of which only a part is consumed for now: its name, the keys of the part."""
+    """A findings file that is consumed only in part for now: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]

@@ -149,7 +149,7 @@ class OverLimit(NamedTuple):
         parts = (
             (self.protected, "only you may remove (etched, notes, other text)"),
             (self.pinned, "are pinned"),
-            (self.deferred, "are inscribed entries, a few of which may be removed each day"),
+            (self.deferred, "are inscribed entries, and a few of those may be removed each day"),
             (self.not_removable, "contain a code block or comment that is never closed; close it"),
         )
         details = "; ".join(f"{pluralize(lines, 'line')} {what}" for lines, what in parts if lines)
