@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from echod.memory.policy import OverLimit  # takes long to load
 
 _FORMAT = f"{__version__}/2"
-"""What an inspection contains depends on the version of echod that made it."""
+"""The content of an inspection depends on the version of echod that made it."""
 
 _MAX_KEPT_DOCUMENT_BYTES = 256 * 1024
 """The last document is kept for the next question about the same file, unless its file is larger than this."""
