@@ -19,6 +19,7 @@ OWN_FILES_ONLY = {
     "files.py": "small files in the runtime directory",
     "hooks": "the spool",
     "inbox": "the spool",
+    "jobs/packs.py": "the manifests of doc packs",
     "log_setup.py": "the log file",
     "packs": "the global store's doc packs",
     "paths.py": "echod's own directories",
