@@ -308,7 +308,7 @@ ERROR_CASES = (
     ErrorCase("newer-run", _newer_database, ("run", "--once", "{root}"), 1, NEWER),
     ErrorCase("older-jobs", _older_database, ("jobs",), 0, ("1 done", "consolidate reviewer")),
     ErrorCase("older-gate", _older_database, ("gate", "{root}"), 0, ("idle: its memory may be written now",)),
-    ErrorCase("older-status", _older_database, ("status",), 3, ("Last done", "consolidate")),
+    ErrorCase("older-status", _older_database, ("status",), 3, ("Last runs", "consolidate")),
     ErrorCase("unknown-command", _no_setup, ("statsu",), 2, ("No such command 'statsu'", "status")),
     ErrorCase("no-question", _write_many_entries, ("reset", "{root}"), 2, ("no terminal to ask at", "--yes")),
 )

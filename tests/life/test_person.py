@@ -322,7 +322,7 @@ class TestAdd:
     def test_a_memory_that_fits_is_left_alone(self, tmp_path: Path, home: Home) -> None:
         memory = ProjectMemory(home, tmp_path / "q")
 
-        assert "nothing is to leave it" in home.run("add", memory.project)
+        assert "nothing to remove" in home.run("add", memory.project)
 
 
 class TestWhereNothingMayBeWritten:

@@ -195,15 +195,14 @@ class _RunOnce:
     def _reconcile(self) -> list[str]:
         """Queue what the stores need, and wake deferred jobs. Return the problems, as lines for the user."""
         services, now = self.services, self.context.now()
-        problems = []
+        problems: list[str] = []
         for store in self.stores:
             need_settings = services.read_context.need_settings(store.project)
-            problems += reconcile(
-                store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
-            )
+            found = reconcile(store, need_settings, services.queue, now, services.inbox, services.maintenance_finder)
+            problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
             # A job that an earlier run deferred is tried again.
             services.queue.wake_deferred(store.key, now)
-        return [wrap(f"! {problem.text}", hang="  ") for problem in problems]
+        return problems
 
     def _run_due_jobs(self) -> Iterator[FinishedJob]:
         """Run due jobs until a deferred one is due a second time, since it may be due again at once."""
