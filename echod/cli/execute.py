@@ -9,12 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
 from echod.app.context import process_is_alive
-from echod.app.services import Services
 from echod.cli.context import CommandContext
 from echod.cli.output import capitalize, short_path, wrap
 from echod.errors import EchodError, UsageError
@@ -26,6 +25,9 @@ from echod.store.changes import CommitGate, no_gate
 from echod.store.errors import BusyError
 from echod.store.layout import Role, global_root
 from echod.workflows.model import GateState
+
+if TYPE_CHECKING:
+    from echod.app.services import Services  # loads the worker, which a plan and a dry run do without
 
 ResultT = TypeVar("ResultT")
 

@@ -47,7 +47,7 @@ def test_without_a_file_every_value_is_a_default_and_nothing_is_made(home: Home)
 
     assert {source for _, source, _ in found.values()} == {"default"}
     assert not home.state.exists()
-    assert "none is needed" in home.run("config", "check")
+    assert "is not required" in home.run("config", "check")
 
 
 def test_the_list_is_readable_in_eighty_columns(home: Home, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_settings_that_can_be_used_are_said_to_be_in_order(home: Home, tmp_path:
 
     output = " ".join(home.run("--config", file, "config", "check").split())
 
-    assert "in order; it sets 1 value." in output
+    assert "is valid and sets 1 value." in output
 
 
 def test_what_is_wrong_is_named_with_its_line_and_what_was_meant(home: Home, tmp_path: Path) -> None:

@@ -42,21 +42,21 @@ USAGE_ERRORS = (
     ),
     ("no layer", "raise 4f1c gold", "'gold' is not one of 'etched', 'notes', 'inscribed'."),
     ("no shell", "completion csh", "'csh' is not one of 'bash', 'zsh', 'fish'."),
-    ("what goes with --once alone", "run here", "paths and --wait go with --once"),
+    ("what goes with --once alone", "run here", "paths and --wait require --once"),
     ("an option of echod itself behind --", "projects -- --quiet", "Got unexpected extra argument (--quiet)"),
     ("no command", "--quiet", "Missing command."),
 )
 
 INTERRUPTED_PROGRAM = """
 import os, signal, sys, time
-import echod.cli.projects
+from echod.cli.context import CommandContext
 from echod.cli.main import main
 
 def stopped(*words, **options):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
-echod.cli.projects.list_projects = stopped
+CommandContext.from_process = stopped
 sys.argv = ["echod", "projects"]
 main()
 """

@@ -39,6 +39,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "explain": ("4f1c", USAGE),
     "forget": ("4f1c --dry-run", USAGE),
     "gate": (".", USAGE),
+    "help": ("prune", OK),
     "init": ("--dry-run", OK),
     "jobs": ("", OK),
     "jobs retry": ("7", USAGE),
@@ -72,7 +73,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "workflow end": ("nightly", USAGE),
 }
 
-INDEPENDENT_OF_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path"})
+INDEPENDENT_OF_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path", "help"})
 """They answer the same whatever the settings are."""
 
 COMMANDS: Final = tuple(" ".join(path) for path in all_command_paths() if path[0] not in TESTED_ELSEWHERE)

@@ -32,7 +32,7 @@ def read_files(root: Path) -> dict[str, bytes]:
 def test_a_project_gets_every_role_with_its_header(home: Home, project: Path) -> None:
     output = home.run("init", project)
 
-    assert "made 8 roles" in output
+    assert "created 8 roles" in output
     store = project / ".rune/echoes"
     assert sorted(path.name for path in store.iterdir()) == sorted(DEFAULT_ROLES)
     assert (store / "reviewer/MEMORY.md").read_text() == "<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
@@ -57,7 +57,7 @@ def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, pr
     memory.write_text("mine")
     (project / ".rune/echoes/planner").mkdir()
 
-    assert "made 7 roles" in home.run("init", project)
+    assert "created 7 roles" in home.run("init", project)
     assert memory.read_text() == "mine"
     assert (project / ".rune/echoes/planner/MEMORY.md").exists()
 
@@ -107,7 +107,7 @@ def test_an_unknown_layout_is_a_mistake(home: Home, project: Path) -> None:
 
 
 def test_a_dry_run_makes_nothing(home: Home, project: Path) -> None:
-    assert "would make planner" in home.run("init", project, "--dry-run")
+    assert "would create planner" in home.run("init", project, "--dry-run")
     assert list(project.iterdir()) == []
     assert not home.state.exists()
 

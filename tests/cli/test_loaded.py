@@ -1,4 +1,4 @@
-"""What commands load: `echod status` only what it needs to answer at once, the service nothing it never uses."""
+"""The modules that commands load: `echod status` few to answer at once, the service nothing that it never uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 from tests.support import Home, make_project, running_daemon, until
 
 HEAVY_PACKAGES = {
-    "click",
     "rich",
     "pydantic",
     "structlog",
@@ -100,7 +99,7 @@ def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, t
 
     assert "echod.status.collect" in found
     assert found & set(PLANNING_MODULES) == set()
-    assert {name.partition(".")[0] for name in found} & {"click", "rich"} == set()
+    assert {name.partition(".")[0] for name in found} & {"rich"} == set()
 
 
 @pytest.mark.parametrize(
@@ -149,24 +148,42 @@ def test_a_command_loads_no_pydantic_where_its_settings_were_checked_before(home
 
 
 @pytest.mark.parametrize(
-    "words", ["--help", "gate --help", "jobs -h", "review accept --help", "completion bash", "staus"]
+    "words", ["--help", "help", "completion bash", "help --help", "completion --help", "staus", "help staus"]
 )
-def test_help_loads_nothing_but_the_commands_and_click(home: Home, words: str) -> None:
+def test_the_list_of_commands_loads_no_command(home: Home, words: str) -> None:
     found = loaded_modules(home, *words.split())
 
-    assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == {"click"}
+    assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == set()
     assert "echod.cli.context" not in found
+    assert {name for name in found if name.startswith("echod.cli.commands.")} <= {"echod.cli.commands.help"}
 
 
-def test_the_short_way_says_what_the_long_way_says(home: Home, tmp_path: Path) -> None:
-    home.run("add", make_project(tmp_path / "p"))
-    without = (home.echod("status"), home.echod("--no-color", "status"))
-    with running_daemon(home):
-        running = (home.echod("status", "--json"), home.echod("--no-color", "status", "--json"))
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        ("gate --help", {"gate"}),
+        ("jobs -h", {"jobs"}),
+        ("review accept --help", {"review"}),
+        ("help prune", {"help", "prune"}),
+    ],
+)
+def test_help_of_a_command_loads_its_module_alone_and_no_settings(home: Home, words: str, commands: set[str]) -> None:
+    found = loaded_modules(home, *words.split())
 
-    assert [done.returncode for done in (*without, *running)] == [3, 3, 0, 0]
-    assert without[0].stdout == without[1].stdout
-    assert _without_uptime(running[0].stdout) == _without_uptime(running[1].stdout)
+    assert {name.removeprefix("echod.cli.commands.") for name in found if "cli.commands." in name} == commands
+    unused = {"rich", "pydantic", "structlog", "watchdog", "apscheduler", "yaml"}
+    assert {name.partition(".")[0] for name in found} & unused == set()
+
+
+@pytest.mark.parametrize("words", ["remember Hi --project p", "run --once p"])
+def test_a_command_that_writes_loads_nothing_of_the_daemon(home: Home, words: str) -> None:
+    home.run("add", make_project(home.root / "p"))
+
+    found = loaded_modules(home, *words.split(), environ=_environ_without_settings(home))
+
+    assert "echod.app.services" in found
+    assert {name for name in found if name.startswith("echod.daemon")} == set()
+    assert {name.partition(".")[0] for name in found} & {"watchdog", "apscheduler"} == set()
 
 
 @pytest.mark.parametrize("settings", ["", "max_attempts = 3\n"], ids=["defaults", "settings-file"])
@@ -189,14 +206,8 @@ def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_
 
     loaded_names = {name.partition(".")[0] for name in json.loads(output.read_text().splitlines()[-1])}
     assert {"structlog", "watchdog", "apscheduler"} <= loaded_names
-    assert loaded_names & {"click", "pydantic", "pydantic_settings", "rich", "pygments"} == set()
+    assert loaded_names & {"pydantic", "pydantic_settings", "rich", "pygments"} == set()
 
 
 def _environ_without_settings(home: Home) -> dict[str, str]:
     return {name: value for name, value in home.environ.items() if name not in SETTINGS_OF_TESTS}
-
-
-def _without_uptime(report: str) -> Mapping[str, object]:
-    values = json.loads(report)
-    del values["daemon"]["uptime_seconds"]
-    return dict(values)

@@ -92,7 +92,7 @@ def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: 
     verbose = run_on_terminal(home, "run", "--once", str(root), "--wait", "1.5")
     quiet = run_on_terminal(home, "--quiet", "run", "--once", str(root), "--wait", "1.5")
 
-    assert "waiting for 1 job" in verbose
+    assert "waiting for 1 deferred job" in verbose
     assert verbose.endswith(CLEAR_LINE)
     assert quiet == ""
 
@@ -118,7 +118,9 @@ def test_colours_are_for_terminals_and_for_those_who_want_them(
 
 
 def test_colours_change_no_word_and_no_width() -> None:
-    screen = "echod needs a look\n! It failed.\n  > Mend it.\n    reviewer      900/150 lines OVER  12 traced\nok  fine"
+    screen = (
+        "echod needs attention\n! It failed.\n  > Mend it.\n    reviewer      900/150 lines OVER  12 traced\nok  fine"
+    )
 
     shown = colorize(screen)
 

@@ -47,7 +47,7 @@ class Target:
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             try:
-                run_once(_Shell(self.home.environ, self.home.root), [self.root], 0.0)
+                run_once(_QuietContext(self.home.environ, self.home.root), [self.root], 0.0)
             except click.exceptions.Exit:
                 pass
             except EchodError as error:
@@ -55,10 +55,10 @@ class Target:
         return " ".join(output.getvalue().split())
 
 
-class _Shell(CommandContext):
-    """A context that leaves the logging of the test run unchanged."""
+class _QuietContext(CommandContext):
+    """Leaves the logging of the test run as it is."""
 
-    def _log_to_file(self) -> None:
+    def _configure_log_file(self) -> None:
         pass
 
 

@@ -93,7 +93,7 @@ def run_scenario(root: Path) -> Scenario:
         _run_maintenance(scenario)
         _write_unreadable_files(scenario)
         scenario.leaks = tuple(_find_leaks(scenario))
-        scenario.echod("scrub", scenario.project, "--yes")
+        scenario.echod("scrub", scenario.project, "--include-protected")
         service.stop()
     return scenario
 

@@ -91,7 +91,7 @@ class Project:
         return Role(Store(root, root / ".rune/echoes"), samples.ROLE)
 
     @property
-    def shell(self) -> CommandContext:
+    def context(self) -> CommandContext:
         environ = {"HOME": str(self.root), "ECHOD_MEMORY_LINE_LIMIT": str(LIMIT), "ECHOD_KNOWLEDGE_LINE_LIMIT": "100"}
         environ |= {"ECHOD_STATE_DIR": str(self.root / "state"), "ECHOD_RUNTIME_DIR": str(self.root / "run")}
         return CommandContext({**environ, "ECHOD_QUIET_SECONDS": "0"}, self.root)
@@ -104,7 +104,9 @@ class Project:
         file.parent.mkdir(parents=True)
         file.write_bytes(case.text.encode())
         os.utime(file, (self.now() - 3600, self.now() - 3600))
-        with open_services(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as services:
+        with open_services(
+            self.context.paths, self.context.load_settings(), self.context.environ, self.now
+        ) as services:
             document = parse(file.read_bytes())
             if file == self.role.memory and isinstance(document, Document):
                 self._record_history(services.entries, document, case)
@@ -126,14 +128,16 @@ class Project:
     def preview(self, kind: JobKind) -> RoleFilePlan:
         """What `echod prune --dry-run` and `echod compress --dry-run` show."""
         with open_read_context(
-            self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now
+            self.context.paths, self.context.load_settings(), self.context.environ, self.now
         ) as read_context:
             return plan_role_file(read_context, kind, self.role, samples.TODAY)
 
     def run(self, kind: JobKind) -> JobDone:
         """Let the worker do it, as the service does."""
         need = Need(kind, self.role.store.key, self.role.name, "a test", "a test", self.now())
-        with open_services(self.shell.paths, self.shell.load_settings(), self.shell.environ, self.now) as services:
+        with open_services(
+            self.context.paths, self.context.load_settings(), self.context.environ, self.now
+        ) as services:
             services.queue.put(need, self.now())
             finished = services.worker.run_next()
         assert finished is not None

@@ -136,7 +136,7 @@ def test_an_update_from_a_teams_registry_keeps_edits_and_reports_it(
     said = " ".join(teamed.run("packs", "update", "kit").split())
 
     assert "v1.9.0 to v1.10.0" in said
-    assert 'Your changes were kept: "Kit: part 1", "mine"' in said
+    assert 'Your edits were kept: "Kit: part 1", "mine"' in said
     text = global_store.pack("kit").read_text()
     assert "- one, and mine" in text
     assert "- TWO" in text
@@ -159,7 +159,7 @@ def test_an_update_of_the_version_alone_is_reported_and_can_be_undone(
     assert "v1.0.0 to v1.1.0, the text stays the same" in said
     assert "echod undo 2" in said
     assert global_store.manifest_values("kit")["version"] == "1.1.0"
-    assert "the pack's manifest" in teamed.run("undo", "2", "--dry-run")
+    assert "the manifest of the pack" in teamed.run("undo", "2", "--dry-run")
     teamed.run("undo", "2", "--yes")
     assert (global_store.manifest_values("kit")["version"], global_store.pack("kit").read_text()) == ("1.0.0", text)
     teamed.run("undo", "1", "--yes")

@@ -318,7 +318,7 @@ class TestAdd:
     def test_a_memory_within_its_limit_is_not_changed(self, tmp_path: Path, home: Home) -> None:
         memory = ProjectMemory(home, tmp_path / "q")
 
-        assert "nothing is to leave it" in home.run("add", memory.project)
+        assert "nothing to remove" in home.run("add", memory.project)
 
 
 class TestWhereNothingMayBeWritten:

@@ -72,7 +72,7 @@ def test_a_purge_lists_the_data_to_delete_and_asks(home: Home, tmp_path: Path) -
     plan = home.run("remove", root, "--purge", "--dry-run")
     refused = home.echod("remove", root, "--purge")
 
-    assert "1 change can be neither listed nor undone" in plan
+    assert "1 change can no longer be listed or undone" in plan
     assert "1 report of agents" in plan
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
@@ -101,7 +101,7 @@ def test_a_purge_keeps_the_memory_and_deletes_all_of_echods_data(home: Home, tmp
     assert list((home.state / "spool").glob("*.json")) == []
     again = home.echod("remove", root, "--purge", "--yes")
     assert again.returncode == 2
-    assert "keeps nothing of it" in again.stderr
+    assert "has no data about it" in again.stderr
 
 
 def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(home: Home, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_dry_run_changes_nothing_and_an_answer_does_the_same(home: Home, root:
     assert "echod undo 3" in said
     assert memory.read_text().count("- **layer**: etched") == 1
     assert "money is in cents" not in memory.read_text()
-    assert "nothing to look at" in home.run("review", root)
+    assert "no review items" in home.run("review", root)
     home.run("undo", 3, "--yes")
     home.run("undo", 2, "--yes")
     assert memory.read_bytes() == before
@@ -82,7 +82,7 @@ def test_a_rejected_item_is_not_listed_again(home: Home, root: Path) -> None:
         home.run("review", "reject", item["id"][:6], "--project", root)
 
     assert memory.read_bytes() == before
-    assert "nothing to look at" in home.run("review", root)
+    assert "no review items" in home.run("review", root)
 
 
 def test_without_a_terminal_nothing_is_changed(home: Home, root: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_store_without_review_items_is_reported(home: Home, tmp_path: Path) ->
     root = make_project(tmp_path / "p")
     (role_directory(root) / "MEMORY.md").write_text(finding_text("Timeouts are missing"))
 
-    assert "nothing to look at" in home.run("review", root)
+    assert "no review items" in home.run("review", root)
 
 
 def test_a_held_first_prune_is_done_by_the_service_once_it_is_accepted(home: Home, tmp_path: Path) -> None:

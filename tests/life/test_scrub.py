@@ -64,17 +64,17 @@ def test_a_dry_run_lists_every_location_and_changes_nothing(home: Home, role: Pa
     for name in before:
         assert name in result.stdout
     assert 'in "Staging"' in result.stdout
-    assert "8 secrets found; nothing was changed" in result.stdout
+    assert "8 secrets found. Nothing was changed" in result.stdout
 
 
 def test_secrets_are_removed_and_every_other_byte_stays(home: Home, role: Path) -> None:
     before = file_texts(role)
 
-    result = home.echod("scrub", project_root_of(role), "--yes")
+    result = home.echod("scrub", project_root_of(role), "--include-protected")
 
     assert result.returncode == 0, result.stdout + result.stderr
     assert file_texts(role) == {name: text.replace(LINE, CLEAN) for name, text in before.items()}
-    assert "8 secrets taken out, 0 left" in result.stdout
+    assert "8 secrets removed, 0 left" in result.stdout
     assert PASSWORD not in result.stdout
     assert "No secret was found" in home.run("scrub", project_root_of(role))
 
@@ -83,9 +83,9 @@ def test_etched_entries_are_only_changed_on_request(home: Home, role: Path) -> N
     result = home.echod("scrub", project_root_of(role))
 
     assert result.returncode == 1
-    assert "7 secrets taken out, 1 left" in result.stdout
+    assert "7 secrets removed, 1 left" in result.stdout
     assert etched_entry("Forever", LINE) in (role / "MEMORY.md").read_text()
-    assert "--yes" in result.stdout
+    assert "--include-protected" in result.stdout
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"y\n", 0), (b"n\n", 1)], ids=["yes", "no"])
@@ -110,13 +110,13 @@ def test_on_a_terminal_the_user_is_asked(home: Home, role: Path, answer: bytes, 
         code = process.wait(30)
     os.close(master)
 
-    assert b"too?" in said
+    assert b"etched entries and notes?" in said
     assert code == bool(left), said
     assert f"{left} left".encode() in said
 
 
 def test_json_contains_the_same(home: Home, role: Path) -> None:
-    report = home.json("scrub", project_root_of(role), "--yes")
+    report = home.json("scrub", project_root_of(role), "--include-protected")
 
     assert (report["schema"], report["stripped"], report["remaining"]) == (1, 8, 0)
     (memory,) = [file for file in report["files"] if file["path"].endswith("reviewer/MEMORY.md")]
@@ -142,14 +142,14 @@ def test_a_running_workflow_is_not_disturbed_unless_forced(home: Home, role: Pat
     assert "--force" in refused.stderr
     assert file_texts(role) == before
 
-    assert home.echod("scrub", root, "--yes", "--force").returncode == 0
+    assert home.echod("scrub", root, "--include-protected", "--force").returncode == 0
     assert PASSWORD not in str(file_texts(role))
 
 
 def test_report_mode_removes_nothing(home: Home, role: Path) -> None:
     before = file_texts(role)
 
-    result = home.echod("scrub", project_root_of(role), "--yes", ECHOD_MODE="report")
+    result = home.echod("scrub", project_root_of(role), "--include-protected", ECHOD_MODE="report")
 
     assert result.returncode == 1
     assert file_texts(role) == before
@@ -173,12 +173,12 @@ def test_an_unreadable_file_is_listed_and_not_changed(home: Home, role: Path) ->
     odd.write_bytes(b"\xff\xfe " + LINE.encode())
     before = odd.read_bytes()
 
-    result = home.echod("scrub", project_root_of(role), "--yes")
+    result = home.echod("scrub", project_root_of(role), "--include-protected")
 
     assert result.returncode == 1
     assert odd.read_bytes() == before
     assert "not UTF-8" in " ".join(result.stdout.split())
-    assert "8 secrets taken out, 1 left" in result.stdout
+    assert "8 secrets removed, 1 left" in result.stdout
 
 
 def test_a_title_with_a_secret_or_with_control_characters_is_not_shown(home: Home, role: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_title_with_a_secret_or_with_control_characters_is_not_shown(home: Hom
 
 
 def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
-    home.echod("scrub", project_root_of(role), "--yes")
+    home.echod("scrub", project_root_of(role), "--include-protected")
 
     (row,) = home.json("jobs")["jobs"]
 
@@ -200,7 +200,7 @@ def test_it_is_listed_among_the_jobs(home: Home, role: Path) -> None:
 
 def test_undo_restores_the_exact_memory(home: Home, role: Path) -> None:
     before = file_texts(role)
-    home.echod("scrub", project_root_of(role), "--yes")
+    home.echod("scrub", project_root_of(role), "--include-protected")
 
     home.run("undo", "--last", project_root_of(role), "--yes")
 
@@ -226,5 +226,5 @@ def test_the_service_reports_secrets_on_disk(home: Home, role: Path) -> None:
         assert "7 places" in said
         assert PASSWORD not in said
         assert file_texts(role) == before
-        home.echod("scrub", project_root_of(role), "--yes")
+        home.echod("scrub", project_root_of(role), "--include-protected")
         until(lambda: not warned(), "the end of the warning")

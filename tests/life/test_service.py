@@ -181,7 +181,7 @@ def test_once_leaves_the_work_to_a_running_service(home: Home, tmp_path: Path) -
 
         said = home.run("run", "--once", root)
 
-    assert "The service does the work." in said
+    assert "The running service does the work." in said
     assert "1 added" in said
     assert count_titles(root).total() == 1
 

@@ -131,7 +131,7 @@ def test_later_writes_of_other_programs_stay(home: Home, root: Path) -> None:
     assert "Money is in cents" in memory
     assert "Names are plural" in memory
     assert "Timeouts are missing" not in memory
-    assert "others wrote stays" in said
+    assert "Changes by other programs stay" in said
     assert "Timeouts are missing" in (next((role_directory(root) / "archive/findings").iterdir())).read_text()
 
 
@@ -143,8 +143,8 @@ def test_dry_run_lists_the_restored_files_and_changes_nothing(home: Home, root: 
 
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert home.json("jobs") == jobs
-    assert "bring back the file   reviewer/ward-findings.md" in said
-    assert "take out the entry    Timeouts are missing" in said
+    assert "restore the file   reviewer/ward-findings.md" in said
+    assert "remove the entry   Timeouts are missing" in said
     assert "Names are plural" not in said
 
 

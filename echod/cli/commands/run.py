@@ -34,7 +34,6 @@ from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
 from echod.projects.discovery import discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
-from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
@@ -193,15 +192,14 @@ class _RunOnce:
     def _reconcile(self) -> list[str]:
         """Queue what the stores need, and wake deferred jobs. Return the problems, as lines for the user."""
         services, now = self.services, self.context.now()
-        problems: list[ReadProblem] = []
+        problems: list[str] = []
         for store in self.stores:
             need_settings = services.read_context.need_settings(store.project)
-            problems += reconcile(
-                store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
-            )
+            found = reconcile(store, need_settings, services.queue, now, services.inbox, services.maintenance_finder)
+            problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
             # A job that an earlier run deferred is tried again.
             services.queue.wake_deferred(store.key, now)
-        return [wrap(f"! {problem.text}", hang="  ") for problem in problems]
+        return problems
 
     def _run_due_jobs(self) -> Iterator[FinishedJob]:
         """Run due jobs until a deferred one is due a second time, since it may be due again at once."""
