@@ -266,17 +266,11 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 class Note(NamedTuple):
-    """A note, ready to be written.
+    """A note, ready to be written."""
 
-    Attributes:
-        title: one line.
-        text: the text itself.
-        redacted: a secret was removed.
-    """
-
-    title: str
-    text: str
-    redacted: bool
+    title: str  # one line
+    text: str  # the text itself
+    redacted: bool  # a secret was removed
 
 
 class UnwritableNote(NamedTuple):

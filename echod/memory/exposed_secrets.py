@@ -17,19 +17,12 @@ from echod.memory.redact.spans import replace_spans
 
 
 class SecretLocation(NamedTuple):
-    """The location of a secret.
+    """The location of a secret."""
 
-    Attributes:
-        line: its first line, from 1.
-        kind: its kind (docs/security.md).
-        entry: the title of its entry, redacted; None outside of entries.
-        needs_confirmation: its entry is etched or a note, so that it is removed only with the user's confirmation.
-    """
-
-    line: int
-    kind: str
-    entry: str | None
-    needs_confirmation: bool
+    line: int  # its first line, from 1
+    kind: str  # its kind (docs/security.md)
+    entry: str | None  # the title of its entry, redacted; None outside of entries
+    needs_confirmation: bool  # its entry is etched or a note, so that it is removed only with the user's confirmation
 
 
 def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:

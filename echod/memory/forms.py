@@ -88,37 +88,22 @@ _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r
 
 
 class EntryHeading(NamedTuple):
-    """The parts of a heading.
+    """The parts of a heading."""
 
-    Attributes:
-        form: the form that the entry has, if it is one.
-        layer_word: the position of the layer's word in the line, in the forms that have it there.
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title.
-        day: the date.
-        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
-    """
-
-    form: Form
-    layer_word: Span | None
-    title: str
-    kind: str | None
-    day: date | None
-    is_conclusive: bool
+    form: Form  # the form that the entry has, if it is one
+    layer_word: Span | None  # the position of the layer's word in the line, in the forms that have it there
+    title: str  # the heading without layer word, type word, date and marks
+    kind: str | None  # the word before the title
+    day: date | None  # the date
+    is_conclusive: bool  # the heading alone makes an entry; otherwise the head below it has to confirm that
 
 
 class MetadataBlock(NamedTuple):
-    """The metadata right below a heading. Offsets count from the start of the heading's line.
+    """The metadata right below a heading. Offsets count from the start of the heading's line."""
 
-    Attributes:
-        fields: the metadata lines in file order.
-        end: the end of the head; without fields, where it would begin.
-        has_identifying_bullet: a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
-    """
-
-    fields: tuple[Field, ...]
-    end: int
-    has_identifying_bullet: bool
+    fields: tuple[Field, ...]  # the metadata lines in file order
+    end: int  # the end of the head; without fields, where it would begin
+    has_identifying_bullet: bool  # a bullet in it has one of the names in `_IDENTIFYING_FIELDS`
 
 
 class PartialEntry(NamedTuple):

@@ -36,15 +36,10 @@ def block_texts(document: Document) -> BlockTexts:
 
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
-    """A version that existed on disk.
+    """A version that existed on disk."""
 
-    Attributes:
-        content_hash: the digest of its bytes.
-        visible_since: the time at which it became visible, Unix seconds.
-    """
-
-    content_hash: str
-    visible_since: float
+    content_hash: str  # the digest of its bytes
+    visible_since: float  # the time at which it became visible, Unix seconds
     texts: BlockTexts
 
 
@@ -79,16 +74,11 @@ class Reversion:
 
 @dataclass(frozen=True, slots=True)
 class StaleWrite:
-    """A stale writer overwrote our changes.
+    """A stale writer overwrote our changes."""
 
-    Attributes:
-        base: position of the version it descends from.
-        missing: blocks of the newest version that it does not know.
-    """
-
-    base: int
+    base: int  # position of the version it descends from
     reason: StaleReason
-    missing: tuple[BlockKey, ...]
+    missing: tuple[BlockKey, ...]  # blocks of the newest version that it does not know
 
 
 @dataclass(frozen=True, slots=True)

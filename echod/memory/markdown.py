@@ -81,16 +81,11 @@ class BlockStart(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The blocks at the left margin of a text; offsets are characters.
+    """The blocks at the left margin of a text; offsets are characters."""
 
-    Attributes:
-        starts: the headings that begin blocks.
-        fences: start and end of every stretch of fenced code.
-        closing: the line that would close the fence or comment in which the text ends; None where none is open.
-    """
-
-    starts: tuple[BlockStart, ...]
-    fences: tuple[tuple[int, int], ...]
+    starts: tuple[BlockStart, ...]  # the headings that begin blocks
+    fences: tuple[tuple[int, int], ...]  # start and end of every stretch of fenced code
+    # The line that would close the fence or comment in which the text ends; None where none is open.
     closing: str | None
 
 

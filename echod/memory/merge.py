@@ -33,17 +33,11 @@ _Edit = tuple[int, int, list[str]]
 
 
 class MergeResult(NamedTuple):
-    """The visible file with the other version's changes.
+    """The visible file with the other version's changes."""
 
-    Attributes:
-        data: its bytes.
-        added: blocks that came from the other version.
-        overridden: texts of either version that lost.
-    """
-
-    data: bytes
-    added: tuple[Block, ...]
-    overridden: tuple[str, ...]
+    data: bytes  # its bytes
+    added: tuple[Block, ...]  # blocks that came from the other version
+    overridden: tuple[str, ...]  # texts of either version that lost
 
 
 class MergeFailure(NamedTuple):

@@ -69,42 +69,26 @@ class ObservationDropReason(StrEnum):
 
 
 class Task(NamedTuple):
-    """A completed task as reported to the hook. All values are the agent's own text; a missing value is "".
+    """A completed task as reported to the hook. All values are the agent's own text; a missing value is ""."""
 
-    Attributes:
-        session: the session's id.
-        agent_id: the agent in the session; "" for the main one.
-        agent_type: a subagent's definition; in a team, the member's name.
-        teammate: the member's name in a team.
-        team: the team's name.
-        id: the task's number, which starts again in each session.
-    """
-
-    session: str
-    agent_id: str
-    agent_type: str
-    teammate: str
-    team: str
-    id: str
+    session: str  # the session's id
+    agent_id: str  # the agent in the session; "" for the main one
+    agent_type: str  # a subagent's definition; in a team, the member's name
+    teammate: str  # the member's name in a team
+    team: str  # the team's name
+    id: str  # the task's number, which starts again in each session
     subject: str
     description: str
 
 
 class Observation(NamedTuple):
-    """A task that is worth an entry.
+    """A task that is worth an entry."""
 
-    Attributes:
-        key: identifies the task among all tasks of all sessions; the same for a task that is reported twice.
-        role: the role whose memory it belongs to.
-        text: the entry, ending with one newline, without secrets.
-        signal: the name of the file by which other writers of observations mark this one as written; None for teams
-            that
-        they ignore.
-    """
-
-    key: str
-    role: str
-    text: str
+    key: str  # identifies the task among all tasks of all sessions; the same for a task that is reported twice
+    role: str  # the role whose memory it belongs to
+    text: str  # the entry, ending with one newline, without secrets
+    # The name of the file by which other writers of observations mark this one as written; None for teams that they
+    # ignore.
     signal: str | None
 
 

@@ -42,26 +42,18 @@ class FindingMatcher:
     """Matches findings one after the other.
 
     An *index* is a block's number in the file; the indexes of new findings follow those of the blocks.
-
-    Attributes:
-        blocks: the blocks of the file, with entries refreshed by duplicates.
-        new: the findings that no entry contains, in order.
-        duplicates: the findings that an entry or an earlier finding contains, each with its index.
-        supersede_requests: the findings that name the title they replace, in order.
-        days: by index, the last day on which the learning was learned or verified; indexes without a known day are
-            absent.
-        superseded_titles: the normalised titles that entries of the file have in `supersedes`.
-        changed_count: the number of new or refreshed entries.
     """
 
     def __init__(self, document: Document, today: date) -> None:
-        self.blocks = list(document.blocks)
-        self.new: list[Finding] = []
+        self.blocks = list(document.blocks)  # the blocks of the file, with entries refreshed by duplicates
+        self.new: list[Finding] = []  # the findings that no entry contains, in order
+        # The findings that an entry or an earlier finding contains, each with its index.
         self.duplicates: list[tuple[Finding, int]] = []
-        self.supersede_requests: list[SupersedeRequest] = []
+        self.supersede_requests: list[SupersedeRequest] = []  # the findings that name the title they replace, in order
+        # By index, the last day on which the learning was learned or verified; indexes without a known day are absent.
         self.days: dict[int, date] = {}
-        self.superseded_titles: set[str] = set()
-        self.changed_count = 0
+        self.superseded_titles: set[str] = set()  # the normalised titles that entries of the file have in `supersedes`
+        self.changed_count = 0  # the number of new or refreshed entries
         self._today = today
         self._duplicate_finder = DuplicateFinder()
         self._indexes_by_title: defaultdict[str, list[int]] = defaultdict(list)

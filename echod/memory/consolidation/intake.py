@@ -23,20 +23,13 @@ _MAX_LINES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class FindingsFile:
-    """A findings file as it is on disk.
+    """A findings file as it is on disk."""
 
-    Attributes:
-        name: the file's name in its role.
-        agent: the agent that wrote it (the name without `-findings.md`).
-        data: its bytes.
-        date: the local day on which it was last changed.
-        partly_consumed: a part of it was consumed before; known findings in it are not counted as duplicates.
-    """
-
-    name: str
-    agent: str
-    data: bytes
-    date: date
+    name: str  # the file's name in its role
+    agent: str  # the agent that wrote it (the name without `-findings.md`)
+    data: bytes  # its bytes
+    date: date  # the local day on which it was last changed
+    # A part of it was consumed before; known findings in it are not counted as duplicates.
     partly_consumed: bool = False
 
 

@@ -50,37 +50,22 @@ class AppliedFinding(NamedTuple):
 
 
 class AppliedSupersede(NamedTuple):
-    """An entry that was superseded by a finding.
+    """An entry that was superseded by a finding."""
 
-    Attributes:
-        key: the finding.
-        replaced_by: the id of the entry that contains the finding.
-        title: the title of the superseded entry.
-        archived: the superseded entry for the archive.
-        finding_key: the finding that the superseded entry came from, if it was new too and never in the file.
-    """
-
-    key: str
-    replaced_by: str
-    title: str
-    archived: ArchivedEntry
-    finding_key: str | None
+    key: str  # the finding
+    replaced_by: str  # the id of the entry that contains the finding
+    title: str  # the title of the superseded entry
+    archived: ArchivedEntry  # the superseded entry for the archive
+    finding_key: str | None  # the finding that the superseded entry came from, if it was new too and never in the file
 
 
 class PendingSupersede(NamedTuple):
-    """A finding that replaces a title, where the user has to decide which entry is superseded.
+    """A finding that replaces a title, where the user has to decide which entry is superseded."""
 
-    Attributes:
-        key: the finding.
-        id: the id of the entry that contains it.
-        target: the title that it names, normalised.
-        problem: why nothing was superseded.
-    """
-
-    key: str
-    id: str
-    target: str
-    problem: SupersedeProblem
+    key: str  # the finding
+    id: str  # the id of the entry that contains it
+    target: str  # the title that it names, normalised
+    problem: SupersedeProblem  # why nothing was superseded
 
 
 class ConsumedFile(NamedTuple):
@@ -107,30 +92,20 @@ class PlannedQuarantine(NamedTuple):
 
 
 class ConsolidationPlan(NamedTuple):
-    """The decisions about all findings.
+    """The decisions about all findings."""
 
-    Attributes:
-        memory: the new bytes of the memory file; None if unchanged.
-        added: one for each new entry, in file order.
-        duplicates: one for each finding that is in the memory already, or twice in the findings.
-        superseded: one for each superseded entry, in file order.
-        pending_supersedes: one for each finding that replaces a title where the user has to decide.
-        skipped_keys: keys of findings that were consumed before.
-        consumed: every consumed findings file, in name order.
-        partly_consumed: the file that exceeds the limit of changes, if any.
-        quarantined: every findings file that cannot be read.
-        id_changes: old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
-    """
-
-    memory: bytes | None
-    added: tuple[AppliedFinding, ...]
+    memory: bytes | None  # the new bytes of the memory file; None if unchanged
+    added: tuple[AppliedFinding, ...]  # one for each new entry, in file order
+    # One for each finding that is in the memory already, or twice in the findings.
     duplicates: tuple[AppliedFinding, ...]
-    superseded: tuple[AppliedSupersede, ...]
+    superseded: tuple[AppliedSupersede, ...]  # one for each superseded entry, in file order
+    # One for each finding that replaces a title where the user has to decide.
     pending_supersedes: tuple[PendingSupersede, ...]
-    skipped_keys: tuple[str, ...]
-    consumed: tuple[ConsumedFile, ...]
-    partly_consumed: tuple[PartlyConsumedFile, ...]
-    quarantined: tuple[PlannedQuarantine, ...]
+    skipped_keys: tuple[str, ...]  # keys of findings that were consumed before
+    consumed: tuple[ConsumedFile, ...]  # every consumed findings file, in name order
+    partly_consumed: tuple[PartlyConsumedFile, ...]  # the file that exceeds the limit of changes, if any
+    quarantined: tuple[PlannedQuarantine, ...]  # every findings file that cannot be read
+    # Old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
     id_changes: Mapping[str, str]
 
     @property
@@ -351,19 +326,12 @@ def _applied_supersede(
 
 
 class _ConsolidatedDocument(NamedTuple):
-    """The result, by index as in `FindingMatcher`.
+    """The result, by index as in `FindingMatcher`."""
 
-    Attributes:
-        after: the new file.
-        ids: the new id of each entry; of a superseded one, its old id.
-        superseded_blocks: the superseded blocks as they were, or would have been.
-        id_changes: old id -> new id of the entries whose id changes.
-    """
-
-    after: Document
-    ids: Mapping[int, str]
-    superseded_blocks: Mapping[int, Block]
-    id_changes: Mapping[str, str]
+    after: Document  # the new file
+    ids: Mapping[int, str]  # the new id of each entry; of a superseded one, its old id
+    superseded_blocks: Mapping[int, Block]  # the superseded blocks as they were, or would have been
+    id_changes: Mapping[str, str]  # old id -> new id of the entries whose id changes
 
 
 def _apply_findings(

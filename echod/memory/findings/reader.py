@@ -45,35 +45,24 @@ UNTITLED = "Untitled"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One learning as an agent reported it, with defaults for everything that is missing.
+    """One learning as an agent reported it, with defaults for everything that is missing."""
 
-    Attributes:
-        key: identifies this finding in the ledger of consumed ones; equal for the same words of the same agent,
-            whatever the file's date.
-        title: the heading without date, layer, type word and decoration; never empty.
-        kind: the type word (`Pattern`), exactly as a memory file's reader finds it again.
-        layer: the layer it is to be stored in.
-        claimed_layer: etched or notes where the finding claims one of them, which only the user may give.
-        source: as written; the agent's name if it is missing.
-        evidence: as written, on one line; None if it is missing.
-        verified: the stated day, else the file's; never later than the day after the file's.
-        fields: all other metadata (tags, category, ...) in order, names in lower case without spaces.
-        text: the learning, Markdown lines; empty where the title is all of it.
-    """
-
+    # Identifies this finding in the ledger of consumed ones; equal for the same words of the same agent, whatever the
+    # file's date.
     key: str
-    title: str
-    kind: str | None
+    title: str  # the heading without date, layer, type word and decoration; never empty
+    kind: str | None  # the type word (`Pattern`), exactly as a memory file's reader finds it again
     heading_date: date
-    layer: Layer
-    claimed_layer: Layer | None
+    layer: Layer  # the layer it is to be stored in
+    claimed_layer: Layer | None  # etched or notes where the finding claims one of them, which only the user may give
     confidence: float
-    source: str
-    evidence: str | None
-    verified: date
+    source: str  # as written; the agent's name if it is missing
+    evidence: str | None  # as written, on one line; None if it is missing
+    verified: date  # the stated day, else the file's; never later than the day after the file's
     supersedes: str | None
+    # All other metadata (tags, category, ...) in order, names in lower case without spaces.
     fields: tuple[tuple[str, str], ...]
-    text: str
+    text: str  # the learning, Markdown lines; empty where the title is all of it
 
 
 def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding, ...] | Unreadable:

@@ -81,26 +81,16 @@ _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
 class BlockMaterial(NamedTuple):
-    """The parts that an entry adds to a knowledge block.
+    """The parts that an entry adds to a knowledge block."""
 
-    Attributes:
-        title: the title of the entry, or the topic of a knowledge block.
-        day: the day on which it was last verified.
-        points: its statements, one per line; with their own titles (`*title*: ...`) where they come from several
-            entries.
-        references: all references, which must be kept.
-        files: the files that it refers to, without line numbers.
-        words: the words of its titles that distinguish topics.
-        is_compressed: it is a knowledge block.
-    """
-
-    title: str
-    day: date
+    title: str  # the title of the entry, or the topic of a knowledge block
+    day: date  # the day on which it was last verified
+    # Its statements, one per line; with their own titles (`*title*: ...`) where they come from several entries.
     points: tuple[str, ...]
-    references: tuple[str, ...]
-    files: frozenset[str]
-    words: frozenset[str]
-    is_compressed: bool
+    references: tuple[str, ...]  # all references, which must be kept
+    files: frozenset[str]  # the files that it refers to, without line numbers
+    words: frozenset[str]  # the words of its titles that distinguish topics
+    is_compressed: bool  # it is a knowledge block
 
     @property
     def titled_points(self) -> tuple[str, ...]:

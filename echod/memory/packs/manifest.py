@@ -56,28 +56,18 @@ def is_stack_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PackManifest:
-    """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated.
-
-    Attributes:
-        installed_at: when its present version was installed.
-        last_updated: when that version's text was last worked on.
-        source_version: the version in the registry that it came from.
-        sha256: digest of the pack's text as it was installed, before any edit.
-        registry: the directory that it came from.
-        checked_at: when the user last had it checked for something newer, and there was nothing.
-        extra_fields: fields that echod does not know, each with its value as JSON.
-    """
+    """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated."""
 
     name: str
     version: str
-    installed_at: str | None
-    last_updated: str | None
-    source_version: str
+    installed_at: str | None  # when its present version was installed
+    last_updated: str | None  # when that version's text was last worked on
+    source_version: str  # the version in the registry that it came from
     domains: tuple[str, ...] = ()
-    sha256: str | None = None
-    registry: str | None = None
-    checked_at: str | None = None
-    extra_fields: tuple[tuple[str, str], ...] = ()
+    sha256: str | None = None  # digest of the pack's text as it was installed, before any edit
+    registry: str | None = None  # the directory that it came from
+    checked_at: str | None = None  # when the user last had it checked for something newer, and there was nothing
+    extra_fields: tuple[tuple[str, str], ...] = ()  # fields that echod does not know, each with its value as JSON
 
     def is_same_install(self, other: PackManifest | None) -> bool:
         """Return whether both describe the same installation, whenever it was last checked."""

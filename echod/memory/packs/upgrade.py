@@ -19,18 +19,12 @@ from echod.memory.packs.elevation import is_from_pack
 
 
 class UpgradeResult(NamedTuple):
-    """The file with the new version.
+    """The file with the new version."""
 
-    Attributes:
-        data: its bytes.
-        edited: titles of entries that the user added or changed and that keep that state.
-        deleted: titles of entries that the user removed and that stay removed.
-        overridden: titles of entries of the new version that gave way to the user's edit of the same lines.
-    """
-
-    data: bytes
-    edited: tuple[str, ...]
-    deleted: tuple[str, ...]
+    data: bytes  # its bytes
+    edited: tuple[str, ...]  # titles of entries that the user added or changed and that keep that state
+    deleted: tuple[str, ...]  # titles of entries that the user removed and that stay removed
+    # Titles of entries of the new version that gave way to the user's edit of the same lines.
     overridden: tuple[str, ...]
 
 

@@ -36,33 +36,19 @@ _HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class ArchivedEntry:
-    """An entry in the archive.
+    """An entry in the archive."""
 
-    Attributes:
-        id: its id when it was archived.
-        role: the role that it belonged to.
-        file: the file that it was in (`MEMORY.md`, `knowledge.md`).
-        rule: the name of the rule that removed it, possibly of another version of echod.
-        layer: its layer; None for an unknown one.
-        score: its score on that day; None where none was computed.
-        terms: the terms of the score.
-        day: the day on which it was archived.
-        text: its block, verbatim except for secrets.
-        redacted: a secret was removed.
-        job: the job that archived it; None until the text is written.
-    """
-
-    id: str
-    role: str
-    file: str
-    rule: str
-    layer: Layer | None
-    score: float | None
-    terms: ScoreTerms | None
-    day: date
-    text: str
-    redacted: bool = False
-    job: int | None = None
+    id: str  # its id when it was archived
+    role: str  # the role that it belonged to
+    file: str  # the file that it was in (`MEMORY.md`, `knowledge.md`)
+    rule: str  # the name of the rule that removed it, possibly of another version of echod
+    layer: Layer | None  # its layer; None for an unknown one
+    score: float | None  # its score on that day; None where none was computed
+    terms: ScoreTerms | None  # the terms of the score
+    day: date  # the day on which it was archived
+    text: str  # its block, verbatim except for secrets
+    redacted: bool = False  # a secret was removed
+    job: int | None = None  # the job that archived it; None until the text is written
 
 
 class DamagedArchiveEntry(NamedTuple):

@@ -21,27 +21,16 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class CompressPlan(NamedTuple):
-    """The compression of today.
-
-    Attributes:
-        role: the role.
-        knowledge: the new bytes of the knowledge file; None if unchanged.
-        archived: the entries for the archive, in file order.
-        lines_before: lines of the file now.
-        lines_after: lines of the new file.
-        tokens_before: the approximate number of tokens that an agent reads now.
-        tokens_after: the approximate number of tokens in the new file.
-        limit: the line limit. A file that is still over it contains protected text and waits for the user.
-    """
+    """The compression of today."""
 
     role: str
-    knowledge: bytes | None
-    archived: tuple[ArchivedEntry, ...]
-    lines_before: int
-    lines_after: int
-    tokens_before: int
-    tokens_after: int
-    limit: int
+    knowledge: bytes | None  # the new bytes of the knowledge file; None if unchanged
+    archived: tuple[ArchivedEntry, ...]  # the entries for the archive, in file order
+    lines_before: int  # lines of the file now
+    lines_after: int  # lines of the new file
+    tokens_before: int  # the approximate number of tokens that an agent reads now
+    tokens_after: int  # the approximate number of tokens in the new file
+    limit: int  # the line limit. A file that is still over it contains protected text and waits for the user
 
     @property
     def summary(self) -> str:

@@ -27,48 +27,31 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
 
 class RuleOutcome(NamedTuple):
-    """One rule and its effect on an entry.
+    """One rule and its effect on an entry."""
 
-    Attributes:
-        name: the rule.
-        applies: it moves the entry today.
-        applies_on: the first day on which it could; None for a rule of pressure, and where it never will under present
-        conditions.
-        rank: for a rule of pressure, the position in its queue, from 1.
-        queue_length: the number of entries in that queue.
-        text: the rule with the entry's numbers, for the user.
-    """
-
-    name: Rule
-    applies: bool
+    name: Rule  # the rule
+    applies: bool  # it moves the entry today
+    # The first day on which it could; None for a rule of pressure, and where it never will under present conditions.
     applies_on: date | None
-    rank: int | None
-    queue_length: int | None
-    text: str
+    rank: int | None  # for a rule of pressure, the position in its queue, from 1
+    queue_length: int | None  # the number of entries in that queue
+    text: str  # the rule with the entry's numbers, for the user
 
 
 class Explanation(NamedTuple):
-    """Everything that decides about an entry.
-
-    Attributes:
-        is_protected: only the user may touch it; then no rule is listed.
-        action: the action of prune today.
-        verified: the day from which its recency counts.
-        idle_days: days on which the project was alive since it was last verified, referenced or first seen.
-        references: the number of its references.
-    """
+    """Everything that decides about an entry."""
 
     id: str
     title: str
     layer: Layer | None
-    is_protected: bool
+    is_protected: bool  # only the user may touch it; then no rule is listed
     pinned_until: date | None
     score: float | None
     terms: ScoreTerms | None
-    action: PruneAction
-    verified: date
-    idle_days: int
-    references: int
+    action: PruneAction  # the action of prune today
+    verified: date  # the day from which its recency counts
+    idle_days: int  # days on which the project was alive since it was last verified, referenced or first seen
+    references: int  # the number of its references
     rules: tuple[RuleOutcome, ...]
 
 

@@ -39,17 +39,11 @@ class Removal(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """A file with an entry restored from the archive.
+    """A file with an entry restored from the archive."""
 
-    Attributes:
-        document: the file.
-        id: the entry's id in it.
-        condensed_text: the condensed text that the entry replaced; None if there was none.
-    """
-
-    document: Document
-    id: str
-    condensed_text: str | None
+    document: Document  # the file
+    id: str  # the entry's id in it
+    condensed_text: str | None  # the condensed text that the entry replaced; None if there was none
 
 
 class ResetPlan(NamedTuple):

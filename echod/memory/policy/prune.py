@@ -51,56 +51,34 @@ _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 
 
 class EntryAction(NamedTuple):
-    """The action on one entry.
-
-    Attributes:
-        layer: None for an unknown one.
-        score: None for an unknown layer.
-        rule: None where the entry is unchanged.
-        is_protected: only the user may touch it, at any age.
-        pinned_until: the last day on which no rule touches it.
-    """
+    """The action on one entry."""
 
     id: str
     title: str
-    layer: Layer | None
-    score: float | None
+    layer: Layer | None  # None for an unknown one
+    score: float | None  # None for an unknown layer
     terms: ScoreTerms | None
-    rule: Rule | None
+    rule: Rule | None  # None where the entry is unchanged
     action: PruneAction
-    is_protected: bool
-    pinned_until: date | None
+    is_protected: bool  # only the user may touch it, at any age
+    pinned_until: date | None  # the last day on which no rule touches it
 
 
 class PrunePlan(NamedTuple):
-    """The actions of prune today. The dry run shows it, the job carries it out.
-
-    Attributes:
-        role: the role.
-        actions: every entry in file order.
-        memory: the new bytes of the memory file; None if unchanged.
-        archived: the entries for the archive, in file order.
-        archive: the archive file that condensed entries name, relative to the role.
-        knowledge: blocks to add to the knowledge file.
-        lines_before: lines of the file now.
-        lines_after: lines of the new file.
-        over_limit: why it is still over its limit; None if it is not.
-        inscribed_archived: entries removed by rule `lowest-inscribed`; they count against today's allowance.
-        id_changes: old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed.
-            Apply
-        all of it in one step, after the removed ids are processed.
-    """
+    """The actions of prune today. The dry run shows it, the job carries it out."""
 
     role: str
-    actions: tuple[EntryAction, ...]
-    memory: bytes | None
-    archived: tuple[ArchivedEntry, ...]
-    archive: str
-    knowledge: tuple[str, ...]
-    lines_before: int
-    lines_after: int
-    over_limit: OverLimit | None
-    inscribed_archived: int
+    actions: tuple[EntryAction, ...]  # every entry in file order
+    memory: bytes | None  # the new bytes of the memory file; None if unchanged
+    archived: tuple[ArchivedEntry, ...]  # the entries for the archive, in file order
+    archive: str  # the archive file that condensed entries name, relative to the role
+    knowledge: tuple[str, ...]  # blocks to add to the knowledge file
+    lines_before: int  # lines of the file now
+    lines_after: int  # lines of the new file
+    over_limit: OverLimit | None  # why it is still over its limit; None if it is not
+    inscribed_archived: int  # entries removed by rule `lowest-inscribed`; they count against today's allowance
+    # Old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed. Apply all of it
+    # in one step, after the removed ids are processed.
     id_changes: Mapping[str, str]
 
     @property
@@ -120,23 +98,14 @@ class PrunePlan(NamedTuple):
 
 
 class OverLimit(NamedTuple):
-    """The lines of a file that is over its limit, by the reason that keeps them.
+    """The lines of a file that is over its limit, by the reason that keeps them."""
 
-    Attributes:
-        lines: lines of the file.
-        limit: its limit.
-        protected: lines that only the user may remove: etched, notes, entries of an unknown layer, other text.
-        pinned: lines of pinned entries.
-        deferred: lines of entries that are due on another day.
-        not_removable: lines that no rule can remove, because the text around them would read differently.
-    """
-
-    lines: int
-    limit: int
-    protected: int
-    pinned: int
-    deferred: int
-    not_removable: int
+    lines: int  # lines of the file
+    limit: int  # its limit
+    protected: int  # lines that only the user may remove: etched, notes, entries of an unknown layer, other text
+    pinned: int  # lines of pinned entries
+    deferred: int  # lines of entries that are due on another day
+    not_removable: int  # lines that no rule can remove, because the text around them would read differently
 
     @property
     def can_shrink_tomorrow(self) -> bool:

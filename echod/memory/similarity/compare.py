@@ -66,22 +66,14 @@ DEFAULT_THRESHOLDS = SimilarityThresholds()
 
 
 class Similarity(NamedTuple):
-    """How alike two learnings are, in numbers, and whether they are one.
+    """How alike two learnings are, in numbers, and whether they are one."""
 
-    Attributes:
-        title: shared part of the titles' words, 0..1.
-        body: shared part of the bodies' words, 0..1.
-        evidence_agrees: both name the same files, or neither names any.
-        contradiction: a difference that makes them two learnings; None without one, or if the titles or bodies differ
-            anyway.
-        duplicate: the conclusion.
-    """
-
-    title: float
-    body: float
-    evidence_agrees: bool
+    title: float  # shared part of the titles' words, 0..1
+    body: float  # shared part of the bodies' words, 0..1
+    evidence_agrees: bool  # both name the same files, or neither names any
+    # A difference that makes them two learnings; None without one, or if the titles or bodies differ anyway.
     contradiction: str | None
-    duplicate: bool
+    duplicate: bool  # the conclusion
 
 
 @dataclass(frozen=True)

@@ -142,25 +142,15 @@ DirectedTriple = tuple[str, str, str]
 
 
 class Assertions(NamedTuple):
-    """The statements of a text that another text must share to be the same learning.
+    """The statements of a text that another text must share to be the same learning."""
 
-    Attributes:
-        numbers: every different number with its unit, in order of appearance.
-        negated: the words that follow a negation, and how often.
-        operators: operators and signs of negation, and how often.
-        stems: all words without endings.
-        directed: triples whose meaning changes when they are read backwards.
-        cooccurring: pairs of words in one clause.
-        slots: the words between each pair of neighbors.
-    """
-
-    numbers: tuple[str, ...]
-    negated: ItemCounts
-    operators: ItemCounts
-    stems: frozenset[str]
-    directed: frozenset[DirectedTriple]
-    cooccurring: frozenset[tuple[str, str]]
-    slots: Slots
+    numbers: tuple[str, ...]  # every different number with its unit, in order of appearance
+    negated: ItemCounts  # the words that follow a negation, and how often
+    operators: ItemCounts  # operators and signs of negation, and how often
+    stems: frozenset[str]  # all words without endings
+    directed: frozenset[DirectedTriple]  # triples whose meaning changes when they are read backwards
+    cooccurring: frozenset[tuple[str, str]]  # pairs of words in one clause
+    slots: Slots  # the words between each pair of neighbors
 
 
 def extract_assertions(title: str, body: str) -> Assertions:
