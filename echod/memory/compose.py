@@ -57,15 +57,8 @@ def detect_form(document: Document) -> Form:
 def with_entries(document: Document, findings: Sequence[Finding], form: Form | None = None) -> Document | Unreadable:
     """Return the document with an entry for each finding at its end. Everything before them reads as it did.
 
-    `Unreadable` is returned where the file would be too large to be read again.
-
-    Args:
-        document: the file.
-        findings: the findings to write.
-        form: the form of the entries; None for the result of `detect_form`.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
+    `Unreadable` is returned where the file would be too large to be read again, and `ComposeError` is raised where it
+    cannot take one of the findings. The default form is that of `detect_form`.
     """
     form, newline = form or detect_form(document), detect_newline(document)
     for indent in (_INDENT, _DEEP_INDENT):
@@ -80,16 +73,10 @@ def with_entries(document: Document, findings: Sequence[Finding], form: Form | N
 
 
 def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _INDENT) -> str:
-    """Return the text of a new entry, ending with one newline.
+    """Return the text of a new entry of a redacted finding, ending with one newline.
 
-    Args:
-        finding: the finding; its text is redacted already.
-        form: `BULLET`, `WRITER`, or one of the forms with the layer in the heading.
-        newline: the file's line ending.
-        indent: spaces before the lines of the learning; 4 keep a fence in it from closing one outside.
-
-    Raises:
-        ComposeError: no layout of it reads back.
+    A form with the layer in the heading counts as all of them. `indent` are the spaces before the lines of the
+    learning; 4 keep a fence in it from closing one outside. `ComposeError` is raised where no layout of it reads back.
     """
     finding = normalize_finding(finding)
     candidates = [
@@ -184,9 +171,7 @@ def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning:
 def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     """Yield the layouts of a learning as the last bullet of an entry, the most readable first.
 
-    Args:
-        text: the learning; no fence or comment in it is open (`close_open_blocks`).
-        indent: spaces before its lines.
+    No fence or comment in the text is open (`close_open_blocks`).
     """
     if not text:
         yield []
@@ -269,7 +254,7 @@ class Note(NamedTuple):
     """A note, ready to be written."""
 
     title: str  # one line
-    text: str  # the text itself
+    text: str
     redacted: bool  # a secret was removed
 
 
@@ -280,11 +265,9 @@ class UnwritableNote(NamedTuple):
 
 
 def create_note(text: str, title: str | None) -> Note | None:
-    """Return the user's text as a note; None if it contains no visible text.
+    """Return the text that the user typed as a note; None if it contains no visible text.
 
-    Args:
-        text: the text as typed.
-        title: the title; None for the beginning of the text.
+    Without a title, the beginning of the text is the title.
     """
     visible = _visible_text(text)
     clean = redact(close_open_blocks(visible)).text

@@ -50,12 +50,9 @@ def find_violations(
 ) -> tuple[Violation, ...]:
     """Return the violations of a change set, empty in the good case.
 
-    Args:
-        changes: every file that is rewritten.
-        archived_texts: every text that the change set adds to an archive, quarantine or findings file.
-        redacted_forms: the forms a text may have after redaction.
-        user_requested: the user asked for the change. Then protected blocks may change and a file may become empty, but
-        still nothing may be lost.
+    `changes` are all files that are rewritten, `archived_texts` all texts that are added to an archive, quarantine or
+    findings file. If the user asked for the change, protected blocks may change and a file may become empty, but still
+    nothing may be lost.
     """
     retained = _RetainedContent(
         [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
@@ -163,9 +160,8 @@ def _learning_text(block: Block) -> str:
 def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
     """Return the `candidates` that are in a text as whole lines, in one pass regardless of their number.
 
-    Args:
-        text: the text to search; spaces at the ends of its lines do not matter where a candidate begins and ends.
-        candidates: texts without spaces at their ends.
+    Candidates have no spaces at their ends. Spaces at the ends of lines do not matter where a candidate begins and
+    ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
     for candidate in candidates:

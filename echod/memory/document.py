@@ -34,12 +34,7 @@ _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreadable:
-    """Read a memory file. Never raises, never drops a byte, takes time linear in the size of `data`.
-
-    Args:
-        data: the file's bytes.
-        max_bytes: the size limit in bytes; larger files are not parsed.
-    """
+    """Read a memory file of at most `max_bytes`. Never raises, never drops a byte, takes linear time."""
     if len(data) > max_bytes:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
         reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."

@@ -31,12 +31,7 @@ def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
 
 
 def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
-    """Return the file without its secrets. All other bytes stay.
-
-    Args:
-        data: the file.
-        include_protected: also redact etched entries and notes.
-    """
+    """Return the file without its secrets, etched entries and notes included only on request. All other bytes stay."""
     parts = (
         part.text if part.needs_confirmation and not include_protected else part.redaction.text for part in _split(data)
     )

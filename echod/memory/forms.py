@@ -94,7 +94,7 @@ class EntryHeading(NamedTuple):
     layer_word: Span | None  # the position of the layer's word in the line, in the forms that have it there
     title: str  # the heading without layer word, type word, date and marks
     kind: str | None  # the word before the title
-    day: date | None  # the date
+    day: date | None
     is_conclusive: bool  # the heading alone makes an entry; otherwise the head below it has to confirm that
 
 

@@ -89,9 +89,7 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
 def resolve_id(prefix: str, ids: Iterable[str]) -> str:
     """Return the one id that begins with `prefix` (in any case).
 
-    Raises:
-        UnknownEntryError: no id matches, or the prefix is empty.
-        AmbiguousEntryError: several match; it lists them.
+    No id, or an empty prefix, is an `UnknownEntryError`; several are an `AmbiguousEntryError`, which lists them.
     """
     normalized = prefix.strip().lower()
     candidates = sorted({entry_id for entry_id in ids if normalized and entry_id.startswith(normalized)})

@@ -101,13 +101,9 @@ Descent = Successor | Reversion | StaleWrite | SuspectedStaleWrite | Interleaved
 def classify_descent(
     current: CurrentVersion, known: Sequence[KnownVersion], *, now: float, young_seconds: float
 ) -> Descent:
-    """Return the relation of the file on disk to the known versions.
+    """Return the relation of the file on disk to the known versions (at least one, oldest first).
 
-    Args:
-        current: the file on disk.
-        known: known versions, oldest first; at least one.
-        now: Unix seconds.
-        young_seconds: blocks added less than this ago and missing now were overwritten.
+    `now` is in Unix seconds. Blocks added less than `young_seconds` ago and missing now were overwritten.
     """
     newest = known[-1]
     if current.content_hash == newest.content_hash:

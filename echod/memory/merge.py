@@ -35,7 +35,7 @@ _Edit = tuple[int, int, list[str]]
 class MergeResult(NamedTuple):
     """The visible file with the other version's changes."""
 
-    data: bytes  # its bytes
+    data: bytes
     added: tuple[Block, ...]  # blocks that came from the other version
     overridden: tuple[str, ...]  # texts of either version that lost
 

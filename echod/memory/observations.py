@@ -71,11 +71,11 @@ class ObservationDropReason(StrEnum):
 class Task(NamedTuple):
     """A completed task as reported to the hook. All values are the agent's own text; a missing value is ""."""
 
-    session: str  # the session's id
+    session: str
     agent_id: str  # the agent in the session; "" for the main one
     agent_type: str  # a subagent's definition; in a team, the member's name
     teammate: str  # the member's name in a team
-    team: str  # the team's name
+    team: str
     id: str  # the task's number, which starts again in each session
     subject: str
     description: str
@@ -115,13 +115,10 @@ def parse_task(event: Mapping[str, object]) -> Task:
 def observe_task(
     task: Task, *, definition: str, teams: Sequence[str], day: date
 ) -> Observation | ObservationDropReason:
-    """Return the observation of a completed task, or why it is dropped.
+    """Return the observation of a task that was completed on this local day, or why it is dropped.
 
-    Args:
-        task: the task as reported to the hook.
-        definition: the name of the agent's definition where it is known from elsewhere, else "".
-        teams: patterns (`rune-*`) of the observed teams; "" matches sessions without a team.
-        day: the local day on which the task was completed.
+    `definition` is the name of the agent's definition where it is known from elsewhere, else "". `teams` are patterns
+    (`rune-*`) of the observed teams; "" matches sessions without a team.
     """
     subject, description = _clean_line(task.subject), _clean_line(task.description)
     if not subject:

@@ -38,10 +38,9 @@ class _Candidate(NamedTuple):
 
 
 def summarize_memories(memories: Iterable[tuple[str, bytes]]) -> str:
-    """Return the summary, at most `MAX_CHARACTERS` long; "" without entries.
+    """Return the summary of roles and their memory files, at most `MAX_CHARACTERS` long; "" without entries.
 
-    Args:
-        memories: roles and the bytes of their memory files; unreadable ones are skipped.
+    Unreadable files are skipped.
     """
     candidates = sorted(
         (candidate for role, data in memories for candidate in _candidates(role, data)),

@@ -72,11 +72,5 @@ def without_full_stop(sentence: str) -> str:
 
 
 def pluralize(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, as `1 entry` or `2 entries`.
-
-    Args:
-        number: the number.
-        noun: the singular.
-        plural: the plural; None for the noun with an s.
-    """
+    """Return a number with its noun, as `1 entry` or `2 entries`. The default plural has an s."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

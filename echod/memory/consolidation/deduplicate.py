@@ -175,13 +175,7 @@ class UnresolvedSupersede:
 def resolve_supersedes(
     matcher: FindingMatcher, today: date, is_pinned: Callable[[int], bool]
 ) -> tuple[list[ResolvedSupersede], list[UnresolvedSupersede]]:
-    """Return the requests that supersede an entry, in the order of their days, and those that the user decides.
-
-    Args:
-        matcher: all findings.
-        today: the local day.
-        is_pinned: returns whether the entry at an index is pinned.
-    """
+    """Return the requests that supersede an entry, in the order of their days, and those that the user decides."""
     resolved: dict[int, ResolvedSupersede] = {}
     unresolved: list[UnresolvedSupersede] = []
     for request in sorted(matcher.supersede_requests, key=lambda r: (_effective_day(r.finding, today), r.block_index)):

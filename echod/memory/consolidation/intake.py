@@ -27,7 +27,7 @@ class FindingsFile:
 
     name: str  # the file's name in its role
     agent: str  # the agent that wrote it (the name without `-findings.md`)
-    data: bytes  # its bytes
+    data: bytes
     date: date  # the local day on which it was last changed
     # A part of it was consumed before; known findings in it are not counted as duplicates.
     partly_consumed: bool = False

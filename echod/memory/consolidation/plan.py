@@ -52,7 +52,7 @@ class AppliedFinding(NamedTuple):
 class AppliedSupersede(NamedTuple):
     """An entry that was superseded by a finding."""
 
-    key: str  # the finding
+    key: str
     replaced_by: str  # the id of the entry that contains the finding
     title: str  # the title of the superseded entry
     archived: ArchivedEntry  # the superseded entry for the archive
@@ -62,7 +62,7 @@ class AppliedSupersede(NamedTuple):
 class PendingSupersede(NamedTuple):
     """A finding that replaces a title, where the user has to decide which entry is superseded."""
 
-    key: str  # the finding
+    key: str
     id: str  # the id of the entry that contains it
     target: str  # the title that it names, normalised
     problem: SupersedeProblem  # why nothing was superseded
@@ -148,17 +148,17 @@ def plan_consolidation(
 ) -> ConsolidationPlan | Unreadable:
     """Plan what happens to these findings. The order of `files` makes no difference.
 
-    If they would change more than `max_changes` entries, the files that are last in name order wait, and so does the
-    rest of the file in which the number is reached.
+    If they would add or refresh more than `max_changes` entries, the files that are last in name order wait, and so
+    does the rest of the file in which the number is reached.
 
     Args:
-        role: the role's name; part of the entries' ids.
+        role: part of the entries' ids.
         memory: the memory file's bytes; None if there is none.
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        pinned_ids: ids of pinned entries, which are never superseded.
-        max_changes: the maximal number of added or refreshed entries; None for no limit.
+        pinned_ids: entries that are never superseded.
+        max_changes: None for no limit.
         read_file: `read_and_redact`, or a cached version of it.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
@@ -328,7 +328,7 @@ def _applied_supersede(
 class _ConsolidatedDocument(NamedTuple):
     """The result, by index as in `FindingMatcher`."""
 
-    after: Document  # the new file
+    after: Document
     ids: Mapping[int, str]  # the new id of each entry; of a superseded one, its old id
     superseded_blocks: Mapping[int, Block]  # the superseded blocks as they were, or would have been
     id_changes: Mapping[str, str]  # old id -> new id of the entries whose id changes
@@ -340,15 +340,6 @@ def _apply_findings(
     """Return the file with all new findings that were not superseded themselves.
 
     `Unreadable` is returned where the file would be too large to be read again.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file as it was.
-        matcher: the findings matched with it.
-        superseded: the indexes of the superseded entries.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
     """
     old = range(len(document.blocks))
     new = range(len(old), len(old) + len(matcher.new))

@@ -59,10 +59,7 @@ class ExtractedFields(NamedTuple):
 def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_group: bool = False) -> ExtractedFields:
     """Separate metadata from learning. Values that continue in indented or listed lines are joined to one line.
 
-    Args:
-        lines: the section's lines.
-        line_kinds: the kind of each line.
-        is_group: whether the section only groups others; then any short value under a bold label is metadata.
+    In a section that only groups others, any short value under a bold label is metadata.
     """
     fields: list[tuple[str, str]] = []
     rest: list[ClassifiedLine] = []
@@ -153,13 +150,10 @@ def _without_label(line: str, field: FieldLine) -> str:
 
 
 def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
-    """Return the learning in these lines, without boilerplate or separators at its ends.
+    """Return the learning in the lines of `extract_fields`, without boilerplate or separators at its ends.
 
-    A bullet that holds the whole learning is removed.
-
-    Args:
-        lines: the body lines of `extract_fields`.
-        strip_leading: whether boilerplate may also precede the learning; below the heading of a learning it may not.
+    A bullet that holds the whole learning is removed. Boilerplate before the learning counts only if `strip_leading`.
+    Below the heading of a learning there is none.
     """
     body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
     while strip_leading and (size := _first_paragraph_size(body)) and _is_boilerplate_paragraph(body[:size]):

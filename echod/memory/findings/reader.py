@@ -68,10 +68,8 @@ class Finding:
 def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding, ...] | Unreadable:
     """Return the findings in a file, in file order; none for a file without content.
 
-    Args:
-        data: the file's bytes.
-        agent: who wrote it (the file's name without `-findings.md`); the source where none is stated.
-        file_date: the file's day; the date and verified of findings that state none.
+    The agent (the file's name without `-findings.md`) is the source of findings that state none, and the file's day
+    their date and verified.
     """
     parsed = parse(data)
     if isinstance(parsed, Unreadable):

@@ -290,9 +290,7 @@ class _HeadingCandidate(NamedTuple):
 def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[FindingsSection]:
     """Cut the lines into sections; every line except the headings that start one is in exactly one of them.
 
-    Args:
-        lines: the file's lines without line ends.
-        agent_words: words (lower case) that name the writer, and so mean nothing in a heading.
+    `agent_words` (lower case) name the writer, and so mean nothing in a heading.
     """
     line_kinds = classify_lines(lines)
     candidates = _heading_candidates(lines, line_kinds, agent_words)

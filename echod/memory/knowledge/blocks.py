@@ -107,15 +107,10 @@ def new_knowledge_file(role: str) -> bytes:
 
 
 def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
-    """Return the knowledge file with these blocks at its end, each once. Every earlier byte stays.
+    """Return the knowledge file with these `knowledge_blocks` at its end, each once. Every earlier byte stays.
 
-    Args:
-        role: the role's name, for the title of a new file.
-        knowledge: the file's bytes; None if there is none.
-        blocks: texts from `knowledge_blocks`.
-
-    Raises:
-        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
+    The file may be None, for a new one. `ComposeError` is raised where its open code block or comment would swallow
+    them.
     """
     document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
     if isinstance(document, Unreadable):

@@ -30,7 +30,7 @@ class CompressibleEntry:
 class CompressionResult(NamedTuple):
     """A knowledge file after compression."""
 
-    data: bytes  # its bytes
+    data: bytes
     merged: tuple[int, ...]  # indexes of the entries whose text was replaced by a block
     dropped: tuple[int, ...]  # indexes of the entries whose text was removed without a replacement
 

@@ -151,13 +151,9 @@ class PackAges(NamedTuple):
 
 
 def age_in_days(timestamp: str | None, now: datetime) -> int | None:
-    """Return the whole days from a date, or a moment in ISO 8601, until `now`.
+    """Return the whole days from a date or moment until `now`. Negative for the future, None for anything else.
 
-    Negative for the future, None for anything else.
-
-    Args:
-        timestamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
-        now: an aware datetime; its zone is the local one.
+    A moment in ISO 8601 has Z, an offset or neither, then it is local. The zone of `now` is the local one.
     """
     text = (timestamp or "").strip()
     if not text or len(text) > _MAX_DATE_LENGTH:
@@ -265,13 +261,8 @@ def expected_manifest(
 ) -> ExpectedManifest | None:
     """Return the manifest that a pack must have; None where the present one may stay.
 
-    A manifest that matches no step was written by another program, and stays.
-
-    Args:
-        stack: the pack's name.
-        changes: its known changes, the newest first.
-        present: the manifest's text; None: no manifest.
-        has_file: whether the pack's memory file exists.
+    A manifest that matches no step was written by another program, and stays. `changes` are the newest first, `present`
+    is None without a manifest, and `has_file` is whether the pack's memory file exists.
     """
     if not changes:
         return None

@@ -44,7 +44,7 @@ class ArchivedEntry:
     rule: str  # the name of the rule that removed it, possibly of another version of echod
     layer: Layer | None  # its layer; None for an unknown one
     score: float | None  # its score on that day; None where none was computed
-    terms: ScoreTerms | None  # the terms of the score
+    terms: ScoreTerms | None
     day: date  # the day on which it was archived
     text: str  # its block, verbatim except for secrets
     redacted: bool = False  # a secret was removed
@@ -110,11 +110,8 @@ def read_archive(data: bytes) -> Archive:
 def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 0, *, stem: str = PRUNED_STEM) -> str:
     """Return the archive file that takes `added_bytes` more bytes this year, relative to the role.
 
-    Args:
-        year: the year.
-        sizes: bytes of the files in the role's archive by name; files of another stem are ignored.
-        added_bytes: the number of bytes to add. A single addition may be larger than the limit.
-        stem: the prefix of the file's name, `PRUNED_STEM` or `REMOVED_STEM`.
+    `sizes` are the bytes of the files in the role's archive by name; files of another stem are ignored. A single
+    addition may be larger than the limit.
     """
     number = 1
     while True:

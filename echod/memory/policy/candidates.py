@@ -206,12 +206,9 @@ def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, po
 
 
 def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
-    """Return the block condensed; None if that would save no line or not read back as the same entry.
+    """Return an entry condensed; None if that would save no line or not read back as the same entry.
 
-    Args:
-        block: an entry.
-        entry_id: its id, under which the archive has the full text.
-        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
+    The archive file, relative to the role (`archive/pruned-2026.md`), has the full text under the entry's id.
     """
     entry = block.entry
     if entry is None or is_condensed(block):

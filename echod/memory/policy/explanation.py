@@ -29,7 +29,7 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 class RuleOutcome(NamedTuple):
     """One rule and its effect on an entry."""
 
-    name: Rule  # the rule
+    name: Rule
     applies: bool  # it moves the entry today
     # The first day on which it could; None for a rule of pressure, and where it never will under present conditions.
     applies_on: date | None
@@ -51,7 +51,7 @@ class Explanation(NamedTuple):
     action: PruneAction  # the action of prune today
     verified: date  # the day from which its recency counts
     idle_days: int  # days on which the project was alive since it was last verified, referenced or first seen
-    references: int  # the number of its references
+    references: int
     rules: tuple[RuleOutcome, ...]
 
 

@@ -41,7 +41,7 @@ class Removal(NamedTuple):
 class Restoration(NamedTuple):
     """A file with an entry restored from the archive."""
 
-    document: Document  # the file
+    document: Document
     id: str  # the entry's id in it
     condensed_text: str | None  # the condensed text that the entry replaced; None if there was none
 
@@ -60,13 +60,7 @@ class ResetPlan(NamedTuple):
 def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
     """Return the file with one entry in another layer, in its heading and its layer line as its form has them.
 
-    The same document is returned where the entry is in that layer already.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        entry_id: the entry's full id.
-        layer: the new layer.
+    The same document is returned where the entry is in that layer already. The id is a full one.
     """
     if (missing := _refuse_missing(role, document, [entry_id])) is not None:
         return missing
@@ -83,15 +77,7 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
 def remove_entries(
     role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
 ) -> Removal | EditRefusal:
-    """Return the file without these entries.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        ids_to_remove: full ids, each of an entry in the file.
-        rule: the reason for the removal in the archive.
-        day: the local day of the removal.
-    """
+    """Return the file without the entries with these full ids. The archive names the rule and the local day."""
     if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
@@ -109,13 +95,7 @@ def remove_entries(
 
 
 def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Restoration | EditRefusal:
-    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file that the entry was in.
-        archived: the archived entry.
-    """
+    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form."""
     restored_content = block_content(parse_block(archived.text))
     contents = block_contents(document)
     if restored_content in contents:
@@ -153,15 +133,7 @@ def _parse_or_none(data: bytes) -> Document | None:
 
 
 def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
-    """Empty a file; None if it has no blocks.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file.
-        new: the bytes of an empty file of its kind.
-        day: the local day.
-        file: the file's name.
-    """
+    """Empty a file: `new` are the bytes of an empty one of its kind. None if it has no blocks."""
     if not document.blocks:
         return None
     ids = entry_ids(role, document)

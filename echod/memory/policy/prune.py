@@ -100,8 +100,8 @@ class PrunePlan(NamedTuple):
 class OverLimit(NamedTuple):
     """The lines of a file that is over its limit, by the reason that keeps them."""
 
-    lines: int  # lines of the file
-    limit: int  # its limit
+    lines: int
+    limit: int
     protected: int  # lines that only the user may remove: etched, notes, entries of an unknown layer, other text
     pinned: int  # lines of pinned entries
     deferred: int  # lines of entries that are due on another day
@@ -130,13 +130,7 @@ def plan_prune(
 ) -> PrunePlan:
     """Plan what leaves a memory file today. The same arguments always make the same plan.
 
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        facts: the known facts about its entries and the project.
-        policy: the numbers.
-        today: the local day.
-        archive: the archive file for the text, relative to the role (`select_archive_file` finds it).
+    `archive` is the archive file for the text, relative to the role (`select_archive_file` finds it).
     """
     archive = archive or select_archive_file(today.year, {})
     statuses = entry_statuses(role, document, facts, policy, today)
@@ -331,15 +325,7 @@ def _measure_over_limit(
     removed: Container[int],
     policy: PolicySettings,
 ) -> OverLimit | None:
-    """Return why `after` is over its limit; None if it is not.
-
-    Args:
-        document: the file before.
-        after: the new file.
-        statuses: every entry before.
-        removed: indexes of the entries that are no longer in the file.
-        policy: the numbers.
-    """
+    """Return why `after` is over its limit; None if it is not. `removed` are indexes of entries in `document`."""
     lines = count_document_lines(after)
     if lines <= policy.memory_line_limit:
         return None

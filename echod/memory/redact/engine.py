@@ -71,8 +71,7 @@ def redact_bytes(data: bytes) -> bytes:
 def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
     """Return the e-mail addresses in an entry's evidence lines, or nothing where its learning is about e-mail.
 
-    Args:
-        entry: the text of a single entry. The rest of a file must not decide what this learning is about.
+    The text is a single entry, because the rest of a file must not decide what this learning is about.
     """
     evidence = list(_EVIDENCE.finditer(entry))
     if not any("@" in lines[0] for lines in evidence) or _ABOUT_EMAIL.search(_EVIDENCE.sub("", entry)):

@@ -307,12 +307,7 @@ def has_mixed_run(value: str, *, min_length: int) -> bool:
 
 
 def looks_random(value: str, *, min_length: int) -> bool:
-    """Return whether a run of letters and digits in a value looks random.
-
-    Args:
-        value: the value.
-        min_length: the least length of the whole value in characters.
-    """
+    """Return whether a run of letters and digits in a value of at least that length looks random."""
     if len(value) < min_length:
         return False
     min_run_length = min(_MIN_RANDOM_RUN_LENGTH, min_length)

@@ -48,11 +48,7 @@ def redaction_marker(kind: str) -> str:
 
 
 def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
-    """Replace spans that do not overlap by their markers; all text outside of them is kept.
-
-    Raises:
-        ValueError: two spans overlap.
-    """
+    """Replace spans by their markers; all text outside of them is kept. Overlapping spans are a `ValueError`."""
     ordered = tuple(sorted(spans, key=lambda span: span.start))
     if any(left.end > right.start for left, right in pairwise(ordered)):
         raise ValueError("spans overlap")

@@ -73,7 +73,7 @@ class Similarity(NamedTuple):
     evidence_agrees: bool  # both name the same files, or neither names any
     # A difference that makes them two learnings; None without one, or if the titles or bodies differ anyway.
     contradiction: str | None
-    duplicate: bool  # the conclusion
+    duplicate: bool
 
 
 @dataclass(frozen=True)
@@ -209,11 +209,8 @@ class DuplicateFinder:
     def find(self, learning: LearningFeatures, excluded: Container[int] = ()) -> int | None:
         """Return the position of the learning that this one duplicates.
 
-        An exact duplicate has precedence, then the most similar one, then the first of equals.
-
-        Args:
-            learning: the new one.
-            excluded: positions that are not duplicates of it unless they are exactly equal.
+        An exact duplicate has precedence, then the most similar one, then the first of equals. `excluded` positions are
+        not duplicates of it unless they are exactly equal.
         """
         if exact := self._exact.get(learning.exact_key):
             return exact[0]

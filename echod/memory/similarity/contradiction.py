@@ -217,8 +217,7 @@ def _cooccurring_pairs(part: Sequence[str]) -> Iterator[tuple[str, str]]:
 def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
     """Return what is between every two neighbors in these texts: a word, or a character of an unspaced script.
 
-    Args:
-        texts: their words in order; each text begins and ends on its own.
+    The texts are words in order; each begins and ends on its own.
     """
     slots: defaultdict[Slot, set[tuple[str, ...]]] = defaultdict(set)
     for text in texts:
