@@ -240,7 +240,6 @@ def detect_newline(document: Document) -> str:
 
 
 _NOTE_SOURCE = "user:remember"
-
 _MAX_TITLE_LENGTH = 60
 _INDENTS = (2, 4)  # a fence indented by four cannot close one at the margin
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")

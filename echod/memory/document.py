@@ -29,7 +29,6 @@ This is the number and maximal size in bytes of the contents whose documents are
 Documents of larger files are shared while they are in use.
 """
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
-
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
 

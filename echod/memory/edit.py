@@ -15,8 +15,8 @@ from echod.memory import forms
 from echod.memory.document import parse_block
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
+# The order of the fields in all forms.
 _FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
-"""The order of the fields in all forms."""
 
 
 def with_verified(block: Block, day: date) -> Block:

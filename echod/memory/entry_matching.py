@@ -25,9 +25,8 @@ from echod.memory.redact import redact_entry
 NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 
 _DIGEST_LENGTH = 16
-
+# A file is inspected several times for each change of one entry, and redaction takes most of the time.
 _MAX_CACHED_REDACTIONS = 2_048
-"""A file is inspected several times for each change of one entry, and redaction takes most of the time."""
 
 
 class EntrySignature(NamedTuple):

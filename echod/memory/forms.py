@@ -29,29 +29,28 @@ from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
+# Names that only entries have.
 _IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
-"""Names that only entries have."""
 
+# All names that writers of memory files use.
 _KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
     "superseded_by", "promoted_to", "promoted_from", "promoted_date", "metrics_snapshot",
 })  # fmt: skip
-"""All names that writers of memory files use."""
 
+# Groups: indent, bullet, name, value.
 _METADATA_LINE = re.compile(
     r"( {0,3})([-*+](?: {1,4}|\t))?"
     r"\*\*([A-Za-z][A-Za-z0-9_ -]{0,39})(?:\*\*[ \t]*:|:\*\*)[ \t]*([^\n]*)"
 )
-"""Groups: indent, bullet, name, value."""
 
 # The original reader of these files accepts these three, unbulleted, anywhere above the next heading.
 _BODY_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
 _BODY_FIELD_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
 _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
-
 _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
@@ -60,7 +59,6 @@ CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 
 _LAYERS = {layer.value: layer for layer in Layer}
 _MAX_NUMBER_LENGTH = 400  # characters; the smallest float in full has 326, and longer numbers are slow to parse
-
 # All repetitions are possessive, because a value may be a hostile line of megabytes. Dates and numbers are ASCII.
 _LEADING_MARKS = r"[`*_\"' \t]*+"
 _WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
@@ -73,7 +71,6 @@ _NONE_VALUE = re.compile(
     r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
 )
 _CODE = re.compile(r"`([^`\n]+)`")
-
 _HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
 # Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
 _DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"

@@ -30,7 +30,6 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
-
 _IdentityKey = tuple[str, str, str]
 
 

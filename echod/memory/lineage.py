@@ -22,11 +22,9 @@ from echod.memory.model import Document
 BlockTexts = dict[BlockKey, str]
 """A version as lineage sees it: the key of each block and its text."""
 
-_MIN_REVERTED_CHANGES = 2
-"""The number of independent changes that only a stale writer reverts at once."""
-
+_MIN_REVERTED_CHANGES = 2  # the number of independent changes that only a stale writer reverts at once
+# A file older than our write that it replaces was written aside and renamed. No writer takes longer than this.
 _MAX_RENAME_SECONDS = 60.0
-"""A file older than our write that it replaces was written aside and renamed. No writer takes longer than this."""
 
 
 def block_texts(document: Document) -> BlockTexts:

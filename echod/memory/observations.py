@@ -28,12 +28,12 @@ MAX_TEXT_LENGTH = 500
 
 _DEFAULT_ROLE = "orchestrator"
 
+# Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review.
 _ROLE_WORDS = (
     ("reviewer", frozenset({"review", "reviewer", "appraise", "audit", "auditor"})),
     ("planner", frozenset({"plan", "planner", "devise"})),
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
 )
-"""Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HOUSEKEEPING = re.compile(
@@ -43,7 +43,6 @@ _TEAM = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _AGENT = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
 _SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
 _SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
@@ -52,8 +51,8 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _VARIATION_SELECTORS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+# Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning.
 _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
-"""Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning."""
 
 
 class ObservationDropReason(StrEnum):

@@ -14,12 +14,10 @@ from typing import NamedTuple
 from echod.memory.text import hides_text, normalize_characters
 
 _HIDDEN_TEXT = "hidden text"
-
 _NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
 _READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
 _USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
 _FEW_WORDS = r"(?: \w{1,20}){0,2}"
-
 _EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 
 

@@ -17,9 +17,7 @@ _INVISIBLE = (
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
 _OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
-_DASH = "\u2014"
-"""Part of the heading of nearly every entry, in text that is otherwise ASCII."""
-
+_DASH = "\u2014"  # part of the heading of nearly every entry, in text that is otherwise ASCII
 # Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
 _TAGS = re.compile("[\U000e0001-\U000e007f]")

@@ -17,8 +17,8 @@ _EMAIL_OR_WORD = re.compile(
     r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
 )  # also a word without "@", so that no word is scanned twice
 _EMAIL_MARKER = "[REDACTED:email]"
+# The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse.
 _MAX_LINES = 200_000
-"""The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse."""
 
 
 @dataclass(frozen=True, slots=True)

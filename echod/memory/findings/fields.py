@@ -30,9 +30,8 @@ _LABEL_COMMENT = re.compile(
 )
 _LEARNING = "learning"
 _METADATA_NAMES = frozenset({"layer", "source", "confidence", "evidence", "verified", "supersedes", "date"})
+# Labels that count without bullet or emphasis, at the head or the foot of a section.
 _UNMARKED_LABELS = _METADATA_NAMES | {"tags", "category", "domain", _LEARNING}
-"""Labels that count without bullet or emphasis, at the head or the foot of a section."""
-
 _MAX_SHORT_VALUE = 60  # characters; a longer "Status: ..." in a list is a sentence of the learning
 
 ClassifiedLine = tuple[str, LineKind]

@@ -60,7 +60,6 @@ _FILLER_WORD = (
 )
 _FILLERS = rf"(?:[ ,-]+{_FILLER_WORD}){{0,16}}"
 _FINDINGS_NOUN = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
-
 _INTERJECTION = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
 )
@@ -108,6 +107,7 @@ _GENERIC_WORDS = frozenset(
         """,
     )
 )
+# Headings of the parts of one learning.
 _PART_HEADINGS = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
@@ -120,20 +120,18 @@ _PART_HEADINGS = frozenset(
         """,
     )
 )
-"""Headings of the parts of one learning."""
 
+# Headings of the places in a report where an agent may have nothing to report.
 _OPTIONAL_HEADINGS = frozenset(
     {
         "next steps", "next step", "follow-ups", "follow-up", "open questions", "questions", "blockers",
         "open issues", "remaining work", "todo", "todos", "issues", "concerns", "risks", "warnings",
     }
 )  # fmt: skip
-"""Headings of the places in a report where an agent may have nothing to report."""
 
 _FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
 _ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
 _FRONT_MATTER_LIMIT = 60  # lines
-
 _ITEM_HEADING = "######"
 _LEADING_LABELS = frozenset({"layer", "learning", "title"})
 _FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")

@@ -34,20 +34,12 @@ from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 from echod.memory.text import capitalize
 
+# Characters of the points of one block, about 250 tokens. A larger group is split into topics.
 _MAX_POINT_CHARACTERS = 1000
-"""Characters of the points of one block, about 250 tokens. A larger group is split into topics."""
-
-_MAX_BLOCK_LINES = 5
-"""Lines of a knowledge block."""
-
-_TITLE_PREFIX = "Knowledge: "
-"""The prefix of the title of a knowledge block."""
-
-_REFERENCE_SEPARATOR = "; "
-"""The separator of references."""
-
+_MAX_BLOCK_LINES = 5  # lines of a knowledge block
+_TITLE_PREFIX = "Knowledge: "  # the prefix of the title of a knowledge block
+_REFERENCE_SEPARATOR = "; "  # the separator of references
 _NO_EVIDENCE = "none recorded"
-
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_POINT_LENGTH = 300
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
@@ -68,15 +60,11 @@ _STOP_WORDS = frozenset(
 MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
+# Characters of the references of one block. They are all kept, so a block with more takes no other entries.
 _MAX_REFERENCE_CHARACTERS = 1500
-"""Characters of the references of one block. They are all kept, so a block with more takes no other entries."""
-
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
-
-_POINT_LINES = 3
-"""Lines for the points of a block. Heading and references take the other two of five."""
-
+_POINT_LINES = 3  # lines for the points of a block. Heading and references take the other two of five.
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 

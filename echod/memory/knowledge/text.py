@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 from echod.memory.model import Entry
 
+# The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`).
 _MIN_STATEMENT_WORDS = 6
-"""The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`)."""
-
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
@@ -29,7 +28,6 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
-
 _ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -39,14 +37,12 @@ _FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
-
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
 _TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
 _IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
-
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
 _NAME = r"[\w.@~+$-]+"

@@ -46,8 +46,8 @@ from echod.memory.policy.scoring import (
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
+# A learning removed for lack of room, not for its age, leaves its points in the knowledge file.
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
-"""A learning removed for lack of room, not for its age, leaves its points in the knowledge file."""
 
 
 class EntryAction(NamedTuple):

@@ -17,7 +17,6 @@ from echod.memory.redact.patterns import find_keyword_credentials, find_private_
 from echod.memory.redact.spans import Redaction, Secret, build_text_view, replace_spans
 
 _SECRET_FINDERS = (find_private_keys, find_tokens, find_url_credentials, find_keyword_credentials, find_named_secrets)
-
 # In practice one pass finds everything. More are needed only where a redaction uncovers a neighbor. The bound keeps the
 # work linear for a text that was made to uncover one secret in each pass.
 _MAX_PASSES = 8

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _NAME_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
 _PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
 _KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
 
@@ -142,7 +141,6 @@ def _kind_of_key(last: str, qualifier: str, pieces: list[str]) -> str:
 
 
 _FILLER = re.compile(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
-
 _MASKED = re.compile(r"[xX]{6}|\*{3}|\.{3}")
 _MASK_RUN = re.compile(r"x{2,}|0{3,}")
 
@@ -191,18 +189,13 @@ _ALGORITHM_OR_VERSION = re.compile(
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
-
 _MAX_PLACEHOLDER_LENGTH = 64
-
+# Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
+# changes every four characters or more, in random text every two (measured on memory files and on generated tokens).
 _MAX_RANDOM_PIECE_LENGTH = 3.4
-"""Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
-changes every four characters or more, in random text every two (measured on memory files and on generated tokens)."""
-_MIN_RANDOM_NUMBERS = 3
-"""Words are followed by a number or two (`q1v2`), hardly ever by a third."""
+_MIN_RANDOM_NUMBERS = 3  # words are followed by a number or two (`q1v2`), hardly ever by a third
 _MIN_RANDOM_LENGTH = 8
-_MIN_RANDOM_RUN_LENGTH = 10
-"""A shorter random run without separators may as well be an abbreviation with a number."""
-
+_MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as well be an abbreviation with a number
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _MIN_SECRET_LENGTH = 8

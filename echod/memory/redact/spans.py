@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from echod.memory.text import normalize_characters
 
-_DOTTED_I = "\u0130"
-"""The one character whose lower case is longer than itself."""
+_DOTTED_I = "\u0130"  # the one character whose lower case is longer than itself
 
 MASK = "\uffff"
 """Replaces a character that no rule may match or look through (a Unicode noncharacter)."""

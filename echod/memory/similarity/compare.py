@@ -34,14 +34,12 @@ _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.
 _PATH_RUN = re.compile(r"[\w.@~+/\\-]++")
 _MAX_PATH_LENGTH = 400  # characters; a longer run is not a file name
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
+# Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost.
 _TITLE_CACHE_SIZE = 2_048
-"""Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost."""
 _NOT_PATHS = frozenset({"e.g", "i.e", "etc."})
-
+# The most learnings that are compared with one. Where thousands differ in a number alone, more would take too long. A
+# duplicate that is missed then costs lines, and nothing else.
 _MAX_CANDIDATES = 128
-"""The most learnings that are compared with one. Where thousands differ in a number alone, more would take too long. A
-duplicate that is missed then costs lines, and nothing else."""
-
 _NO_WORD = ""
 _Posting = tuple[frozenset[str], str]
 

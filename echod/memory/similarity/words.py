@@ -19,7 +19,6 @@ _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+(?:'[^\W{_UNSPACED}]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _MIN_STEM_LENGTH = 3  # letters that a word keeps
-
 _LAST_SPACED_CODEPOINT = 0x0DFF
 
 _UNITS = {
