@@ -54,13 +54,10 @@ def find_violations(
     findings file. If the user asked for the change, protected blocks may change and a file may become empty, but still
     nothing may be lost.
     """
-    retained = _RetainedContent(
-        [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
-    )
-    violations = [
-        Violation(ViolationKind.LOST, block_heading(b))
-        for b in retained.find_missing(b for c in changes for b in c.before.blocks)
-    ]
+    after = [block for change in changes for block in change.after.blocks]
+    retained = _RetainedContent(after, archived_texts, redacted_forms)
+    missing = retained.find_missing(block for change in changes for block in change.before.blocks)
+    violations = [Violation(ViolationKind.LOST, block_heading(block)) for block in missing]
     violations += [
         Violation(ViolationKind.LOST, "the text before the first heading")
         for change in changes
@@ -93,10 +90,8 @@ def find_missing_findings(
     blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
 ) -> tuple[Violation, ...]:
     """Return the parts of a consumed findings file that are not in the retained text of it."""
-    return tuple(
-        Violation(ViolationKind.LOST, block_heading(block))
-        for block in _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
-    )
+    missing = _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
+    return tuple(Violation(ViolationKind.LOST, block_heading(block)) for block in missing)
 
 
 def is_redaction_of(text: str, original: str) -> bool:
@@ -153,7 +148,6 @@ class _RetainedContent:
 
 
 def _learning_text(block: Block) -> str:
-    """Return the body of an entry for comparison."""
     return block.body.replace("\r\n", "\n").strip()
 
 

@@ -65,9 +65,8 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
     preamble = text[: starts[0].offset] if starts else text
     version = _SCHEMA_COMMENT.search(preamble)
     if version and version[1] not in {None, "0", "1"}:
-        reason = (
-            f"The file has schema version {version[1]}. This echod supports version {SCHEMA_VERSION}. Update echod."
-        )
+        newer = f"The file has schema version {version[1]}."
+        reason = f"{newer} This echod supports version {SCHEMA_VERSION}. Update echod."
         return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 
     offsets = [*(start.offset for start in starts), len(text)]

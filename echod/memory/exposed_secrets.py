@@ -32,9 +32,7 @@ def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
 
 def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
     """Return the file without its secrets, etched entries and notes included only on request. All other bytes stay."""
-    parts = (
-        part.text if part.needs_confirmation and not include_protected else part.redaction.text for part in _split(data)
-    )
+    parts = (p.text if p.needs_confirmation and not include_protected else p.redaction.text for p in _split(data))
     return "".join(parts).encode("utf-8", "surrogateescape")
 
 
@@ -80,7 +78,6 @@ class _Part(NamedTuple):
     needs_confirmation: bool
 
     def spans_of(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
-        """Return the spans of these secrets."""
         return (span for span in self.redaction.spans if self.text[span.start : span.end] in secrets)
 
     def locations(self) -> Iterator[SecretLocation]:

@@ -12,7 +12,8 @@ an entry on purpose. Both can look alike. docs/durability.md describes the rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -106,7 +107,10 @@ def classify_descent(
     newest = known[-1]
     if current.content_hash == newest.content_hash:
         return Successor()
-    known_texts = _all_texts(known)
+    known_texts: defaultdict[BlockKey, set[str]] = defaultdict(set)
+    for state in known:
+        for key, text in state.texts.items():
+            known_texts[key].add(text)
     distances = [_undo_distance(current.texts, state.texts, known_texts) for state in known]
     best = min(distances)
     if best == distances[-1]:
@@ -136,19 +140,10 @@ def _find_interleaved(
     return InterleavedWrite(missing) if missing else Successor()
 
 
-def _all_texts(known: Sequence[KnownVersion]) -> dict[BlockKey, set[str]]:
-    texts: dict[BlockKey, set[str]] = {}
-    for state in known:
-        for key, text in state.texts.items():
-            texts.setdefault(key, set()).add(text)
-    return texts
-
-
-def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: dict[BlockKey, set[str]]) -> int:
+def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: Mapping[BlockKey, set[str]]) -> int:
     """Return how many known changes a writer who started from `state` would have had to undo."""
     missing = sum(1 for key in state if key not in current)
-    reverted = sum(
-        1 for key, text in state.items() if key in current and current[key] != text and current[key] in known_texts[key]
-    )
+    shared = ((text, current[key], known_texts[key]) for key, text in state.items() if key in current)
+    reverted = sum(now != text and now in texts for text, now, texts in shared)
     foreign = sum(1 for key in current if key in known_texts and key not in state)
     return missing + reverted + foreign

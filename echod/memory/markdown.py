@@ -118,11 +118,9 @@ class _Fence(NamedTuple):
 
     @property
     def closing(self) -> str:
-        """The line that closes it."""
         return self.mark * self.length
 
     def ends_at(self, text: str, position: int) -> bool:
-        """Return whether the line that begins at `position` closes it."""
         end = _FENCE_END.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
@@ -253,11 +251,8 @@ class _Scanner:
         first = _after_spaces(line, position)
         if first >= end:
             del self._containers[matched:]
-            if (
-                not all_matched
-                or self._leaf is _PARAGRAPH
-                or (isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern)
-            ):
+            ended_by_blank = isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern
+            if not all_matched or self._leaf is _PARAGRAPH or ended_by_blank:
                 self._leaf = None
             self._item_is_empty = False
             return

@@ -55,6 +55,12 @@ _VARIATION_SELECTORS = re.compile(
 _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
 
 
+# In the order of the fields of `Task`.
+_EVENT_FIELDS = (
+    "session_id", "agent_id", "agent_type", "teammate_name", "team_name", "task_id", "task_subject", "task_description",
+)  # fmt: skip
+
+
 class ObservationDropReason(StrEnum):
     """The reasons why an event is not recorded as an observation, worded for the user."""
 
@@ -99,16 +105,7 @@ class UnwritableMemory(NamedTuple):
 
 def parse_task(event: Mapping[str, object]) -> Task:
     """Return the task of a `TaskCompleted` event. Missing and malformed fields are empty."""
-    return Task(
-        session=_event_text(event, "session_id"),
-        agent_id=_event_text(event, "agent_id"),
-        agent_type=_event_text(event, "agent_type"),
-        teammate=_event_text(event, "teammate_name"),
-        team=_event_text(event, "team_name"),
-        id=_event_text(event, "task_id"),
-        subject=_event_text(event, "task_subject"),
-        description=_event_text(event, "task_description"),
-    )
+    return Task(*(_event_text(event, name) for name in _EVENT_FIELDS))
 
 
 def observe_task(
@@ -151,9 +148,7 @@ def infer_role(name: str) -> str | None:
 def existing_texts(memory: bytes) -> tuple[str, ...]:
     """Return the texts of the entries in a memory file, for comparison with the `comparison_text` of observations."""
     document = parse(memory)
-    if isinstance(document, Unreadable):
-        return ()
-    return tuple(block_contents(document))
+    return () if isinstance(document, Unreadable) else tuple(block_contents(document))
 
 
 def comparison_text(observation: Observation) -> str:
@@ -180,14 +175,10 @@ def with_observations(memory: bytes, observations: Iterable[Observation]) -> byt
 def _are_appended(before: Document, after: Document, count: int) -> bool:
     """Return whether the file reads as before, with this number of observations at its end."""
     appended = appended_blocks(before, after)
-    return (
-        appended is not None
-        and len(appended) == count
-        and all(
-            block.entry and block.entry.form is Form.OBSERVATION and block.entry.layer is Layer.OBSERVATIONS
-            for block in appended
-        )
-    )
+    if appended is None or len(appended) != count:
+        return False
+    entries = (block.entry for block in appended)
+    return all(entry and (entry.form, entry.layer) == (Form.OBSERVATION, Layer.OBSERVATIONS) for entry in entries)
 
 
 def _event_text(event: Mapping[str, object], name: str) -> str:
@@ -236,10 +227,8 @@ def _redact_and_truncate(*lines: str) -> list[str]:
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
     # A run too long for a secret may look like one, or be one, after truncation.
-    return [
-        line if len(line) <= MAX_TEXT_LENGTH else redact(line[:MAX_TEXT_LENGTH]).text[:MAX_TEXT_LENGTH].rstrip()
-        for line in clean
-    ]
+    limit = MAX_TEXT_LENGTH
+    return [line if len(line) <= limit else redact(line[:limit]).text[:limit].rstrip() for line in clean]
 
 
 def _clean_line(text: str) -> str:

@@ -111,26 +111,21 @@ class ConsolidationPlan(NamedTuple):
     @property
     def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
         """The findings that claim a protected layer, each with that layer."""
-        return tuple(
-            (applied, applied.claimed) for applied in (*self.added, *self.duplicates) if applied.claimed is not None
-        )
+        return tuple((finding, finding.claimed) for finding in (*self.added, *self.duplicates) if finding.claimed)
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
         known_count, quarantined_count = len(self.duplicates) + len(self.skipped_keys), len(self.quarantined)
         review_count = len(self.pending_supersedes) + len(self.layer_claims)
-        parts = [
-            f"{count} {what}"
-            for count, what in (
-                (len(self.added), "added"),
-                (len(self.superseded), "superseded"),
-                (known_count, "already known"),
-                (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
-                (review_count, "for you to review"),
-            )
-            if count
-        ]
+        counts = (
+            (len(self.added), "added"),
+            (len(self.superseded), "superseded"),
+            (known_count, "already known"),
+            (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
+            (review_count, "for you to review"),
+        )
+        parts = [f"{count} {what}" for count, what in counts if count]
         parts += [f"the rest of {file.name} follows" for file in self.partly_consumed]
         return ", ".join(parts) or "nothing new"
 
@@ -164,11 +159,9 @@ def plan_consolidation(
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
         return document
-    read_results = [read_file(file, today) for file in sorted(files, key=lambda file: (file.name, file.data))]
-    pending = [
-        _Portion(file, file.findings, is_complete=True) for file in read_results if isinstance(file, AcceptedFile)
-    ]
-    rejected = [file for file in read_results if isinstance(file, RejectedFile)]
+    results = [read_file(file, today) for file in sorted(files, key=lambda file: (file.name, file.data))]
+    pending = [_Portion(file, file.findings, is_complete=True) for file in results if isinstance(file, AcceptedFile)]
+    rejected = [file for file in results if isinstance(file, RejectedFile)]
     options = _ConsolidationOptions(role, memory, today, known_keys, pinned_ids, max_changes)
     matcher = FindingMatcher(document, today)
     portions, skipped_keys = _add_findings(matcher, pending, options)
@@ -256,23 +249,12 @@ def _build_plan(
     new = enumerate(matcher.new, start=len(document.blocks))
     return ConsolidationPlan(
         memory=None if data == options.memory or not (matcher.new or options.memory) else data,
-        added=tuple(
-            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
-            for index, finding in new
-            if index not in resolved
-        ),
-        duplicates=tuple(
-            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
-            for finding, index in matcher.duplicates
-        ),
-        superseded=tuple(
-            _applied_supersede(resolved[index], consolidated, matcher, options) for index in sorted(resolved)
-        ),
+        added=tuple(_applied(finding, ids[index]) for index, finding in new if index not in resolved),
+        duplicates=tuple(_applied(finding, ids[index]) for finding, index in matcher.duplicates),
+        superseded=tuple(_applied_supersede(resolved[i], consolidated, matcher, options) for i in sorted(resolved)),
         pending_supersedes=tuple(
-            PendingSupersede(
-                pending.request.finding.key, ids[pending.request.block_index], pending.request.target, pending.problem
-            )
-            for pending in unresolved
+            PendingSupersede(request.finding.key, ids[request.block_index], request.target, problem)
+            for request, problem in unresolved
         ),
         skipped_keys=tuple(skipped_keys),
         consumed=tuple(
@@ -290,6 +272,10 @@ def _build_plan(
     )
 
 
+def _applied(finding: Finding, entry_id: str) -> AppliedFinding:
+    return AppliedFinding(finding.key, entry_id, finding.title, finding.claimed_layer)
+
+
 def _resolve_supersedes(
     document: Document, matcher: FindingMatcher, options: _ConsolidationOptions
 ) -> tuple[Mapping[int, ResolvedSupersede], Sequence[UnresolvedSupersede]]:
@@ -301,10 +287,8 @@ def _resolve_supersedes(
     by_index = {supersede.block_index: supersede for supersede in resolved}
     if by_index and not round_trips(_without_entries(document, matcher, by_index)):
         # Only the heading of a superseded entry ends a code block or comment above it.
-        return {}, [
-            *unresolved,
-            *(UnresolvedSupersede(supersede.request, SupersedeProblem.UNCLOSED_BLOCK) for supersede in resolved),
-        ]
+        unclosed = (UnresolvedSupersede(s.request, SupersedeProblem.UNCLOSED_BLOCK) for s in resolved)
+        return {}, [*unresolved, *unclosed]
     return by_index, unresolved
 
 
@@ -352,9 +336,7 @@ def _apply_findings(
     # Superseded entries are archived as they were, without the refresh.
     superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
     superseded_findings = {
-        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
-        for index in new
-        if index in superseded
+        i: parse_block(compose_entry(matcher.new[i - len(old)], form, newline)) for i in new if i in superseded
     }
     before = _ids_by_index(old, entry_ids(role, document))
     indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
@@ -363,9 +345,7 @@ def _apply_findings(
         after=after,
         ids={**before, **ids},
         superseded_blocks={**superseded_blocks, **superseded_findings},
-        id_changes={
-            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
-        },
+        id_changes={old_id: ids[index] for index, old_id in before.items() if ids.get(index, old_id) != old_id},
     )
 
 

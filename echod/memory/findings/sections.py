@@ -94,7 +94,6 @@ _ASSERTION_WORDS = re.compile(
 _TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
 _FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
-
 _GENERIC_WORDS = frozenset(
     re.findall(
         r"\S+",
@@ -275,10 +274,8 @@ class _HeadingCandidate(NamedTuple):
     generic: bool
     part: bool
     parent: int | None
-    certain: bool
-    """It has a learning's metadata or date, whatever is above it."""
-    empty: bool
-    """It has no text of its own before the next heading."""
+    certain: bool  # it has a learning's metadata or date, regardless of the headings above it
+    empty: bool  # it has no text of its own before the next heading
 
     @property
     def strong(self) -> bool:
@@ -295,14 +292,7 @@ def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[Fi
     starts, containers = _select_starts(candidates)
     first = candidates[starts[0]].heading.line if starts else len(lines)
     sections = [
-        FindingsSection(
-            title=NO_TITLE,
-            generic=True,
-            lines=tuple(lines[:first]),
-            line_kinds=tuple(line_kinds[:first]),
-            container=bool(starts),
-            groups=(),
-        )
+        FindingsSection(NO_TITLE, True, tuple(lines[:first]), tuple(line_kinds[:first]), bool(starts), ())  # noqa: FBT003
     ]
     section_index: dict[int, int] = {}
     for position, index in enumerate(starts):
@@ -316,16 +306,9 @@ def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[Fi
             parent = candidates[parent].parent
         section_index[index] = len(sections)
         own = slice(candidate.heading.end, end)
-        sections.append(
-            FindingsSection(
-                candidate.title,
-                candidate.generic,
-                tuple(lines[own]),
-                tuple(line_kinds[own]),
-                index in containers,
-                (0, *groups),
-            )
-        )
+        own_lines, own_kinds, is_container = tuple(lines[own]), tuple(line_kinds[own]), index in containers
+        section = FindingsSection(candidate.title, candidate.generic, own_lines, own_kinds, is_container, (0, *groups))
+        sections.append(section)
     return sections
 
 

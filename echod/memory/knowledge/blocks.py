@@ -167,13 +167,10 @@ def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
             break
         target_length = sum(map(len, remaining_points)) / remaining
         line = [remaining_points.pop(0)]
-        while remaining_points and (
-            remaining == 1
-            or (
-                len(remaining_points) >= remaining
-                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
-            )
-        ):
+        while remaining_points:
+            fits = sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
+            if remaining > 1 and not (len(remaining_points) >= remaining and fits):
+                break
             line.append(remaining_points.pop(0))
         result.append(" ".join(line))
     return tuple(result)

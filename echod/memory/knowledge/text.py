@@ -75,10 +75,8 @@ def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
         # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
         return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
     selected = [part for part in parts if not part.is_statistics] or parts
-    selected = [
-        part for index, part in enumerate(selected) if not _introduces_list(part, selected[index + 1 : index + 2])
-    ]
-    return tuple(part.text for part in selected if part.text)
+    pairs = zip(selected, [*selected[1:], None], strict=True)
+    return tuple(part.text for part, after in pairs if part.text and not _introduces_list(part, after))
 
 
 @dataclass(slots=True)
@@ -141,8 +139,8 @@ def _add_line(line: str, parts: list[_LearningPart], *, is_statistics: bool) -> 
         parts.append(_LearningPart(is_item=False, is_statistics=is_statistics, lines=[line.strip().removeprefix("> ")]))
 
 
-def _introduces_list(part: _LearningPart, following: list[_LearningPart]) -> bool:
-    return not part.is_item and part.text.endswith(":") and bool(following) and following[0].is_item
+def _introduces_list(part: _LearningPart, following: _LearningPart | None) -> bool:
+    return not part.is_item and part.text.endswith(":") and following is not None and following.is_item
 
 
 def _dedent(lines: list[str]) -> str:
@@ -249,6 +247,4 @@ def _is_certain_reference(token: str) -> bool:
 
 def _source_reference(source: str | None) -> tuple[str, ...]:
     name = " ".join((source or "").split())
-    if _NO_REFERENCE.fullmatch(name):
-        return ()
-    return (name if "`" in name else f"`{name}`",)
+    return () if _NO_REFERENCE.fullmatch(name) else (name if "`" in name else f"`{name}`",)

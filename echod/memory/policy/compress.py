@@ -58,17 +58,10 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySet
         merged = set(result.merged)
         if _preserves_other_blocks(document, result.data, merged | set(result.dropped)):
             new_data = result.data
-            archived = [
-                to_archived_entry(
-                    statuses[index].block,
-                    statuses[index].id,
-                    role,
-                    Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE,
-                    today,
-                    file=KNOWLEDGE_FILE,
-                )
-                for index in sorted((*result.merged, *result.dropped))
-            ]
+            for index in sorted((*result.merged, *result.dropped)):
+                status, rule = statuses[index], Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE
+                entry = to_archived_entry(status.block, status.id, role, rule, today, file=KNOWLEDGE_FILE)
+                archived.append(entry)
     return CompressPlan(
         role=role,
         knowledge=new_data if archived else None,

@@ -77,12 +77,7 @@ def build_explanation(
         verified=status.verified,
         idle_days=status.idle_days,
         references=status.history.references,
-        rules=()
-        if status.is_protected
-        else (
-            *_rule_outcomes(status, statuses, plan, planned.rule, policy, today),
-            _superseded_outcome(status, statuses),
-        ),
+        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned.rule, policy, today),
     )
 
 
@@ -107,14 +102,13 @@ def _rule_outcomes(
         references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
         outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
-    return tuple(outcomes)
+    return (*outcomes, _superseded_outcome(status, statuses))
 
 
 def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:
     title = supersedes_key(status.entry.title)
-    superseding_titles = [
-        s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
-    ]
+    others = (s.entry for s in statuses if s.index != status.index)
+    superseding_titles = [entry.title for entry in others if supersedes_key(entry.supersedes) == title]
     text = "is archived when a finding replaces this title"
     if status.pinned_until is not None:
         text += ", once it is no longer pinned"
@@ -128,10 +122,8 @@ def _expiry_outcome(status: EntryStatus, applied: Rule | None, policy: PolicySet
     day = expires_on(status, policy, today)
     if status.pinned_until is not None and day is not None and day <= status.pinned_until:
         day = date.fromordinal(status.pinned_until.toordinal() + 1)
-    text = (
-        f"{status.idle_days} of {threshold.days if threshold else 0} days without a "
-        f"reference while the project was alive"
-    )
+    limit = threshold.days if threshold else 0
+    text = f"{status.idle_days} of {limit} days without a reference while the project was alive"
     if threshold is not None and threshold.score_below is not None:
         text += f"; a score below {threshold.score_below:g}; only while the file is over its limit"
     return RuleOutcome(Rule.EXPIRED, applied is Rule.EXPIRED, day, None, None, text)

@@ -81,9 +81,8 @@ def remove_entries(
     if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
-    after = _check_round_trip(
-        replace(document, blocks=tuple(block for block_id, block in pairs if block_id not in ids_to_remove))
-    )
+    remaining = tuple(block for block_id, block in pairs if block_id not in ids_to_remove)
+    after = _check_round_trip(replace(document, blocks=remaining))
     if isinstance(after, EditRefusal):
         return after
     archived = tuple(
@@ -105,7 +104,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
     else:
         before = document.blocks[condensed_index].text
-        full = Block(_with_spacing_of(before, archived.text), None)
+        full = Block(archived.text.rstrip() + before[len(before.rstrip()) :], None)  # the blank lines below it stay
         blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
         after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
     contents[position : position + (condensed_index is not None)] = [restored_content]
@@ -116,15 +115,8 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
 
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
     """Return the position of the entry with that id, if it is condensed."""
-    for position, (block_id, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if block_id == entry_id and is_condensed(block):
-            return position
-    return None
-
-
-def _with_spacing_of(condensed_text: str, text: str) -> str:
-    """Return the text followed by the blank lines of the condensed text."""
-    return text.rstrip() + condensed_text[len(condensed_text.rstrip()) :]
+    pairs = enumerate(zip(entry_ids(role, document), document.blocks, strict=True))
+    return next((i for i, (block_id, block) in pairs if block_id == entry_id and is_condensed(block)), None)
 
 
 def _parse_or_none(data: bytes) -> Document | None:
@@ -141,10 +133,10 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
     pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
     if preamble.strip() and preamble.strip() != new.decode().strip():
         pieces.insert(0, (Block(preamble, None), None))
-    archived = tuple(
+    archived = (
         to_archived_entry(block, block_id or "", role, Rule.RESET, day, file=file) for block, block_id in pieces
     )
-    return ResetPlan(new, sum(block_id is not None for block_id in ids), archived)
+    return ResetPlan(new, sum(block_id is not None for block_id in ids), tuple(archived))
 
 
 def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:

@@ -50,6 +50,9 @@ from echod.memory.text import pluralize
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
 
 
+_Statuses = Sequence[EntryStatus]
+
+
 class EntryAction(NamedTuple):
     """The action on one entry."""
 
@@ -85,15 +88,12 @@ class PrunePlan(NamedTuple):
     def summary(self) -> str:
         """The plan in one line."""
         counts = {action: sum(a.action is action for a in self.actions) for action in PruneAction}
-        parts = [
-            f"{count} {word}"
-            for action, word in (
-                (PruneAction.ARCHIVE, "archived"),
-                (PruneAction.COMPRESS, "compressed"),
-                (PruneAction.CONDENSE, "condensed"),
-            )
-            if (count := counts[action])
-        ]
+        words = {
+            PruneAction.ARCHIVE: "archived",
+            PruneAction.COMPRESS: "compressed",
+            PruneAction.CONDENSE: "condensed",
+        }
+        parts = [f"{counts[action]} {word}" for action, word in words.items() if counts[action]]
         return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
@@ -155,9 +155,7 @@ def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy:
         draft.remove(PruneCandidate(status, Rule.EXPIRED))
 
 
-def _reduce_to_limit(
-    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
-) -> None:
+def _reduce_to_limit(draft: _PruneDraft, statuses: _Statuses, policy: PolicySettings, allowance: int) -> None:
     if not draft.is_over_limit():
         return
     noise = noise_queue(statuses, policy)
@@ -182,9 +180,7 @@ def _reduce_to_limit(
 class _PruneDraft:
     """A plan in progress: removes entries from a file, and counts its lines."""
 
-    def __init__(
-        self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
-    ) -> None:
+    def __init__(self, document: Document, statuses: _Statuses, policy: PolicySettings, archive: str) -> None:
         self.removed: dict[int, PruneCandidate] = {}
         self.condensed: dict[int, Block] = {}
         self._document = document
@@ -194,13 +190,7 @@ class _PruneDraft:
         self._lines = count_document_lines(document)
         self._noise = sum(s.file_lines for s in statuses if s.layer in NOISE_LAYERS)
 
-    @property
-    def lines(self) -> int:
-        """Lines of the file at this point."""
-        return self._lines
-
     def is_over_limit(self) -> bool:
-        """Return whether the file is over its limit at this point."""
         return self._lines > self._limit
 
     def exceeds_noise_budget(self) -> bool:
@@ -208,11 +198,9 @@ class _PruneDraft:
         return self._noise > self._budget
 
     def contains(self, status: EntryStatus) -> bool:
-        """Return whether the entry is still in the file."""
         return status.index not in self.removed
 
     def remove(self, candidate: PruneCandidate) -> None:
-        """Remove an entry."""
         status = candidate.status
         self.removed[status.index] = candidate
         block = self.condensed.get(status.index)
@@ -242,7 +230,6 @@ class _PruneDraft:
         return (candidate for candidate in queue if self.contains(candidate.status))
 
     def document(self) -> Document:
-        """Return the file at this point."""
         blocks = enumerate(self._document.blocks)
         return Document(
             self._document.preamble,
@@ -250,7 +237,6 @@ class _PruneDraft:
         )
 
     def action_of(self, status: EntryStatus) -> PruneAction:
-        """Return the action on an entry."""
         candidate = self.removed.get(status.index)
         if candidate is not None:
             return candidate.action
@@ -274,13 +260,8 @@ def _build_plan(
         for s, a in changed
         if a.rule is not None
     )
-    summarized = [
-        s
-        for s, a in changed
-        if a.action is PruneAction.COMPRESS or a.rule in _SUMMARIZED_RULES or s.index in draft.condensed
-    ]
-    summarized = [s for s in summarized if allowed_in_knowledge(s)]
-    lines_after = count_document_lines(after)
+    compressed = {s.index for s, a in changed if a.action is PruneAction.COMPRESS or a.rule in _SUMMARIZED_RULES}
+    summarized = [s for s, _ in changed if s.index in compressed | draft.condensed.keys() and allowed_in_knowledge(s)]
     return PrunePlan(
         role=role,
         actions=actions,
@@ -289,7 +270,7 @@ def _build_plan(
         archive=archive,
         knowledge=knowledge_blocks([extract_material(s.block, s.entry, s.verified) for s in summarized]),
         lines_before=count_document_lines(document),
-        lines_after=lines_after,
+        lines_after=count_document_lines(after),
         over_limit=_measure_over_limit(document, after, statuses, draft.removed, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
         id_changes=_id_changes(role, after, [s for s in statuses if draft.contains(s)]) if changed else {},
@@ -331,16 +312,10 @@ def _measure_over_limit(
         return None
     remaining = [index for index in range(len(document.blocks)) if index not in removed]
     lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
-    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
-    pinned = sum(
-        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
-    )
-    not_removable = sum(
-        lines_by_index[s.index]
-        for s in remaining_statuses
-        if not s.is_protected and s.pinned_until is None and s.closes_open_block
-    )
-    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
+    movable = [s for s in statuses if s.index in lines_by_index and not s.is_protected]
+    pinned = sum(lines_by_index[s.index] for s in movable if s.pinned_until is not None)
+    deferred = sum(lines_by_index[s.index] for s in movable if s.is_removable)
+    not_removable = sum(lines_by_index[s.index] for s in movable) - pinned - deferred
     return OverLimit(
         lines=lines,
         limit=policy.memory_line_limit,

@@ -103,12 +103,7 @@ class EntryStatus:
     def removal_order(self) -> tuple[float, float, date, int]:
         """The sort key: lower score first, then lower confidence, then older, then higher in the file."""
         confidence = self.entry.confidence
-        return (
-            self.score or 0.0,
-            DEFAULT_CONFIDENCE if confidence is None else confidence,
-            self.verified,
-            self.index,
-        )
+        return self.score or 0.0, DEFAULT_CONFIDENCE if confidence is None else confidence, self.verified, self.index
 
 
 def entry_statuses(
@@ -123,11 +118,8 @@ def entry_statuses(
             entry = block.entry
             history = facts.histories.get(entry_id, _UNKNOWN_HISTORY)
             verified = last_verified_on(entry, history, today)
-            terms = (
-                score_terms(entry.layer, verified, history, facts.workflows_seen, policy, today)
-                if entry.layer
-                else None
-            )
+            layer, seen = entry.layer, facts.workflows_seen
+            terms = score_terms(layer, verified, history, seen, policy, today) if layer else None
             pinned_until = facts.pinned.get(entry_id)
             statuses.append(
                 EntryStatus(

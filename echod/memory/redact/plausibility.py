@@ -249,26 +249,6 @@ def is_sentence(value: str) -> bool:
     return any(word.strip(".,;:!?").lower() in SENTENCE_WORDS for word in value.split())
 
 
-def is_digest(value: str) -> bool:
-    """Return whether a value has the prefix of a digest or a public key."""
-    return _DIGEST.match(value) is not None
-
-
-def is_uuid(value: str) -> bool:
-    """Return whether a value is a UUID."""
-    return _UUID.fullmatch(value) is not None
-
-
-def without_hex_numbers(value: str) -> str:
-    """Return a value without its UUIDs and hexadecimal numbers: the `tenant:` of `tenant:<uuid>`."""
-    return _HEX_INSIDE.sub("", _UUID_INSIDE.sub("", value))
-
-
-def without_uuids(value: str) -> str:
-    """Return a value without its UUIDs."""
-    return _UUID_INSIDE.sub("", value)
-
-
 def is_hex(value: str) -> bool:
     """Return whether a value is a hexadecimal number, as git's object names and checksums are."""
     return _HEX.fullmatch(value) is not None
@@ -338,7 +318,7 @@ def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool
 
 
 def _is_false_positive(value: str, context: ValueContext) -> bool:
-    if is_placeholder(value) or is_descriptive_word(value) or is_digest(value) or is_url_or_path(value):
+    if is_placeholder(value) or is_descriptive_word(value) or _DIGEST.match(value) or is_url_or_path(value):
         return True
     return context is not ValueContext.QUOTED and is_code(value)
 
@@ -360,17 +340,16 @@ def _is_password(value: str, strength: NameStrength, context: ValueContext) -> b
 def _is_token(value: str, strength: NameStrength, context: ValueContext) -> bool:
     if any(map(str.isspace, value)):
         return False
-    if is_uuid(value):
+    if _UUID.fullmatch(value):
         return strength is NameStrength.SECRET and context is not ValueContext.INLINE
     if strength is NameStrength.SECRET:
         return has_mixed_run(value, min_length=_MIN_SECRET_LENGTH) or looks_random(value, min_length=_MIN_SECRET_LENGTH)
     if is_hex(value):
-        return (
-            strength is NameStrength.TOKEN
-            and context is not ValueContext.INLINE
-            and len(value) >= _MIN_HEX_TOKEN_LENGTH
-        )
+        is_field = strength is NameStrength.TOKEN and context is not ValueContext.INLINE
+        return is_field and len(value) >= _MIN_HEX_TOKEN_LENGTH
     if not looks_random(value, min_length=_MIN_LENGTH[strength]):
         return False
-    rest = without_uuids(value) if strength is NameStrength.TOKEN else without_hex_numbers(value)
+    rest = _UUID_INSIDE.sub("", value)
+    if strength is NameStrength.KEY:
+        rest = _HEX_INSIDE.sub("", rest)  # the `tenant:` of `tenant:<uuid>`
     return looks_random(rest, min_length=_MIN_LENGTH[strength])

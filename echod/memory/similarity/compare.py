@@ -129,8 +129,7 @@ def features_of(learning: Learning) -> LearningFeatures:
 
 def learning_of(block: Block, entry: Entry) -> Learning:
     """Return the learning of an entry in a memory file."""
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
+    return Learning(entry.full_title, block.body, entry.evidence, entry.layer)
 
 
 def compare_learnings(
@@ -224,9 +223,8 @@ class DuplicateFinder:
 
     def _candidates(self, learning: LearningFeatures) -> Iterator[int]:
         words = learning.title_terms or {_NO_WORD}
-        postings = sorted(
-            (len(positions), word) for word in words if (positions := self._by_word.get((learning.files, word)))
-        )
+        found = ((word, self._by_word.get((learning.files, word))) for word in words)
+        postings = sorted((len(positions), word) for word, positions in found if positions)
         unknown_words = len(words) - len(postings)
         # Two titles that agree cannot differ in more of one's words than this.
         probes = len(words) - ceil(self._thresholds.title * len(words) - 1e-9) + 1 - unknown_words

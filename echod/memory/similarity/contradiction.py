@@ -84,16 +84,9 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
 OPPOSITE_PREFIXES = (
-    ("en", "dis"),
-    ("en", "de"),
-    ("in", "de"),
-    ("in", "ex"),
-    ("im", "ex"),
-    ("up", "down"),
-    ("pre", "post"),
-    ("over", "under"),
-    ("inter", "intra"),
-)
+    ("en", "dis"), ("en", "de"), ("in", "de"), ("in", "ex"), ("im", "ex"), ("up", "down"), ("pre", "post"),
+    ("over", "under"), ("inter", "intra"),
+)  # fmt: skip
 
 DIRECTED_WORDS = frozenset(
     re.findall(
@@ -159,15 +152,14 @@ def extract_assertions(title: str, body: str) -> Assertions:
     in_order = tokenize(folded)
     stems = [stem(word) for word in in_order]
     clauses = [tokenize(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
+    parts = chain.from_iterable(map(_split_at_conjunctions, clauses))
     return Assertions(
         numbers=tuple(dict.fromkeys(find_numbers(folded))),
         negated=_counted(_negated(in_order)),
         operators=_counted(_operators(folded)),
         stems=frozenset(stems),
         directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
-        cooccurring=frozenset(
-            chain.from_iterable(map(_cooccurring_pairs, chain.from_iterable(map(_split_at_conjunctions, clauses))))
-        ),
+        cooccurring=frozenset(chain.from_iterable(map(_cooccurring_pairs, parts))),
         slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
     )
 
