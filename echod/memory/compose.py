@@ -57,15 +57,8 @@ def detect_form(document: Document) -> Form:
 def with_entries(document: Document, findings: Sequence[Finding], form: Form | None = None) -> Document | Unreadable:
     """Return the document with an entry for each finding at its end. Everything before them reads as it did.
 
-    `Unreadable` is returned where the file would be too large to be read again.
-
-    Args:
-        document: the file.
-        findings: the findings to write.
-        form: the form of the entries; None for the result of `detect_form`.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
+    `Unreadable` is returned where the file would be too large to be read again, and `ComposeError` is raised where it
+    cannot take one of the findings. The default form is that of `detect_form`.
     """
     form, newline = form or detect_form(document), detect_newline(document)
     for indent in (_INDENT, _DEEP_INDENT):
@@ -80,22 +73,15 @@ def with_entries(document: Document, findings: Sequence[Finding], form: Form | N
 
 
 def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _INDENT) -> str:
-    """Return the text of a new entry, ending with one newline.
+    """Return the text of a new entry of a redacted finding, ending with one newline.
 
-    Args:
-        finding: the finding; its text is redacted already.
-        form: `BULLET`, `WRITER`, or one of the forms with the layer in the heading.
-        newline: the file's line ending.
-        indent: spaces before the lines of the learning; 4 keep a fence in it from closing one outside.
-
-    Raises:
-        ComposeError: no layout of it reads back.
+    A form with the layer in the heading counts as all of them. `indent` are the spaces before the lines of the
+    learning; 4 keep a fence in it from closing one outside. `ComposeError` is raised where no layout of it reads back.
     """
     finding = normalize_finding(finding)
-    candidates = [
-        (f"{chr(10).join([*head, *body])}\n", " ".join(body).split())
-        for head, body in _candidate_layouts(finding, form, indent)
-    ]
+    bodies = list(learning_layouts(finding.text, indent))
+    layouts = [(head, body) for head in _head_layouts(finding, form) for body in bodies]  # the most readable first
+    candidates = [("\n".join([*head, *body, ""]), " ".join(body).split()) for head, body in layouts]
     for reads_back in (_reads_back_equal, _reads_back_as_entry):
         for text, learning in candidates:
             block = _parse_single_block(text)
@@ -104,24 +90,16 @@ def compose_entry(finding: Finding, form: Form, newline: str, indent: int = _IND
     raise ComposeError(f"The finding {finding.key} cannot be written as one entry.")
 
 
-def _candidate_layouts(finding: Finding, form: Form, indent: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the layouts of a finding, the most readable first: the lines of its head, and those of its learning."""
-    bodies = list(learning_layouts(finding.text, indent))
-    return ((head, body) for head in _head_layouts(finding, form) for body in bodies)
-
-
 def _head_layouts(finding: Finding, form: Form) -> Iterator[list[str]]:
     title = full_title(finding.kind, finding.title)
     day = finding.heading_date.isoformat()
     if form in _LAYER_FORMS:
         heading = f"## {finding.layer.value.title()} \u2014 {title} ({day})"
-        metadata = [
-            (name, value) for name, value in _metadata_fields(finding) if name != "layer" and value != _NO_VALUE
-        ]
+        fields = [(name, value) for name, value in _metadata_fields(finding) if name != "layer" and value != _NO_VALUE]
         source = finding.source if "`" in finding.source else f"`{finding.source}`"
-        shown_fields = [(name, source if name == "source" else value) for name, value in metadata]
-        yield [heading, "", *(f"**{name.title()}**: {value}" for name, value in shown_fields), ""]
-        yield [heading, "", *_bullet_lines(shown_fields)]
+        shown = [(name, source if name == "source" else value) for name, value in fields]
+        yield [heading, "", *(f"**{name.title()}**: {value}" for name, value in shown), ""]
+        yield [heading, "", *_bullet_lines(shown)]
     marks = "##" if form is Form.WRITER else "###"
     yield [f"{marks} [{day}] {title}", *_bullet_lines(_metadata_fields(finding))]
 
@@ -132,7 +110,7 @@ def _metadata_fields(finding: Finding) -> Metadata:
     return [
         ("layer", finding.layer.value),
         ("source", finding.source),
-        ("confidence", _format_confidence(finding.confidence)),
+        ("confidence", f"{finding.confidence:.4f}".rstrip("0").ljust(3, "0")),
         *evidence,
         *finding.fields,
         ("verified", finding.verified.isoformat()),
@@ -142,10 +120,6 @@ def _metadata_fields(finding: Finding) -> Metadata:
 
 def _bullet_lines(metadata: Metadata) -> list[str]:
     return [f"- **{name}**: {value}" for name, value in metadata]
-
-
-def _format_confidence(confidence: float) -> str:
-    return f"{confidence:.4f}".rstrip("0").ljust(3, "0")
 
 
 def _parse_single_block(text: str) -> Block | None:
@@ -173,20 +147,14 @@ def _reads_back_equal(block: Block, entry: Entry, finding: Finding, learning: li
 
 def _reads_back_as_entry(block: Block, entry: Entry, finding: Finding, learning: list[str]) -> bool:
     """Return whether the least requirement holds: the entry's layer, date and title, and all words of the learning."""
-    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == (
-        full_title(finding.kind, finding.title),
-        finding.layer,
-        finding.heading_date,
-        learning,
-    )
+    expected = (full_title(finding.kind, finding.title), finding.layer, finding.heading_date, learning)
+    return (entry.full_title, entry.layer, entry.heading_date, block.body.split()) == expected
 
 
 def learning_layouts(text: str, indent: int) -> Iterator[list[str]]:
     """Yield the layouts of a learning as the last bullet of an entry, the most readable first.
 
-    Args:
-        text: the learning; no fence or comment in it is open (`close_open_blocks`).
-        indent: spaces before its lines.
+    No fence or comment in the text is open (`close_open_blocks`).
     """
     if not text:
         yield []
@@ -255,9 +223,7 @@ def detect_newline(document: Document) -> str:
 
 
 _NOTE_SOURCE = "user:remember"
-
 _MAX_TITLE_LENGTH = 60
-_INDENTS = (2, 4)  # a fence indented by four cannot close one at the margin
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _LEADING_MARKS = re.compile(r"(?:\s++|[#>*+-]++\s++)*+")
 _CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
@@ -266,17 +232,11 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 class Note(NamedTuple):
-    """A note, ready to be written.
+    """A note, ready to be written."""
 
-    Attributes:
-        title: one line.
-        text: the text itself.
-        redacted: a secret was removed.
-    """
-
-    title: str
+    title: str  # one line
     text: str
-    redacted: bool
+    redacted: bool  # a secret was removed
 
 
 class UnwritableNote(NamedTuple):
@@ -286,26 +246,22 @@ class UnwritableNote(NamedTuple):
 
 
 def create_note(text: str, title: str | None) -> Note | None:
-    """Return the user's text as a note; None if it contains no visible text.
+    """Return the text that the user typed as a note; None if it contains no visible text.
 
-    Args:
-        text: the text as typed.
-        title: the title; None for the beginning of the text.
+    Without a title, the beginning of the text is the title.
     """
-    visible = _visible_text(text)
-    clean = redact(close_open_blocks(visible)).text
+    closed = close_open_blocks(_visible_text(text))
+    clean = redact(closed).text
     if not clean:
         return None
-    redacted_title = redact(_heading_title(_visible_text(title)) if title and title.strip() else _derive_title(clean))
-    return Note(
-        redacted_title.text or "Untitled", clean, clean != close_open_blocks(visible) or bool(redacted_title.spans)
-    )
+    heading = redact(_heading_title(_visible_text(title)) if title and title.strip() else _derive_title(clean))
+    return Note(heading.text or "Untitled", clean, clean != closed or bool(heading.spans))
 
 
 def with_note(document: Document, note: Note, day: date) -> Document | UnwritableNote:
     """Return the file with the note at its end. Everything before it reads as it did."""
     newline = detect_newline(document)
-    for indent in _INDENTS:
+    for indent in (_INDENT, _DEEP_INDENT):
         for text in _note_layouts(note, day, indent):
             after = parse(append_entries(document, [text.replace("\n", newline)]))
             if isinstance(after, Unreadable):
@@ -317,11 +273,9 @@ def with_note(document: Document, note: Note, day: date) -> Document | Unwritabl
 
 def find_same_note(document: Document, note: Note) -> int | None:
     """Return the position of an entry of the layer notes with the same text, regardless of title and date."""
-    note_text = _comparison_text(note.text)
-    for position, block in enumerate(document.blocks):
-        if block.entry and block.entry.layer is Layer.NOTES and _comparison_text(block.body) == note_text:
-            return position
-    return None
+    text = _comparison_text(note.text)
+    notes = ((i, b) for i, b in enumerate(document.blocks) if b.entry and b.entry.layer is Layer.NOTES)
+    return next((i for i, block in notes if _comparison_text(block.body) == text), None)
 
 
 def _note_layouts(note: Note, day: date, indent: int) -> list[str]:
@@ -334,14 +288,9 @@ def _is_appended(before: Document, after: Document, note: Note, day: date) -> bo
     appended = appended_blocks(before, after)
     if appended is None or len(appended) != 1 or (entry := appended[0].entry) is None:
         return False
-    entry_values = (
-        collapse_whitespace(entry.full_title),
-        entry.layer,
-        entry.heading_date,
-        entry.source,
-        _comparison_text(appended[0].body),
-    )
-    return entry_values == (note.title, Layer.NOTES, day, _NOTE_SOURCE, _comparison_text(note.text))
+    title, body = collapse_whitespace(entry.full_title), _comparison_text(appended[0].body)
+    found = (title, entry.layer, entry.heading_date, entry.source, body)
+    return found == (note.title, Layer.NOTES, day, _NOTE_SOURCE, _comparison_text(note.text))
 
 
 def _comparison_text(text: str) -> str:

@@ -50,20 +50,14 @@ def find_violations(
 ) -> tuple[Violation, ...]:
     """Return the violations of a change set, empty in the good case.
 
-    Args:
-        changes: every file that is rewritten.
-        archived_texts: every text that the change set adds to an archive, quarantine or findings file.
-        redacted_forms: the forms a text may have after redaction.
-        user_requested: the user asked for the change. Then protected blocks may change and a file may become empty, but
-        still nothing may be lost.
+    `changes` are all files that are rewritten, `archived_texts` all texts that are added to an archive, quarantine or
+    findings file. If the user asked for the change, protected blocks may change and a file may become empty, but still
+    nothing may be lost.
     """
-    retained = _RetainedContent(
-        [block for change in changes for block in change.after.blocks], archived_texts, redacted_forms
-    )
-    violations = [
-        Violation(ViolationKind.LOST, block_heading(b))
-        for b in retained.find_missing(b for c in changes for b in c.before.blocks)
-    ]
+    after = [block for change in changes for block in change.after.blocks]
+    retained = _RetainedContent(after, archived_texts, redacted_forms)
+    missing = retained.find_missing(block for change in changes for block in change.before.blocks)
+    violations = [Violation(ViolationKind.LOST, block_heading(block)) for block in missing]
     violations += [
         Violation(ViolationKind.LOST, "the text before the first heading")
         for change in changes
@@ -96,10 +90,8 @@ def find_missing_findings(
     blocks: Iterable[Block], retained: str, *, redacted_forms: RedactedForms
 ) -> tuple[Violation, ...]:
     """Return the parts of a consumed findings file that are not in the retained text of it."""
-    return tuple(
-        Violation(ViolationKind.LOST, block_heading(block))
-        for block in _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
-    )
+    missing = _RetainedContent([], [retained], redacted_forms).find_missing(blocks)
+    return tuple(Violation(ViolationKind.LOST, block_heading(block)) for block in missing)
 
 
 def is_redaction_of(text: str, original: str) -> bool:
@@ -156,16 +148,14 @@ class _RetainedContent:
 
 
 def _learning_text(block: Block) -> str:
-    """Return the body of an entry for comparison."""
     return block.body.replace("\r\n", "\n").strip()
 
 
 def find_whole_lines(text: str, candidates: AbstractSet[str]) -> frozenset[str]:
     """Return the `candidates` that are in a text as whole lines, in one pass regardless of their number.
 
-    Args:
-        text: the text to search; spaces at the ends of its lines do not matter where a candidate begins and ends.
-        candidates: texts without spaces at their ends.
+    Candidates have no spaces at their ends. Spaces at the ends of lines do not matter where a candidate begins and
+    ends.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
     for candidate in candidates:

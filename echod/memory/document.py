@@ -29,17 +29,11 @@ This is the number and maximal size in bytes of the contents whose documents are
 Documents of larger files are shared while they are in use.
 """
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
-
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreadable:
-    """Read a memory file. Never raises, never drops a byte, takes time linear in the size of `data`.
-
-    Args:
-        data: the file's bytes.
-        max_bytes: the size limit in bytes; larger files are not parsed.
-    """
+    """Read a memory file of at most `max_bytes`. Never raises, never drops a byte, takes linear time."""
     if len(data) > max_bytes:
         size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
         reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."
@@ -71,9 +65,8 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
     preamble = text[: starts[0].offset] if starts else text
     version = _SCHEMA_COMMENT.search(preamble)
     if version and version[1] not in {None, "0", "1"}:
-        reason = (
-            f"The file has schema version {version[1]}. This echod supports version {SCHEMA_VERSION}. Update echod."
-        )
+        newer = f"The file has schema version {version[1]}."
+        reason = f"{newer} This echod supports version {SCHEMA_VERSION}. Update echod."
         return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 
     offsets = [*(start.offset for start in starts), len(text)]

@@ -15,16 +15,12 @@ from echod.memory import forms
 from echod.memory.document import parse_block
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 
+# The order of the fields in all forms.
 _FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
-"""The order of the fields in all forms."""
 
 
 def with_verified(block: Block, day: date) -> Block:
-    """Return the block with `day` as the date of its entry's last verification.
-
-    Raises:
-        ValueError: the block is opaque.
-    """
+    """Return the block with `day` as the date of its entry's last verification."""
     entry = _require_entry(block)
     if entry.verified == day:
         return block
@@ -34,10 +30,8 @@ def with_verified(block: Block, day: date) -> Block:
 def with_confidence(block: Block, confidence: float) -> Block:
     """Return the block with this confidence, 0..1. HIGH counts as 0.9, MEDIUM as 0.75, LOW as 0.4.
 
-    Where the entry, or its form, uses words and one of them has exactly this value, the word is written.
-
-    Raises:
-        ValueError: the block is opaque, or the number is not within 0..1.
+    Where the entry, or its form, uses words and one of them has exactly this value, the word is written. A number
+    outside of 0..1 is a `ValueError`.
     """
     entry = _require_entry(block)
     if not 0 <= confidence <= 1:
@@ -56,9 +50,6 @@ def with_layer(block: Block, layer: Layer) -> Block:
     """Return the block in this layer, changing the heading's word and the `layer` field, each where it exists.
 
     The layer heading, observation and notes forms have the word in the heading, so the result can have another form.
-
-    Raises:
-        ValueError: the block is opaque.
     """
     entry = _require_entry(block)
     if entry.layer is layer:

@@ -25,9 +25,8 @@ from echod.memory.redact import redact_entry
 NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 
 _DIGEST_LENGTH = 16
-
+# A file is inspected several times for each change of one entry, and redaction takes most of the time.
 _MAX_CACHED_REDACTIONS = 2_048
-"""A file is inspected several times for each change of one entry, and redaction takes most of the time."""
 
 
 class EntrySignature(NamedTuple):
@@ -63,11 +62,7 @@ def present_entries(role: str, document: Document) -> tuple[PresentEntry, ...]:
 
 
 def entry_signature(block: Block) -> EntrySignature:
-    """Return the signature by which an entry can be recognised later.
-
-    Raises:
-        ValueError: the block is opaque.
-    """
+    """Return the signature by which an entry can be recognised later. An opaque block is a `ValueError`."""
     redacted = _redacted_text(block.text)
     if redacted != block.text and (plain := parse_block(redacted)).entry is not None:
         block = plain
@@ -98,11 +93,9 @@ def match_entries(
     Both ids are equal for most entries, and no id occurs twice on either side. All pairs hold at once, because two
     entries can have exchanged their ids.
 
-    Args:
-        previous: the entries of the file at the last inspection, by id; None where only the id is known.
-        removed: the entries that left the file before, by id; None where only the id is known.
-        current: the entries of the file now.
-        id_changes: previous id -> current id, from the job that changed the file; takes precedence over signatures.
+    `previous` are the entries at the last inspection, `removed` those that left the file before; None where only the id
+    is known. `id_changes` (previous id -> current id, from the job that changed the file) takes precedence over
+    signatures.
     """
     unmatched = dict(current)
     in_file, returning = _Matcher(dict(previous), unmatched), _Matcher(dict(removed), unmatched)

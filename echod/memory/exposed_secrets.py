@@ -17,19 +17,12 @@ from echod.memory.redact.spans import replace_spans
 
 
 class SecretLocation(NamedTuple):
-    """The location of a secret.
+    """The location of a secret."""
 
-    Attributes:
-        line: its first line, from 1.
-        kind: its kind (docs/security.md).
-        entry: the title of its entry, redacted; None outside of entries.
-        needs_confirmation: its entry is etched or a note, so that it is removed only with the user's confirmation.
-    """
-
-    line: int
-    kind: str
-    entry: str | None
-    needs_confirmation: bool
+    line: int  # its first line, from 1
+    kind: str  # its kind (docs/security.md)
+    entry: str | None  # the title of its entry, redacted; None outside of entries
+    needs_confirmation: bool  # its entry is etched or a note, so that it is removed only with the user's confirmation
 
 
 def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
@@ -38,15 +31,8 @@ def locate_secrets(data: bytes) -> tuple[SecretLocation, ...]:
 
 
 def strip_secrets(data: bytes, *, include_protected: bool) -> bytes:
-    """Return the file without its secrets. All other bytes stay.
-
-    Args:
-        data: the file.
-        include_protected: also redact etched entries and notes.
-    """
-    parts = (
-        part.text if part.needs_confirmation and not include_protected else part.redaction.text for part in _split(data)
-    )
+    """Return the file without its secrets, etched entries and notes included only on request. All other bytes stay."""
+    parts = (p.text if p.needs_confirmation and not include_protected else p.redaction.text for p in _split(data))
     return "".join(parts).encode("utf-8", "surrogateescape")
 
 
@@ -92,7 +78,6 @@ class _Part(NamedTuple):
     needs_confirmation: bool
 
     def spans_of(self, secrets: AbstractSet[str]) -> Iterator[Secret]:
-        """Return the spans of these secrets."""
         return (span for span in self.redaction.spans if self.text[span.start : span.end] in secrets)
 
     def locations(self) -> Iterator[SecretLocation]:

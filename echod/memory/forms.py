@@ -29,29 +29,28 @@ from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
 
+# Names that only entries have.
 _IDENTIFYING_FIELDS = frozenset({
     "layer", "source", "confidence", "evidence", "verified", "supersedes",
     "finding_id", "finding_ids", "recurrence_count", "first_seen", "last_seen", "phase_tags",
 })  # fmt: skip
-"""Names that only entries have."""
 
+# All names that writers of memory files use.
 _KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
     "date", "tags", "category", "domain", "role", "type", "status",
     "superseded_by", "promoted_to", "promoted_from", "promoted_date", "metrics_snapshot",
 })  # fmt: skip
-"""All names that writers of memory files use."""
 
+# Groups: indent, bullet, name, value.
 _METADATA_LINE = re.compile(
     r"( {0,3})([-*+](?: {1,4}|\t))?"
     r"\*\*([A-Za-z][A-Za-z0-9_ -]{0,39})(?:\*\*[ \t]*:|:\*\*)[ \t]*([^\n]*)"
 )
-"""Groups: indent, bullet, name, value."""
 
 # The original reader of these files accepts these three, unbulleted, anywhere above the next heading.
 _BODY_FIELD = re.compile(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
 _BODY_FIELD_HINT = re.compile(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
 _BODY_FIELDS_END = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
-
 _BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")
 
@@ -60,7 +59,6 @@ CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 
 _LAYERS = {layer.value: layer for layer in Layer}
 _MAX_NUMBER_LENGTH = 400  # characters; the smallest float in full has 326, and longer numbers are slow to parse
-
 # All repetitions are possessive, because a value may be a hostile line of megabytes. Dates and numbers are ASCII.
 _LEADING_MARKS = r"[`*_\"' \t]*+"
 _WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
@@ -73,7 +71,6 @@ _NONE_VALUE = re.compile(
     r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
 )
 _CODE = re.compile(r"`([^`\n]+)`")
-
 _HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
 # Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
 _DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
@@ -88,37 +85,22 @@ _SEPARATOR_OR_BLANK = re.compile(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r
 
 
 class EntryHeading(NamedTuple):
-    """The parts of a heading.
+    """The parts of a heading."""
 
-    Attributes:
-        form: the form that the entry has, if it is one.
-        layer_word: the position of the layer's word in the line, in the forms that have it there.
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title.
-        day: the date.
-        is_conclusive: the heading alone makes an entry; otherwise the head below it has to confirm that.
-    """
-
-    form: Form
-    layer_word: Span | None
-    title: str
-    kind: str | None
+    form: Form  # the form that the entry has, if it is one
+    layer_word: Span | None  # the position of the layer's word in the line, in the forms that have it there
+    title: str  # the heading without layer word, type word, date and marks
+    kind: str | None  # the word before the title
     day: date | None
-    is_conclusive: bool
+    is_conclusive: bool  # the heading alone makes an entry; otherwise the head below it has to confirm that
 
 
 class MetadataBlock(NamedTuple):
-    """The metadata right below a heading. Offsets count from the start of the heading's line.
+    """The metadata right below a heading. Offsets count from the start of the heading's line."""
 
-    Attributes:
-        fields: the metadata lines in file order.
-        end: the end of the head; without fields, where it would begin.
-        has_identifying_bullet: a bullet in it has one of the names in `_IDENTIFYING_FIELDS`.
-    """
-
-    fields: tuple[Field, ...]
-    end: int
-    has_identifying_bullet: bool
+    fields: tuple[Field, ...]  # the metadata lines in file order
+    end: int  # the end of the head; without fields, where it would begin
+    has_identifying_bullet: bool  # a bullet in it has one of the names in `_IDENTIFYING_FIELDS`
 
 
 class PartialEntry(NamedTuple):

@@ -30,8 +30,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
-
 _IdentityKey = tuple[str, str, str]
+_Blocks = Sequence[Block]
 
 
 class UnknownEntryError(LookupError):
@@ -46,7 +46,8 @@ class AmbiguousEntryError(LookupError):
     """Several entries have an id that begins with the prefix."""
 
     def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(f"{prefix!r} could be {_join_alternatives(candidates)}. Give more digits of the id.")
+        alternatives = f"{', '.join(candidates[:-1])} or {candidates[-1]}"
+        super().__init__(f"{prefix!r} could be {alternatives}. Give more digits of the id.")
         self.prefix = prefix
         self.candidates = candidates
 
@@ -89,9 +90,7 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
 def resolve_id(prefix: str, ids: Iterable[str]) -> str:
     """Return the one id that begins with `prefix` (in any case).
 
-    Raises:
-        UnknownEntryError: no id matches, or the prefix is empty.
-        AmbiguousEntryError: several match; it lists them.
+    No id, or an empty prefix, is an `UnknownEntryError`; several are an `AmbiguousEntryError`, which lists them.
     """
     normalized = prefix.strip().lower()
     candidates = sorted({entry_id for entry_id in ids if normalized and entry_id.startswith(normalized)})
@@ -114,10 +113,6 @@ def _digest(*parts: str | int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
 
 
-def _join_alternatives(candidates: tuple[str, ...]) -> str:
-    return f"{', '.join(candidates[:-1])} or {candidates[-1]}"
-
-
 BlockKey = tuple[str, ...]
 
 
@@ -133,11 +128,7 @@ def block_contents(document: Document) -> list[str]:
 
 def block_key(block: Block) -> BlockKey:
     """Return the key of a block independent of its text: title, date and source of an entry, else the heading."""
-    entry = block.entry
-    if entry is None:
-        return ("opaque", block_heading(block))
-    day = entry.heading_date.isoformat() if entry.heading_date else ""
-    return ("entry", normalize_title(entry.title), day, " ".join((entry.source or "").split()))
+    return ("entry", *_identity_key(block.entry)) if block.entry else ("opaque", block_heading(block))
 
 
 def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
@@ -182,13 +173,8 @@ def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, i
     _pair_truncated_end(one, other, pairs)
     _pair_truncated_end(other, one, back := {j: i for i, j in pairs.items()})
     pairs = {i: j for j, i in back.items()}
-    _pair(one, other, _entry_key, pairs)
+    _pair(one, other, lambda block: block_key(block) if block.entry else id(block), pairs)  # opaque ones are unique
     return pairs
-
-
-def _entry_key(block: Block) -> Hashable:
-    """Return the key of an entry. For an opaque block return a value that is equal to no other."""
-    return block_key(block) if block.entry else id(block)
 
 
 def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:
@@ -200,9 +186,7 @@ def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dic
     pairs.update((last, j) for j in list(whole)[:1])
 
 
-def _pair(
-    base: Sequence[Block], side: Sequence[Block], key_of: Callable[[Block], Hashable], pairs: dict[int, int]
-) -> None:
+def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[Block], Hashable], pairs: dict[int, int]) -> None:
     """Pair blocks with equal keys, the first with the first."""
     used = set(pairs.values())
     candidates: defaultdict[Hashable, list[int]] = defaultdict(list)
@@ -224,7 +208,8 @@ def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int,
             continue
         low, high = _gap(position, len(base), len(side), pairs)
         for candidate in unpaired:
-            if low < candidate < high and _is_either_truncated(block, side[candidate]):
+            other = side[candidate]
+            if low < candidate < high and (is_truncated(block, other) or is_truncated(other, block)):
                 pairs[position] = candidate
                 unpaired.remove(candidate)
                 break
@@ -234,7 +219,3 @@ def _gap(position: int, base_length: int, side_length: int, pairs: dict[int, int
     before = next((pairs[p] for p in range(position - 1, -1, -1) if p in pairs), -1)
     after = next((pairs[p] for p in range(position + 1, base_length) if p in pairs), side_length)
     return before, after
-
-
-def _is_either_truncated(one: Block, other: Block) -> bool:
-    return is_truncated(one, other) or is_truncated(other, one)

@@ -12,7 +12,8 @@ an entry on purpose. Both can look alike. docs/durability.md describes the rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,11 +23,9 @@ from echod.memory.model import Document
 BlockTexts = dict[BlockKey, str]
 """A version as lineage sees it: the key of each block and its text."""
 
-_MIN_REVERTED_CHANGES = 2
-"""The number of independent changes that only a stale writer reverts at once."""
-
+_MIN_REVERTED_CHANGES = 2  # the number of independent changes that only a stale writer reverts at once
+# A file older than our write that it replaces was written aside and renamed. No writer takes longer than this.
 _MAX_RENAME_SECONDS = 60.0
-"""A file older than our write that it replaces was written aside and renamed. No writer takes longer than this."""
 
 
 def block_texts(document: Document) -> BlockTexts:
@@ -36,15 +35,10 @@ def block_texts(document: Document) -> BlockTexts:
 
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
-    """A version that existed on disk.
+    """A version that existed on disk."""
 
-    Attributes:
-        content_hash: the digest of its bytes.
-        visible_since: the time at which it became visible, Unix seconds.
-    """
-
-    content_hash: str
-    visible_since: float
+    content_hash: str  # the digest of its bytes
+    visible_since: float  # the time at which it became visible, Unix seconds
     texts: BlockTexts
 
 
@@ -79,16 +73,11 @@ class Reversion:
 
 @dataclass(frozen=True, slots=True)
 class StaleWrite:
-    """A stale writer overwrote our changes.
+    """A stale writer overwrote our changes."""
 
-    Attributes:
-        base: position of the version it descends from.
-        missing: blocks of the newest version that it does not know.
-    """
-
-    base: int
+    base: int  # position of the version it descends from
     reason: StaleReason
-    missing: tuple[BlockKey, ...]
+    missing: tuple[BlockKey, ...]  # blocks of the newest version that it does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +100,17 @@ Descent = Successor | Reversion | StaleWrite | SuspectedStaleWrite | Interleaved
 def classify_descent(
     current: CurrentVersion, known: Sequence[KnownVersion], *, now: float, young_seconds: float
 ) -> Descent:
-    """Return the relation of the file on disk to the known versions.
+    """Return the relation of the file on disk to the known versions (at least one, oldest first).
 
-    Args:
-        current: the file on disk.
-        known: known versions, oldest first; at least one.
-        now: Unix seconds.
-        young_seconds: blocks added less than this ago and missing now were overwritten.
+    `now` is in Unix seconds. Blocks added less than `young_seconds` ago and missing now were overwritten.
     """
     newest = known[-1]
     if current.content_hash == newest.content_hash:
         return Successor()
-    known_texts = _all_texts(known)
+    known_texts: defaultdict[BlockKey, set[str]] = defaultdict(set)
+    for state in known:
+        for key, text in state.texts.items():
+            known_texts[key].add(text)
     distances = [_undo_distance(current.texts, state.texts, known_texts) for state in known]
     best = min(distances)
     if best == distances[-1]:
@@ -152,19 +140,10 @@ def _find_interleaved(
     return InterleavedWrite(missing) if missing else Successor()
 
 
-def _all_texts(known: Sequence[KnownVersion]) -> dict[BlockKey, set[str]]:
-    texts: dict[BlockKey, set[str]] = {}
-    for state in known:
-        for key, text in state.texts.items():
-            texts.setdefault(key, set()).add(text)
-    return texts
-
-
-def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: dict[BlockKey, set[str]]) -> int:
+def _undo_distance(current: BlockTexts, state: BlockTexts, known_texts: Mapping[BlockKey, set[str]]) -> int:
     """Return how many known changes a writer who started from `state` would have had to undo."""
     missing = sum(1 for key in state if key not in current)
-    reverted = sum(
-        1 for key, text in state.items() if key in current and current[key] != text and current[key] in known_texts[key]
-    )
+    shared = ((text, current[key], known_texts[key]) for key, text in state.items() if key in current)
+    reverted = sum(now != text and now in texts for text, now, texts in shared)
     foreign = sum(1 for key in current if key in known_texts and key not in state)
     return missing + reverted + foreign

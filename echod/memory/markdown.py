@@ -23,32 +23,22 @@ from echod.memory import forms
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
+# A heading of any level, from its first mark on.
 _ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
-"""A heading of any level, from its first mark on."""
-
-_SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")
-"""The underline that makes a heading of the paragraph above."""
+_SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")  # the underline that makes a heading of the paragraph above
 
 THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
+# The marker of a list item. Groups: marker, its number, the spaces behind it.
 _LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
-"""The marker of a list item. Groups: marker, its number, the spaces behind it."""
-
+# A list item with a paragraph, like most lines of memory files.
 _PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
-"""A list item with a paragraph, like most lines of memory files."""
-
-_BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")
-"""Text that begins in bold, like metadata; neither a list item nor a break."""
-
-_FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")
-"""The marks that open fenced code."""
-
+_BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")  # text that begins in bold, like metadata; neither a list item nor a break
+_FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")  # the marks that open fenced code
+# A line that closes fenced code, if its marks are of the right kind and number.
 _FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
-"""A line that closes fenced code, if its marks are of the right kind and number."""
-
-_FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
-"""All such lines of a text."""
+_FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)  # all such lines of a text
 
 _BLOCK_TAGS = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
@@ -59,10 +49,8 @@ _BLOCK_TAGS = (
 _NAME = r"[A-Za-z][A-Za-z0-9-]*+"
 _VALUE = r"(?:[^\"'=<>`\x00-\x20]++|'[^']*+'|\"[^\"]*+\")"
 _ATTRIBUTE = rf"(?:[ \t]++[A-Za-z_:][A-Za-z0-9:._-]*+(?:[ \t]*+=[ \t]*+{_VALUE})?+)"
-
+# The first characters of lines that are not plain text.
 _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
-"""The first characters of lines that are not plain text."""
-
 _QUOTE = -1
 _MAX_INDENT = 3  # columns; lines indented further are code
 _MAX_DEPTH = 100  # nested containers; real files nest less, and without a limit hostile input costs quadratic time
@@ -81,16 +69,11 @@ class BlockStart(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The blocks at the left margin of a text; offsets are characters.
+    """The blocks at the left margin of a text; offsets are characters."""
 
-    Attributes:
-        starts: the headings that begin blocks.
-        fences: start and end of every stretch of fenced code.
-        closing: the line that would close the fence or comment in which the text ends; None where none is open.
-    """
-
-    starts: tuple[BlockStart, ...]
-    fences: tuple[tuple[int, int], ...]
+    starts: tuple[BlockStart, ...]  # the headings that begin blocks
+    fences: tuple[tuple[int, int], ...]  # start and end of every stretch of fenced code
+    # The line that would close the fence or comment in which the text ends; None where none is open.
     closing: str | None
 
 
@@ -135,11 +118,9 @@ class _Fence(NamedTuple):
 
     @property
     def closing(self) -> str:
-        """The line that closes it."""
         return self.mark * self.length
 
     def ends_at(self, text: str, position: int) -> bool:
-        """Return whether the line that begins at `position` closes it."""
         end = _FENCE_END.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
@@ -165,8 +146,8 @@ _HTML_BLOCKS = (
     _HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
 )
 
+# Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph.
 _OTHER_HTML_TAG = _HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
-"""Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph."""
 
 
 class _BlockEndIndex:
@@ -270,11 +251,8 @@ class _Scanner:
         first = _after_spaces(line, position)
         if first >= end:
             del self._containers[matched:]
-            if (
-                not all_matched
-                or self._leaf is _PARAGRAPH
-                or (isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern)
-            ):
+            ended_by_blank = isinstance(self._leaf, _HtmlBlockKind) and not self._leaf.end_pattern
+            if not all_matched or self._leaf is _PARAGRAPH or ended_by_blank:
                 self._leaf = None
             self._item_is_empty = False
             return

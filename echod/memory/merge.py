@@ -33,17 +33,11 @@ _Edit = tuple[int, int, list[str]]
 
 
 class MergeResult(NamedTuple):
-    """The visible file with the other version's changes.
-
-    Attributes:
-        data: its bytes.
-        added: blocks that came from the other version.
-        overridden: texts of either version that lost.
-    """
+    """The visible file with the other version's changes."""
 
     data: bytes
-    added: tuple[Block, ...]
-    overridden: tuple[str, ...]
+    added: tuple[Block, ...]  # blocks that came from the other version
+    overridden: tuple[str, ...]  # texts of either version that lost
 
 
 class MergeFailure(NamedTuple):
@@ -61,8 +55,7 @@ def merge(
     behind the block that it follows in the other version. `older_texts` are the contents (`block_content`) of blocks
     before `other` was written. Where two versions of a block conflict, an older text loses to a new one.
     """
-    three_way = _ThreeWayMerge(base, visible, other, older_texts)
-    return three_way.result()
+    return _ThreeWayMerge(base, visible, other, older_texts).result()
 
 
 def restrict_removals(base: Document, other: Document, removable: Container[str]) -> Document:
@@ -71,10 +64,8 @@ def restrict_removals(base: Document, other: Document, removable: Container[str]
     With it as base, a merge repeats only trusted removals.
     """
     in_other = align(base.blocks, other.blocks)
-    return Document(
-        base.preamble,
-        tuple(b for i, b in enumerate(base.blocks) if i in in_other or block_content(b) in removable),
-    )
+    kept = (block for i, block in enumerate(base.blocks) if i in in_other or block_content(block) in removable)
+    return Document(base.preamble, tuple(kept))
 
 
 def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
@@ -147,13 +138,11 @@ class _ThreeWayMerge:
             before = None if base_at is None else self._base.blocks[base_at]
             other_at = partner.get(position)
             after = None if other_at is None else self._other.blocks[other_at]
-            chosen = self._choose_version(before, block, after)
-            if chosen is None:
+            if (chosen := self._choose_version(before, block, after)) is None:
                 continue
-            piece = _Piece(chosen, position)
-            pieces.append(piece)
+            pieces.append(_Piece(chosen, position))
             if other_at is not None:
-                self._piece_by_other[other_at] = piece
+                self._piece_by_other[other_at] = pieces[-1]
         return pieces
 
     def _pair_with_other(self, base_of: dict[int, int]) -> dict[int, int]:
@@ -162,9 +151,8 @@ class _ThreeWayMerge:
         visible_only = [j for j in range(len(self._visible.blocks)) if j not in base_of]
         used = set(self._in_other.values())
         other_only = [k for k in range(len(self._other.blocks)) if k not in used]
-        both = align_additions(
-            [self._visible.blocks[j] for j in visible_only], [self._other.blocks[k] for k in other_only]
-        )
+        visible, other = self._visible.blocks, self._other.blocks
+        both = align_additions([visible[j] for j in visible_only], [other[k] for k in other_only])
         return partner | {visible_only[a]: other_only[b] for a, b in both.items()}
 
     def _choose_version(self, base: Block | None, visible: Block, other: Block | None) -> Block | None:
@@ -201,11 +189,10 @@ class _ThreeWayMerge:
             if position in self._piece_by_other:
                 continue
             base_at = base_of.get(position)
-            removed_here = base_at is not None and base_at not in self._in_visible
-            if base_at is not None and (not removed_here or _has_same_content(block, self._base.blocks[base_at])):
-                continue
-            if removed_here and base_at is not None and is_truncated(block, self._base.blocks[base_at]):
-                continue
+            if base_at is not None:
+                before = self._base.blocks[base_at]
+                if base_at in self._in_visible or _has_same_content(block, before) or is_truncated(block, before):
+                    continue
             if block_content(block) in present:
                 continue
             piece = _Piece(block, None)
@@ -219,11 +206,8 @@ class _ThreeWayMerge:
             piece = self._piece_by_other.get(before)
             if piece is not None:
                 return next(i for i, p in enumerate(pieces) if p is piece) + 1
-        return (
-            0
-            if position == 0 and any(k in self._piece_by_other for k in range(1, len(self._other.blocks)))
-            else len(pieces)
-        )
+        is_first = position == 0 and any(k in self._piece_by_other for k in range(1, len(self._other.blocks)))
+        return 0 if is_first else len(pieces)
 
 
 def _has_same_content(one: Block, other: Block) -> bool:
@@ -258,16 +242,12 @@ def _overlap(one: _Edit, other: _Edit) -> bool:
     return max(a, c) < min(b, d)
 
 
-def _detect_newline(document: Document) -> str:
-    text = document.preamble + "".join(block.text for block in document.blocks[:8])
-    return "\r\n" if "\r\n" in text else "\n"
-
-
 def _end_with_blank_line(text: str, like: Document) -> str:
     """Return `text` ending in a blank line, so that a heading may follow."""
-    newline = _detect_newline(like)
     if not text:
         return text
+    start = like.preamble + "".join(block.text for block in like.blocks[:8])
+    newline = "\r\n" if "\r\n" in start else "\n"
     ended = text if text.endswith("\n") else text + newline
     return ended if ended.endswith(("\n\n", "\n\r\n")) else ended + newline
 

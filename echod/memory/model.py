@@ -74,34 +74,23 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The metadata of an entry. `None` means that the entry has no such value.
-
-    Attributes:
-        layer: the layer; `None` for a missing or unknown one (the block is then protected).
-        title: the heading without layer word, type word, date and marks.
-        kind: the word before the title where the form has one (`Pattern`, `Decision`, ...; `Task` in observations).
-        heading_date: the date in the heading, else the `date` field.
-        confidence: 0..1; words are HIGH 0.9, MEDIUM 0.75, LOW 0.4.
-        source: the source without its back quotes and without prose after them.
-        evidence: the evidence field as written.
-        supersedes: the title this entry replaces; `None` also where the value is "none".
-        body: span of the learning in the block's text: everything after heading and metadata, without blank
-            lines and separators (`---`) around it.
-        fields: every metadata line in file order; of repeated names the first one counts.
-    """
+    """The metadata of an entry. `None` means that the entry has no such value."""
 
     form: Form
-    layer: Layer | None
-    title: str
+    layer: Layer | None  # the layer; `None` for a missing or unknown one (the block is then protected)
+    title: str  # the heading without layer word, type word, date and marks
+    # The word before the title where the form has one (`Pattern`, `Decision`, ...; `Task` in observations).
     kind: str | None
-    heading_date: date | None
+    heading_date: date | None  # the date in the heading, else the `date` field
     verified: date | None
-    confidence: float | None
-    source: str | None
-    evidence: str | None
-    supersedes: str | None
+    confidence: float | None  # 0..1; words are HIGH 0.9, MEDIUM 0.75, LOW 0.4
+    source: str | None  # the source without its back quotes and without prose after them
+    evidence: str | None  # the evidence field as written
+    supersedes: str | None  # the title this entry replaces; `None` also where the value is "none"
+    # Span of the learning in the block's text: everything after heading and metadata, without blank lines and
+    # separators (`---`) around it.
     body: Span
-    fields: tuple[Field, ...]
+    fields: tuple[Field, ...]  # every metadata line in file order; of repeated names the first one counts
 
     @property
     def full_title(self) -> str:

@@ -28,12 +28,12 @@ MAX_TEXT_LENGTH = 500
 
 _DEFAULT_ROLE = "orchestrator"
 
+# Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review.
 _ROLE_WORDS = (
     ("reviewer", frozenset({"review", "reviewer", "appraise", "audit", "auditor"})),
     ("planner", frozenset({"plan", "planner", "devise"})),
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
 )
-"""Words of a team's or an agent's name that imply its role. The first match counts: a plan review is a review."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HOUSEKEEPING = re.compile(
@@ -43,7 +43,6 @@ _TEAM = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _AGENT = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
 _SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
 _SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
@@ -52,8 +51,14 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _VARIATION_SELECTORS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+# Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning.
 _MAX_INPUT_LENGTH = 40 * MAX_TEXT_LENGTH
-"""Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning."""
+
+
+# In the order of the fields of `Task`.
+_EVENT_FIELDS = (
+    "session_id", "agent_id", "agent_type", "teammate_name", "team_name", "task_id", "task_subject", "task_description",
+)  # fmt: skip
 
 
 class ObservationDropReason(StrEnum):
@@ -69,42 +74,26 @@ class ObservationDropReason(StrEnum):
 
 
 class Task(NamedTuple):
-    """A completed task as reported to the hook. All values are the agent's own text; a missing value is "".
-
-    Attributes:
-        session: the session's id.
-        agent_id: the agent in the session; "" for the main one.
-        agent_type: a subagent's definition; in a team, the member's name.
-        teammate: the member's name in a team.
-        team: the team's name.
-        id: the task's number, which starts again in each session.
-    """
+    """A completed task as reported to the hook. All values are the agent's own text; a missing value is ""."""
 
     session: str
-    agent_id: str
-    agent_type: str
-    teammate: str
+    agent_id: str  # the agent in the session; "" for the main one
+    agent_type: str  # a subagent's definition; in a team, the member's name
+    teammate: str  # the member's name in a team
     team: str
-    id: str
+    id: str  # the task's number, which starts again in each session
     subject: str
     description: str
 
 
 class Observation(NamedTuple):
-    """A task that is worth an entry.
+    """A task that is worth an entry."""
 
-    Attributes:
-        key: identifies the task among all tasks of all sessions; the same for a task that is reported twice.
-        role: the role whose memory it belongs to.
-        text: the entry, ending with one newline, without secrets.
-        signal: the name of the file by which other writers of observations mark this one as written; None for teams
-            that
-        they ignore.
-    """
-
-    key: str
-    role: str
-    text: str
+    key: str  # identifies the task among all tasks of all sessions; the same for a task that is reported twice
+    role: str  # the role whose memory it belongs to
+    text: str  # the entry, ending with one newline, without secrets
+    # The name of the file by which other writers of observations mark this one as written; None for teams that they
+    # ignore.
     signal: str | None
 
 
@@ -116,28 +105,16 @@ class UnwritableMemory(NamedTuple):
 
 def parse_task(event: Mapping[str, object]) -> Task:
     """Return the task of a `TaskCompleted` event. Missing and malformed fields are empty."""
-    return Task(
-        session=_event_text(event, "session_id"),
-        agent_id=_event_text(event, "agent_id"),
-        agent_type=_event_text(event, "agent_type"),
-        teammate=_event_text(event, "teammate_name"),
-        team=_event_text(event, "team_name"),
-        id=_event_text(event, "task_id"),
-        subject=_event_text(event, "task_subject"),
-        description=_event_text(event, "task_description"),
-    )
+    return Task(*(_event_text(event, name) for name in _EVENT_FIELDS))
 
 
 def observe_task(
     task: Task, *, definition: str, teams: Sequence[str], day: date
 ) -> Observation | ObservationDropReason:
-    """Return the observation of a completed task, or why it is dropped.
+    """Return the observation of a task that was completed on this local day, or why it is dropped.
 
-    Args:
-        task: the task as reported to the hook.
-        definition: the name of the agent's definition where it is known from elsewhere, else "".
-        teams: patterns (`rune-*`) of the observed teams; "" matches sessions without a team.
-        day: the local day on which the task was completed.
+    `definition` is the name of the agent's definition where it is known from elsewhere, else "". `teams` are patterns
+    (`rune-*`) of the observed teams; "" matches sessions without a team.
     """
     subject, description = _clean_line(task.subject), _clean_line(task.description)
     if not subject:
@@ -171,9 +148,7 @@ def infer_role(name: str) -> str | None:
 def existing_texts(memory: bytes) -> tuple[str, ...]:
     """Return the texts of the entries in a memory file, for comparison with the `comparison_text` of observations."""
     document = parse(memory)
-    if isinstance(document, Unreadable):
-        return ()
-    return tuple(block_contents(document))
+    return () if isinstance(document, Unreadable) else tuple(block_contents(document))
 
 
 def comparison_text(observation: Observation) -> str:
@@ -200,14 +175,10 @@ def with_observations(memory: bytes, observations: Iterable[Observation]) -> byt
 def _are_appended(before: Document, after: Document, count: int) -> bool:
     """Return whether the file reads as before, with this number of observations at its end."""
     appended = appended_blocks(before, after)
-    return (
-        appended is not None
-        and len(appended) == count
-        and all(
-            block.entry and block.entry.form is Form.OBSERVATION and block.entry.layer is Layer.OBSERVATIONS
-            for block in appended
-        )
-    )
+    if appended is None or len(appended) != count:
+        return False
+    entries = (block.entry for block in appended)
+    return all(entry and (entry.form, entry.layer) == (Form.OBSERVATION, Layer.OBSERVATIONS) for entry in entries)
 
 
 def _event_text(event: Mapping[str, object], name: str) -> str:
@@ -256,10 +227,8 @@ def _redact_and_truncate(*lines: str) -> list[str]:
     if len(clean) != len(lines):
         clean = [redact(line).text for line in lines]
     # A run too long for a secret may look like one, or be one, after truncation.
-    return [
-        line if len(line) <= MAX_TEXT_LENGTH else redact(line[:MAX_TEXT_LENGTH]).text[:MAX_TEXT_LENGTH].rstrip()
-        for line in clean
-    ]
+    limit = MAX_TEXT_LENGTH
+    return [line if len(line) <= limit else redact(line[:limit]).text[:limit].rstrip() for line in clean]
 
 
 def _clean_line(text: str) -> str:

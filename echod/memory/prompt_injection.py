@@ -14,12 +14,10 @@ from typing import NamedTuple
 from echod.memory.text import hides_text, normalize_characters
 
 _HIDDEN_TEXT = "hidden text"
-
 _NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
 _READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
 _USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
 _FEW_WORDS = r"(?: \w{1,20}){0,2}"
-
 _EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
 
 
@@ -206,20 +204,16 @@ def find_injection(text: str) -> str | None:
     if hides_text(text):
         return _HIDDEN_TEXT
     plain = _normalize(text)
-    return _first_match(MARKUP_RULES, _MARKUP_KEYWORDS, plain) or _first_match(
-        PHRASE_RULES, _PHRASE_KEYWORDS, _strip_emphasis(plain)
-    )
+    markup = _first_match(MARKUP_RULES, _MARKUP_KEYWORDS, plain)
+    return markup or _first_match(PHRASE_RULES, _PHRASE_KEYWORDS, _strip_emphasis(plain))
 
 
 def might_contain_injection(text: str) -> bool:
     """Return whether a whole file can contain such an entry, at a fraction of the cost of parsing the file."""
     plain = _normalize(text)
     words = _strip_emphasis(plain)
-    return (
-        hides_text(text)
-        or any(word in plain for word in _MARKUP_KEYWORDS)
-        or any(word in words for word in _PHRASE_KEYWORDS)
-    )
+    has_keyword = any(word in plain for word in _MARKUP_KEYWORDS) or any(word in words for word in _PHRASE_KEYWORDS)
+    return has_keyword or hides_text(text)
 
 
 def _normalize(text: str) -> str:
@@ -235,7 +229,5 @@ def _first_match(rules: Sequence[InjectionRule], keywords: frozenset[str], text:
     present = {word for word in keywords if word in text}
     if not present:
         return None
-    return next(
-        (rule.description for rule in rules if not present.isdisjoint(rule.keywords) and rule.pattern.search(text)),
-        None,
-    )
+    possible = (rule for rule in rules if not present.isdisjoint(rule.keywords))
+    return next((rule.description for rule in possible if rule.pattern.search(text)), None)

@@ -17,9 +17,7 @@ _INVISIBLE = (
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
 _OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
-_DASH = "\u2014"
-"""Part of the heading of nearly every entry, in text that is otherwise ASCII."""
-
+_DASH = "\u2014"  # part of the heading of nearly every entry, in text that is otherwise ASCII
 # Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
 _TAGS = re.compile("[\U000e0001-\U000e007f]")
@@ -72,11 +70,5 @@ def without_full_stop(sentence: str) -> str:
 
 
 def pluralize(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, as `1 entry` or `2 entries`.
-
-    Args:
-        number: the number.
-        noun: the singular.
-        plural: the plural; None for the noun with an s.
-    """
+    """Return a number with its noun, as `1 entry` or `2 entries`. The default plural has an s."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

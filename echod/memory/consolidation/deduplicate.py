@@ -12,8 +12,8 @@ than an order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from echod.memory.compose import normalize_finding
 from echod.memory.edit import with_confidence, with_verified
 from echod.memory.findings import Finding
 from echod.memory.identity import normalize_title
-from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, full_title
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, full_title
 from echod.memory.policy_model import MAX_FUTURE
 from echod.memory.similarity import DuplicateFinder, Learning, LearningFeatures, bare_title, features_of, learning_of
 
@@ -42,26 +42,18 @@ class FindingMatcher:
     """Matches findings one after the other.
 
     An *index* is a block's number in the file; the indexes of new findings follow those of the blocks.
-
-    Attributes:
-        blocks: the blocks of the file, with entries refreshed by duplicates.
-        new: the findings that no entry contains, in order.
-        duplicates: the findings that an entry or an earlier finding contains, each with its index.
-        supersede_requests: the findings that name the title they replace, in order.
-        days: by index, the last day on which the learning was learned or verified; indexes without a known day are
-            absent.
-        superseded_titles: the normalised titles that entries of the file have in `supersedes`.
-        changed_count: the number of new or refreshed entries.
     """
 
     def __init__(self, document: Document, today: date) -> None:
-        self.blocks = list(document.blocks)
-        self.new: list[Finding] = []
+        self.blocks = list(document.blocks)  # the blocks of the file, with entries refreshed by duplicates
+        self.new: list[Finding] = []  # the findings that no entry contains, in order
+        # The findings that an entry or an earlier finding contains, each with its index.
         self.duplicates: list[tuple[Finding, int]] = []
-        self.supersede_requests: list[SupersedeRequest] = []
+        self.supersede_requests: list[SupersedeRequest] = []  # the findings that name the title they replace, in order
+        # By index, the last day on which the learning was learned or verified; indexes without a known day are absent.
         self.days: dict[int, date] = {}
-        self.superseded_titles: set[str] = set()
-        self.changed_count = 0
+        self.superseded_titles: set[str] = set()  # the normalised titles that entries of the file have in `supersedes`
+        self.changed_count = 0  # the number of new or refreshed entries
         self._today = today
         self._duplicate_finder = DuplicateFinder()
         self._indexes_by_title: defaultdict[str, list[int]] = defaultdict(list)
@@ -93,11 +85,9 @@ class FindingMatcher:
         return self._indexes_by_title.get(title, ())
 
     def _record_days(self, index: int, *days: date | None) -> None:
-        plausible_days = [
-            day for day in (*days, self.days.get(index)) if day is not None and not is_future(day, self._today)
-        ]
-        if plausible_days:
-            self.days[index] = max(plausible_days)
+        plausible = [day for day in (*days, self.days.get(index)) if day and not is_future(day, self._today)]
+        if plausible:
+            self.days[index] = max(plausible)
 
     def _register(self, index: int, learning: LearningFeatures) -> None:
         self._duplicate_finder.add(index, learning)
@@ -123,7 +113,8 @@ def _refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     entry = block.entry
     if entry is None or entry.protected:
         return block
-    last_day = _last_verified(entry, today)
+    # A day in the future is a mistake.
+    last_day = next((day for day in (entry.verified, entry.heading_date) if day and not is_future(day, today)), None)
     verified = min(finding.verified, today)
     if last_day is None or verified > last_day:
         block = with_verified(block, verified)
@@ -131,17 +122,9 @@ def _refresh_entry(block: Block, finding: Finding, today: date) -> Block:
     return with_confidence(block, finding.confidence) if finding.confidence > current_confidence else block
 
 
-def _last_verified(entry: Entry, today: date) -> date | None:
-    """Return the day on which an entry was last verified, if it has one. A day in the future is a mistake."""
-    days = (day for day in (entry.verified, entry.heading_date) if day and not is_future(day, today))
-    return next(days, None)
-
-
 def _to_learning(finding: Finding) -> Learning:
-    normalized = normalize_finding(finding)
-    return Learning(
-        full_title(normalized.kind, normalized.title), normalized.text, normalized.evidence, normalized.layer
-    )
+    finding = normalize_finding(finding)
+    return Learning(full_title(finding.kind, finding.title), finding.text, finding.evidence, finding.layer)
 
 
 def is_future(day: date, today: date) -> bool:
@@ -172,8 +155,7 @@ class ResolvedSupersede(NamedTuple):
     request: SupersedeRequest
 
 
-@dataclass(frozen=True, slots=True)
-class UnresolvedSupersede:
+class UnresolvedSupersede(NamedTuple):
     """A request that supersedes nothing, and the reason."""
 
     request: SupersedeRequest
@@ -183,29 +165,20 @@ class UnresolvedSupersede:
 def resolve_supersedes(
     matcher: FindingMatcher, today: date, is_pinned: Callable[[int], bool]
 ) -> tuple[list[ResolvedSupersede], list[UnresolvedSupersede]]:
-    """Return the requests that supersede an entry, in the order of their days, and those that the user decides.
-
-    Args:
-        matcher: all findings.
-        today: the local day.
-        is_pinned: returns whether the entry at an index is pinned.
-    """
+    """Return the requests that supersede an entry, in the order of their days, and those that the user decides."""
     resolved: dict[int, ResolvedSupersede] = {}
     unresolved: list[UnresolvedSupersede] = []
     for request in sorted(matcher.supersede_requests, key=lambda r: (_effective_day(r.finding, today), r.block_index)):
         same_title = matcher.with_title(request.target)
-        remaining = [
-            index
-            for index in same_title
-            if index not in resolved and index != _final_index(request.block_index, resolved)
-        ]
+        replacing = _final_index(request.block_index, resolved)
+        remaining = [index for index in same_title if index not in resolved and index != replacing]
         # An entry that was learned or verified on a later day is newer. An entry without a day is older.
         day = _effective_day(request.finding, today)
         older = [index for index in remaining if matcher.days.get(index, day) <= day]
         problem = _find_problem(remaining, older, matcher, is_pinned)
         if problem is None:
             resolved[older[0]] = ResolvedSupersede(older[0], request)
-        elif problem is not SupersedeProblem.NONE or not _was_already_superseded(request, resolved, matcher):
+        elif problem is not SupersedeProblem.NONE or not _was_superseded(request, resolved, matcher):
             unresolved.append(UnresolvedSupersede(request, problem))
     return [resolved[index] for index in sorted(resolved)], unresolved
 
@@ -225,15 +198,13 @@ def _find_problem(
     if len(older) > 1:
         return SupersedeProblem.SEVERAL
     (index,) = older
-    entry = _entry_at(index, matcher)
+    entry = matcher.blocks[index].entry if index < len(matcher.blocks) else None  # None for a finding
     if entry is not None and entry.protected:
         return SupersedeProblem.PROTECTED
     return SupersedeProblem.PINNED if entry is not None and is_pinned(index) else None
 
 
-def _was_already_superseded(
-    request: SupersedeRequest, resolved: Mapping[int, ResolvedSupersede], matcher: FindingMatcher
-) -> bool:
+def _was_superseded(request: SupersedeRequest, resolved: Collection[int], matcher: FindingMatcher) -> bool:
     """Return whether the target was replaced before, by this finding or another one."""
     if not request.is_new or any(index in resolved for index in matcher.with_title(request.target)):
         return True
@@ -242,8 +213,3 @@ def _was_already_superseded(
 
 def _effective_day(finding: Finding, today: date) -> date:
     return finding.verified if is_future(finding.heading_date, today) else finding.heading_date
-
-
-def _entry_at(index: int, matcher: FindingMatcher) -> Entry | None:
-    """Return the entry at an index of the file; None for a finding."""
-    return matcher.blocks[index].entry if index < len(matcher.blocks) else None

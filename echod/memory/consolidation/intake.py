@@ -13,30 +13,22 @@ from echod.memory.findings import Finding, read_findings
 from echod.memory.model import Unreadable
 from echod.memory.redact import find_email_in_evidence, redact, redact_bytes
 
-_EMAIL_OR_WORD = re.compile(
-    r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?"
-)  # also a word without "@", so that no word is scanned twice
+# Also a word without "@", so that no word is scanned twice.
+_EMAIL_OR_WORD = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")
 _EMAIL_MARKER = "[REDACTED:email]"
+# The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse.
 _MAX_LINES = 200_000
-"""The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsFile:
-    """A findings file as it is on disk.
+    """A findings file as it is on disk."""
 
-    Attributes:
-        name: the file's name in its role.
-        agent: the agent that wrote it (the name without `-findings.md`).
-        data: its bytes.
-        date: the local day on which it was last changed.
-        partly_consumed: a part of it was consumed before; known findings in it are not counted as duplicates.
-    """
-
-    name: str
-    agent: str
+    name: str  # the file's name in its role
+    agent: str  # the agent that wrote it (the name without `-findings.md`)
     data: bytes
-    date: date
+    date: date  # the local day on which it was last changed
+    # A part of it was consumed before; known findings in it are not counted as duplicates.
     partly_consumed: bool = False
 
 
@@ -63,18 +55,16 @@ def read_and_redact(file: FindingsFile, today: date) -> AcceptedFile | RejectedF
     redacted_data = redact_bytes(file.data)
     lines = redacted_data.count(b"\n")
     if lines > _MAX_LINES:
-        return RejectedFile(
-            file, f"It has {lines:,} lines, more than the limit of {_MAX_LINES:,}. Split it.", redacted_data
-        )
+        reason = f"It has {lines:,} lines, more than the limit of {_MAX_LINES:,}. Split it."
+        return RejectedFile(file, reason, redacted_data)
     agent = redact(file.agent).text
     findings = read_findings(redacted_data, agent=agent, file_date=min(file.date, today))
     if isinstance(findings, Unreadable):
         return RejectedFile(file, findings.reason, redacted_data)
     cleaned = [_redact_addresses(finding) for finding in findings]
     addresses = frozenset[str]().union(*(removed for _, removed in cleaned))
-    return AcceptedFile(
-        file, tuple(finding for finding, _ in cleaned), _mask_addresses(redacted_data.decode(), addresses).encode()
-    )
+    redacted_data = _mask_addresses(redacted_data.decode(), addresses).encode()
+    return AcceptedFile(file, tuple(finding for finding, _ in cleaned), redacted_data)
 
 
 def _redact_addresses(finding: Finding) -> tuple[Finding, frozenset[str]]:

@@ -50,37 +50,22 @@ class AppliedFinding(NamedTuple):
 
 
 class AppliedSupersede(NamedTuple):
-    """An entry that was superseded by a finding.
-
-    Attributes:
-        key: the finding.
-        replaced_by: the id of the entry that contains the finding.
-        title: the title of the superseded entry.
-        archived: the superseded entry for the archive.
-        finding_key: the finding that the superseded entry came from, if it was new too and never in the file.
-    """
+    """An entry that was superseded by a finding."""
 
     key: str
-    replaced_by: str
-    title: str
-    archived: ArchivedEntry
-    finding_key: str | None
+    replaced_by: str  # the id of the entry that contains the finding
+    title: str  # the title of the superseded entry
+    archived: ArchivedEntry  # the superseded entry for the archive
+    finding_key: str | None  # the finding that the superseded entry came from, if it was new too and never in the file
 
 
 class PendingSupersede(NamedTuple):
-    """A finding that replaces a title, where the user has to decide which entry is superseded.
-
-    Attributes:
-        key: the finding.
-        id: the id of the entry that contains it.
-        target: the title that it names, normalised.
-        problem: why nothing was superseded.
-    """
+    """A finding that replaces a title, where the user has to decide which entry is superseded."""
 
     key: str
-    id: str
-    target: str
-    problem: SupersedeProblem
+    id: str  # the id of the entry that contains it
+    target: str  # the title that it names, normalised
+    problem: SupersedeProblem  # why nothing was superseded
 
 
 class ConsumedFile(NamedTuple):
@@ -107,55 +92,40 @@ class PlannedQuarantine(NamedTuple):
 
 
 class ConsolidationPlan(NamedTuple):
-    """The decisions about all findings.
+    """The decisions about all findings."""
 
-    Attributes:
-        memory: the new bytes of the memory file; None if unchanged.
-        added: one for each new entry, in file order.
-        duplicates: one for each finding that is in the memory already, or twice in the findings.
-        superseded: one for each superseded entry, in file order.
-        pending_supersedes: one for each finding that replaces a title where the user has to decide.
-        skipped_keys: keys of findings that were consumed before.
-        consumed: every consumed findings file, in name order.
-        partly_consumed: the file that exceeds the limit of changes, if any.
-        quarantined: every findings file that cannot be read.
-        id_changes: old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
-    """
-
-    memory: bytes | None
-    added: tuple[AppliedFinding, ...]
+    memory: bytes | None  # the new bytes of the memory file; None if unchanged
+    added: tuple[AppliedFinding, ...]  # one for each new entry, in file order
+    # One for each finding that is in the memory already, or twice in the findings.
     duplicates: tuple[AppliedFinding, ...]
-    superseded: tuple[AppliedSupersede, ...]
+    superseded: tuple[AppliedSupersede, ...]  # one for each superseded entry, in file order
+    # One for each finding that replaces a title where the user has to decide.
     pending_supersedes: tuple[PendingSupersede, ...]
-    skipped_keys: tuple[str, ...]
-    consumed: tuple[ConsumedFile, ...]
-    partly_consumed: tuple[PartlyConsumedFile, ...]
-    quarantined: tuple[PlannedQuarantine, ...]
+    skipped_keys: tuple[str, ...]  # keys of findings that were consumed before
+    consumed: tuple[ConsumedFile, ...]  # every consumed findings file, in name order
+    partly_consumed: tuple[PartlyConsumedFile, ...]  # the file that exceeds the limit of changes, if any
+    quarantined: tuple[PlannedQuarantine, ...]  # every findings file that cannot be read
+    # Old id -> new id of the entries whose id changes because a repeat of theirs was superseded.
     id_changes: Mapping[str, str]
 
     @property
     def layer_claims(self) -> tuple[tuple[AppliedFinding, Layer], ...]:
         """The findings that claim a protected layer, each with that layer."""
-        return tuple(
-            (applied, applied.claimed) for applied in (*self.added, *self.duplicates) if applied.claimed is not None
-        )
+        return tuple((finding, finding.claimed) for finding in (*self.added, *self.duplicates) if finding.claimed)
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
         known_count, quarantined_count = len(self.duplicates) + len(self.skipped_keys), len(self.quarantined)
         review_count = len(self.pending_supersedes) + len(self.layer_claims)
-        parts = [
-            f"{count} {what}"
-            for count, what in (
-                (len(self.added), "added"),
-                (len(self.superseded), "superseded"),
-                (known_count, "already known"),
-                (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
-                (review_count, "for you to review"),
-            )
-            if count
-        ]
+        counts = (
+            (len(self.added), "added"),
+            (len(self.superseded), "superseded"),
+            (known_count, "already known"),
+            (quarantined_count, "file quarantined" if quarantined_count == 1 else "files quarantined"),
+            (review_count, "for you to review"),
+        )
+        parts = [f"{count} {what}" for count, what in counts if count]
         parts += [f"the rest of {file.name} follows" for file in self.partly_consumed]
         return ", ".join(parts) or "nothing new"
 
@@ -173,27 +143,25 @@ def plan_consolidation(
 ) -> ConsolidationPlan | Unreadable:
     """Plan what happens to these findings. The order of `files` makes no difference.
 
-    If they would change more than `max_changes` entries, the files that are last in name order wait, and so does the
-    rest of the file in which the number is reached.
+    If they would add or refresh more than `max_changes` entries, the files that are last in name order wait, and so
+    does the rest of the file in which the number is reached.
 
     Args:
-        role: the role's name; part of the entries' ids.
+        role: part of the entries' ids.
         memory: the memory file's bytes; None if there is none.
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
-        pinned_ids: ids of pinned entries, which are never superseded.
-        max_changes: the maximal number of added or refreshed entries; None for no limit.
+        pinned_ids: entries that are never superseded.
+        max_changes: None for no limit.
         read_file: `read_and_redact`, or a cached version of it.
     """
     document = parse(new_memory_file(role) if memory is None else memory)
     if isinstance(document, Unreadable):
         return document
-    read_results = [read_file(file, today) for file in sorted(files, key=lambda file: (file.name, file.data))]
-    pending = [
-        _Portion(file, file.findings, is_complete=True) for file in read_results if isinstance(file, AcceptedFile)
-    ]
-    rejected = [file for file in read_results if isinstance(file, RejectedFile)]
+    results = [read_file(file, today) for file in sorted(files, key=lambda file: (file.name, file.data))]
+    pending = [_Portion(file, file.findings, is_complete=True) for file in results if isinstance(file, AcceptedFile)]
+    rejected = [file for file in results if isinstance(file, RejectedFile)]
     options = _ConsolidationOptions(role, memory, today, known_keys, pinned_ids, max_changes)
     matcher = FindingMatcher(document, today)
     portions, skipped_keys = _add_findings(matcher, pending, options)
@@ -281,23 +249,12 @@ def _build_plan(
     new = enumerate(matcher.new, start=len(document.blocks))
     return ConsolidationPlan(
         memory=None if data == options.memory or not (matcher.new or options.memory) else data,
-        added=tuple(
-            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
-            for index, finding in new
-            if index not in resolved
-        ),
-        duplicates=tuple(
-            AppliedFinding(finding.key, ids[index], finding.title, finding.claimed_layer)
-            for finding, index in matcher.duplicates
-        ),
-        superseded=tuple(
-            _applied_supersede(resolved[index], consolidated, matcher, options) for index in sorted(resolved)
-        ),
+        added=tuple(_applied(finding, ids[index]) for index, finding in new if index not in resolved),
+        duplicates=tuple(_applied(finding, ids[index]) for finding, index in matcher.duplicates),
+        superseded=tuple(_applied_supersede(resolved[i], consolidated, matcher, options) for i in sorted(resolved)),
         pending_supersedes=tuple(
-            PendingSupersede(
-                pending.request.finding.key, ids[pending.request.block_index], pending.request.target, pending.problem
-            )
-            for pending in unresolved
+            PendingSupersede(request.finding.key, ids[request.block_index], request.target, problem)
+            for request, problem in unresolved
         ),
         skipped_keys=tuple(skipped_keys),
         consumed=tuple(
@@ -315,6 +272,10 @@ def _build_plan(
     )
 
 
+def _applied(finding: Finding, entry_id: str) -> AppliedFinding:
+    return AppliedFinding(finding.key, entry_id, finding.title, finding.claimed_layer)
+
+
 def _resolve_supersedes(
     document: Document, matcher: FindingMatcher, options: _ConsolidationOptions
 ) -> tuple[Mapping[int, ResolvedSupersede], Sequence[UnresolvedSupersede]]:
@@ -326,10 +287,8 @@ def _resolve_supersedes(
     by_index = {supersede.block_index: supersede for supersede in resolved}
     if by_index and not round_trips(_without_entries(document, matcher, by_index)):
         # Only the heading of a superseded entry ends a code block or comment above it.
-        return {}, [
-            *unresolved,
-            *(UnresolvedSupersede(supersede.request, SupersedeProblem.UNCLOSED_BLOCK) for supersede in resolved),
-        ]
+        unclosed = (UnresolvedSupersede(s.request, SupersedeProblem.UNCLOSED_BLOCK) for s in resolved)
+        return {}, [*unresolved, *unclosed]
     return by_index, unresolved
 
 
@@ -351,19 +310,12 @@ def _applied_supersede(
 
 
 class _ConsolidatedDocument(NamedTuple):
-    """The result, by index as in `FindingMatcher`.
-
-    Attributes:
-        after: the new file.
-        ids: the new id of each entry; of a superseded one, its old id.
-        superseded_blocks: the superseded blocks as they were, or would have been.
-        id_changes: old id -> new id of the entries whose id changes.
-    """
+    """The result, by index as in `FindingMatcher`."""
 
     after: Document
-    ids: Mapping[int, str]
-    superseded_blocks: Mapping[int, Block]
-    id_changes: Mapping[str, str]
+    ids: Mapping[int, str]  # the new id of each entry; of a superseded one, its old id
+    superseded_blocks: Mapping[int, Block]  # the superseded blocks as they were, or would have been
+    id_changes: Mapping[str, str]  # old id -> new id of the entries whose id changes
 
 
 def _apply_findings(
@@ -372,15 +324,6 @@ def _apply_findings(
     """Return the file with all new findings that were not superseded themselves.
 
     `Unreadable` is returned where the file would be too large to be read again.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file as it was.
-        matcher: the findings matched with it.
-        superseded: the indexes of the superseded entries.
-
-    Raises:
-        ComposeError: the file cannot take one of the findings.
     """
     old = range(len(document.blocks))
     new = range(len(old), len(old) + len(matcher.new))
@@ -393,9 +336,7 @@ def _apply_findings(
     # Superseded entries are archived as they were, without the refresh.
     superseded_blocks = {index: document.blocks[index] for index in old if index in superseded}
     superseded_findings = {
-        index: parse_block(compose_entry(matcher.new[index - len(old)], form, newline))
-        for index in new
-        if index in superseded
+        i: parse_block(compose_entry(matcher.new[i - len(old)], form, newline)) for i in new if i in superseded
     }
     before = _ids_by_index(old, entry_ids(role, document))
     indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
@@ -404,9 +345,7 @@ def _apply_findings(
         after=after,
         ids={**before, **ids},
         superseded_blocks={**superseded_blocks, **superseded_findings},
-        id_changes={
-            entry_id: ids[index] for index, entry_id in before.items() if index in ids and ids[index] != entry_id
-        },
+        id_changes={old_id: ids[index] for index, old_id in before.items() if ids.get(index, old_id) != old_id},
     )
 
 

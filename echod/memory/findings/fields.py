@@ -30,9 +30,8 @@ _LABEL_COMMENT = re.compile(
 )
 _LEARNING = "learning"
 _METADATA_NAMES = frozenset({"layer", "source", "confidence", "evidence", "verified", "supersedes", "date"})
+# Labels that count without bullet or emphasis, at the head or the foot of a section.
 _UNMARKED_LABELS = _METADATA_NAMES | {"tags", "category", "domain", _LEARNING}
-"""Labels that count without bullet or emphasis, at the head or the foot of a section."""
-
 _MAX_SHORT_VALUE = 60  # characters; a longer "Status: ..." in a list is a sentence of the learning
 
 ClassifiedLine = tuple[str, LineKind]
@@ -59,10 +58,7 @@ class ExtractedFields(NamedTuple):
 def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_group: bool = False) -> ExtractedFields:
     """Separate metadata from learning. Values that continue in indented or listed lines are joined to one line.
 
-    Args:
-        lines: the section's lines.
-        line_kinds: the kind of each line.
-        is_group: whether the section only groups others; then any short value under a bold label is metadata.
+    In a section that only groups others, any short value under a bold label is metadata.
     """
     fields: list[tuple[str, str]] = []
     rest: list[ClassifiedLine] = []
@@ -80,7 +76,7 @@ def extract_fields(lines: Sequence[str], line_kinds: Sequence[LineKind], *, is_g
             index += 1
         elif field.name == _LEARNING:
             if field.value:
-                rest.append((_without_label(line, field), line_kind))
+                rest.append((line[: list_content_offset(line) or 0] + field.value, line_kind))
             at_head = False
             index += 1
         else:
@@ -148,21 +144,17 @@ def _joined(value: str, line: str) -> str:
     return f"{value}; {piece}" if offset is not None else f"{value} {piece}"
 
 
-def _without_label(line: str, field: FieldLine) -> str:
-    return line[: list_content_offset(line) or 0] + field.value
-
-
 def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
-    """Return the learning in these lines, without boilerplate or separators at its ends.
+    """Return the learning in the lines of `extract_fields`, without boilerplate or separators at its ends.
 
-    A bullet that holds the whole learning is removed.
-
-    Args:
-        lines: the body lines of `extract_fields`.
-        strip_leading: whether boilerplate may also precede the learning; below the heading of a learning it may not.
+    A bullet that holds the whole learning is removed. Boilerplate before the learning counts only if `strip_leading`.
+    Below the heading of a learning there is none.
     """
     body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
-    while strip_leading and (size := _first_paragraph_size(body)) and _is_boilerplate_paragraph(body[:size]):
+    while strip_leading:
+        size = next((index for index, line in enumerate(body) if not _is_prose(line)), len(body))
+        if not size or not _is_boilerplate_paragraph(body[:size]):
+            break
         body = _trimmed(body[size:])
     while (size := _last_paragraph_size(body)) and _is_boilerplate_paragraph(body[-size:]):
         body = _trimmed(body[:-size])
@@ -191,10 +183,6 @@ def _is_blank_or_break(line: ClassifiedLine) -> bool:
 
 def _is_prose(line: ClassifiedLine) -> bool:
     return line[1] is LineKind.TEXT and not _is_blank_or_break(line) and list_content_offset(line[0]) is None
-
-
-def _first_paragraph_size(lines: Sequence[ClassifiedLine]) -> int:
-    return next((index for index, line in enumerate(lines) if not _is_prose(line)), len(lines))
 
 
 def _last_paragraph_size(lines: Sequence[ClassifiedLine]) -> int:
@@ -228,9 +216,8 @@ class StatedFields:
 
     def __init__(self, own: FieldPairs, inherited: FieldPairs) -> None:
         own_names = {name for name, _ in own}
-        notes = [
-            (f"{name}_note", value) for name, value in inherited if name in own_names and not _is_exact(name, value)
-        ]
+        known = [field for field in inherited if field[0] in own_names]
+        notes = [(f"{name}_note", value) for name, value in known if not _is_exact(name, value)]
         defaults = [field for field in inherited if field[0] not in own_names]
         self._fields = list(dict.fromkeys([*own, *defaults, *notes]))
 

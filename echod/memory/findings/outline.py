@@ -136,9 +136,8 @@ def find_headings(lines: Sequence[str], line_kinds: Sequence[LineKind]) -> list[
         if underlined and _may_be_title(line) and (underlined["mark"] == "=" or _has_text_below(lines, index)):
             headings.append(OutlineHeading(index, index + 2, 1 if underlined["mark"] == "=" else 2, line.strip()))
         elif bold:
-            headings.append(
-                OutlineHeading(index, index + 1, BOLD_LEVEL, line[bold.start("text") : bold.end("text")].strip())
-            )
+            text = line[bold.start("text") : bold.end("text")].strip()
+            headings.append(OutlineHeading(index, index + 1, BOLD_LEVEL, text))
     return headings
 
 
@@ -154,11 +153,8 @@ def _may_be_title(line: str) -> bool:
 def _has_text_below(lines: Sequence[str], index: int) -> bool:
     # Below a sentence, or before the next heading, a line of hyphens is a separator.
     below = next((lines[later] for later in range(index + 2, len(lines)) if lines[later].strip()), None)
-    return (
-        below is not None
-        and read_atx_heading(below) is None
-        and not lines[index].rstrip().endswith((".", "!", "?", ":", ";"))
-    )
+    is_sentence = lines[index].rstrip().endswith((".", "!", "?", ":", ";"))
+    return not is_sentence and below is not None and read_atx_heading(below) is None
 
 
 def starts_learning(line: str) -> bool:
@@ -171,10 +167,7 @@ def starts_learning(line: str) -> bool:
 
 
 def read_atx_heading(line: str) -> tuple[int, str] | None:
-    """Return level and text of a heading line with `#` marks.
-
-    `##Title` without a space counts, `#tag` does not.
-    """
+    """Return level and text of a heading line with `#` marks. `##Title` counts, `#tag` does not."""
     match = _ATX.match(normalize_spaces(line))
     if match is None:
         return None

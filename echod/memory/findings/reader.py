@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from operator import itemgetter
 from typing import NamedTuple
 
 from echod.memory.document import parse
@@ -45,44 +44,31 @@ UNTITLED = "Untitled"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One learning as an agent reported it, with defaults for everything that is missing.
+    """One learning as an agent reported it, with defaults for everything that is missing."""
 
-    Attributes:
-        key: identifies this finding in the ledger of consumed ones; equal for the same words of the same agent,
-            whatever the file's date.
-        title: the heading without date, layer, type word and decoration; never empty.
-        kind: the type word (`Pattern`), exactly as a memory file's reader finds it again.
-        layer: the layer it is to be stored in.
-        claimed_layer: etched or notes where the finding claims one of them, which only the user may give.
-        source: as written; the agent's name if it is missing.
-        evidence: as written, on one line; None if it is missing.
-        verified: the stated day, else the file's; never later than the day after the file's.
-        fields: all other metadata (tags, category, ...) in order, names in lower case without spaces.
-        text: the learning, Markdown lines; empty where the title is all of it.
-    """
-
+    # Identifies this finding in the ledger of consumed ones; equal for the same words of the same agent, whatever the
+    # file's date.
     key: str
-    title: str
-    kind: str | None
+    title: str  # the heading without date, layer, type word and decoration; never empty
+    kind: str | None  # the type word (`Pattern`), exactly as a memory file's reader finds it again
     heading_date: date
-    layer: Layer
-    claimed_layer: Layer | None
+    layer: Layer  # the layer it is to be stored in
+    claimed_layer: Layer | None  # etched or notes where the finding claims one of them, which only the user may give
     confidence: float
-    source: str
-    evidence: str | None
-    verified: date
+    source: str  # as written; the agent's name if it is missing
+    evidence: str | None  # as written, on one line; None if it is missing
+    verified: date  # the stated day, else the file's; never later than the day after the file's
     supersedes: str | None
+    # All other metadata (tags, category, ...) in order, names in lower case without spaces.
     fields: tuple[tuple[str, str], ...]
-    text: str
+    text: str  # the learning, Markdown lines; empty where the title is all of it
 
 
 def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding, ...] | Unreadable:
     """Return the findings in a file, in file order; none for a file without content.
 
-    Args:
-        data: the file's bytes.
-        agent: who wrote it (the file's name without `-findings.md`); the source where none is stated.
-        file_date: the file's day; the date and verified of findings that state none.
+    The agent (the file's name without `-findings.md`) is the source of findings that state none, and the file's day
+    their date and verified.
     """
     parsed = parse(data)
     if isinstance(parsed, Unreadable):
@@ -110,7 +96,7 @@ class _GroupHeading(NamedTuple):
 def _read_sections(
     sections: Sequence[FindingsSection], file_fields: tuple[tuple[str, str], ...], agent: str, file_date: date
 ) -> list[Finding]:
-    findings: list[tuple[int, Finding]] = []
+    findings: dict[int, Finding] = {}
     groups: dict[int, _GroupHeading] = {}
     grouped: set[int] = set()
     for index, section in enumerate(sections):
@@ -126,20 +112,16 @@ def _read_sections(
         # A heading with nothing below it is a finding only if its own words have content.
         if text or (not section.container and (extracted.fields or not section.generic)):
             enclosing = [groups[number] for number in section.groups]
-            findings.append(
-                (index, _build_finding(section, extracted.fields, text, enclosing, agent=agent, file_date=file_date))
-            )
+            findings[index] = _build_finding(section, extracted.fields, text, enclosing, agent, file_date)
             grouped.update(section.groups)
     for index, group in reversed(groups.items()):
         # A heading above nothing: its own words are the finding.
         if index not in grouped and (group.topic or group.fields):
-            enclosing = [groups[number] for number in sections[index].groups]
-            group_finding = _build_finding(
-                sections[index], group.fields, "", enclosing, agent=agent, file_date=file_date
-            )
-            findings.append((index, group_finding))
-            grouped.update(sections[index].groups)
-    return [finding for _, finding in sorted(findings, key=itemgetter(0))]
+            section = sections[index]
+            enclosing = [groups[number] for number in section.groups]
+            findings[index] = _build_finding(section, group.fields, "", enclosing, agent, file_date)
+            grouped.update(section.groups)
+    return [findings[index] for index in sorted(findings)]
 
 
 def _group_title(section: FindingsSection) -> ParsedTitle:
@@ -157,33 +139,30 @@ def _build_finding(
     own: FieldPairs,
     text: str,
     groups: Sequence[_GroupHeading],
-    *,
     agent: str,
     file_date: date,
 ) -> Finding:
     stated = StatedFields(own, [field for group in reversed(groups) for field in group.fields])
     title = _section_title(section, text, stated)
-    enclosing_titles = [group.title for group in reversed(groups)]
-    claimed_layer = stated.pop_value("layer", read_layer, title.layer) or next(
-        (t.layer for t in enclosing_titles if t.layer), None
-    )
-    day = stated.pop_value("date", read_date, title.date) or next((t.date for t in enclosing_titles if t.date), None)
+    titles = [group.title for group in reversed(groups)]
+    claimed_layer = stated.pop_value("layer", read_layer, title.layer)
+    claimed_layer = claimed_layer or next((t.layer for t in titles if t.layer), None)
+    day = stated.pop_value("date", read_date, title.date) or next((t.date for t in titles if t.date), None)
     confidence = stated.pop_value("confidence", read_confidence)
     verified = stated.pop_value("verified", read_date)
     kind, name = title.kind, title.text or UNTITLED
     if kind is None and (word := stated.pop_if("kind", lambda value: value.casefold() in KIND_WORDS)):
         kind, name = canonical_title(f"{word}: {name}")
-    source, evidence, supersedes = (
-        read_optional(stated.pop(label) or "") for label in ("source", "evidence", "supersedes")
-    )
+    labels = ("source", "evidence", "supersedes")
+    source, evidence, supersedes = (read_optional(stated.pop(label) or "") for label in labels)
     topics = [group.topic for group in groups if group.topic]
     fields = (*stated.remaining(), *((("topic", " / ".join(topics)),) if topics else ()))
     layer = claimed_layer or DEFAULT_LAYER
     latest = file_date + timedelta(days=1)
+    # Only values that the file states: a copy of it with another modification time holds the same findings.
+    values = (agent, name, kind, day, claimed_layer, confidence, source, evidence, verified, supersedes, fields, text)
     return Finding(
-        key=_finding_key(
-            agent, name, kind, day, claimed_layer, confidence, source, evidence, verified, supersedes, fields, text
-        ),
+        key=hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:32],
         title=name,
         kind=kind,
         heading_date=day or file_date,
@@ -206,8 +185,3 @@ def _section_title(section: FindingsSection, text: str, stated: StatedFields) ->
     first = next((line for line in text.split("\n") if line.strip(" `~*_-#>")), "")
     title = read_title(stated_title) if stated_title else first_line_title(first)
     return replace(title, date=section.title.date or title.date, layer=section.title.layer or title.layer)
-
-
-def _finding_key(*values: object) -> str:
-    # Only values that the file states: a copy of it with another modification time holds the same findings.
-    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:32]

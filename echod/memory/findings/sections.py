@@ -60,7 +60,6 @@ _FILLER_WORD = (
 )
 _FILLERS = rf"(?:[ ,-]+{_FILLER_WORD}){{0,16}}"
 _FINDINGS_NOUN = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
-
 _INTERJECTION = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
 )
@@ -95,7 +94,6 @@ _ASSERTION_WORDS = re.compile(
 _TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
 _FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
-
 _GENERIC_WORDS = frozenset(
     re.findall(
         r"\S+",
@@ -108,6 +106,7 @@ _GENERIC_WORDS = frozenset(
         """,
     )
 )
+# Headings of the parts of one learning.
 _PART_HEADINGS = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
@@ -120,20 +119,18 @@ _PART_HEADINGS = frozenset(
         """,
     )
 )
-"""Headings of the parts of one learning."""
 
+# Headings of the places in a report where an agent may have nothing to report.
 _OPTIONAL_HEADINGS = frozenset(
     {
         "next steps", "next step", "follow-ups", "follow-up", "open questions", "questions", "blockers",
         "open issues", "remaining work", "todo", "todos", "issues", "concerns", "risks", "warnings",
     }
 )  # fmt: skip
-"""Headings of the places in a report where an agent may have nothing to report."""
 
 _FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
 _ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
 _FRONT_MATTER_LIMIT = 60  # lines
-
 _ITEM_HEADING = "######"
 _LEADING_LABELS = frozenset({"layer", "learning", "title"})
 _FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
@@ -277,10 +274,8 @@ class _HeadingCandidate(NamedTuple):
     generic: bool
     part: bool
     parent: int | None
-    certain: bool
-    """It has a learning's metadata or date, whatever is above it."""
-    empty: bool
-    """It has no text of its own before the next heading."""
+    certain: bool  # it has a learning's metadata or date, regardless of the headings above it
+    empty: bool  # it has no text of its own before the next heading
 
     @property
     def strong(self) -> bool:
@@ -290,23 +285,14 @@ class _HeadingCandidate(NamedTuple):
 def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[FindingsSection]:
     """Cut the lines into sections; every line except the headings that start one is in exactly one of them.
 
-    Args:
-        lines: the file's lines without line ends.
-        agent_words: words (lower case) that name the writer, and so mean nothing in a heading.
+    `agent_words` (lower case) name the writer, and so mean nothing in a heading.
     """
     line_kinds = classify_lines(lines)
     candidates = _heading_candidates(lines, line_kinds, agent_words)
     starts, containers = _select_starts(candidates)
     first = candidates[starts[0]].heading.line if starts else len(lines)
     sections = [
-        FindingsSection(
-            title=NO_TITLE,
-            generic=True,
-            lines=tuple(lines[:first]),
-            line_kinds=tuple(line_kinds[:first]),
-            container=bool(starts),
-            groups=(),
-        )
+        FindingsSection(NO_TITLE, True, tuple(lines[:first]), tuple(line_kinds[:first]), bool(starts), ())  # noqa: FBT003
     ]
     section_index: dict[int, int] = {}
     for position, index in enumerate(starts):
@@ -320,16 +306,9 @@ def split_sections(lines: Sequence[str], agent_words: frozenset[str]) -> list[Fi
             parent = candidates[parent].parent
         section_index[index] = len(sections)
         own = slice(candidate.heading.end, end)
-        sections.append(
-            FindingsSection(
-                candidate.title,
-                candidate.generic,
-                tuple(lines[own]),
-                tuple(line_kinds[own]),
-                index in containers,
-                (0, *groups),
-            )
-        )
+        own_lines, own_kinds, is_container = tuple(lines[own]), tuple(line_kinds[own]), index in containers
+        section = FindingsSection(candidate.title, candidate.generic, own_lines, own_kinds, is_container, (0, *groups))
+        sections.append(section)
     return sections
 
 

@@ -2,13 +2,6 @@
 
 Read in this order: `text` (learnings, statements and references of a text), `blocks` (entries of one topic as a
 knowledge block), `compress` (a whole file). Scores, today's date, pins and archives are `policy`'s.
-
-For callers:
-
-- `knowledge_blocks(materials)`: the blocks that entries become; `extract_material(block, entry, day)` reads one.
-- `with_blocks(role, knowledge, blocks)`: a knowledge file with blocks added.
-- `compress_knowledge(document, sources, limit)`: a compressed knowledge file.
-- `extract_references(entry, body)`: the references that are kept.
 """
 
 from __future__ import annotations

@@ -34,20 +34,12 @@ from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 from echod.memory.text import capitalize
 
+# Characters of the points of one block, about 250 tokens. A larger group is split into topics.
 _MAX_POINT_CHARACTERS = 1000
-"""Characters of the points of one block, about 250 tokens. A larger group is split into topics."""
-
-_MAX_BLOCK_LINES = 5
-"""Lines of a knowledge block."""
-
-_TITLE_PREFIX = "Knowledge: "
-"""The prefix of the title of a knowledge block."""
-
-_REFERENCE_SEPARATOR = "; "
-"""The separator of references."""
-
+_MAX_BLOCK_LINES = 5  # lines of a knowledge block
+_TITLE_PREFIX = "Knowledge: "  # the prefix of the title of a knowledge block
+_REFERENCE_SEPARATOR = "; "  # the separator of references
 _NO_EVIDENCE = "none recorded"
-
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_POINT_LENGTH = 300
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
@@ -68,39 +60,25 @@ _STOP_WORDS = frozenset(
 MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
+# Characters of the references of one block. They are all kept, so a block with more takes no other entries.
 _MAX_REFERENCE_CHARACTERS = 1500
-"""Characters of the references of one block. They are all kept, so a block with more takes no other entries."""
-
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
-
-_POINT_LINES = 3
-"""Lines for the points of a block. Heading and references take the other two of five."""
-
+_POINT_LINES = 3  # lines for the points of a block. Heading and references take the other two of five.
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
 class BlockMaterial(NamedTuple):
-    """The parts that an entry adds to a knowledge block.
+    """The parts that an entry adds to a knowledge block."""
 
-    Attributes:
-        title: the title of the entry, or the topic of a knowledge block.
-        day: the day on which it was last verified.
-        points: its statements, one per line; with their own titles (`*title*: ...`) where they come from several
-            entries.
-        references: all references, which must be kept.
-        files: the files that it refers to, without line numbers.
-        words: the words of its titles that distinguish topics.
-        is_compressed: it is a knowledge block.
-    """
-
-    title: str
-    day: date
+    title: str  # the title of the entry, or the topic of a knowledge block
+    day: date  # the day on which it was last verified
+    # Its statements, one per line; with their own titles (`*title*: ...`) where they come from several entries.
     points: tuple[str, ...]
-    references: tuple[str, ...]
-    files: frozenset[str]
-    words: frozenset[str]
-    is_compressed: bool
+    references: tuple[str, ...]  # all references, which must be kept
+    files: frozenset[str]  # the files that it refers to, without line numbers
+    words: frozenset[str]  # the words of its titles that distinguish topics
+    is_compressed: bool  # it is a knowledge block
 
     @property
     def titled_points(self) -> tuple[str, ...]:
@@ -117,15 +95,10 @@ def new_knowledge_file(role: str) -> bytes:
 
 
 def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
-    """Return the knowledge file with these blocks at its end, each once. Every earlier byte stays.
+    """Return the knowledge file with these `knowledge_blocks` at its end, each once. Every earlier byte stays.
 
-    Args:
-        role: the role's name, for the title of a new file.
-        knowledge: the file's bytes; None if there is none.
-        blocks: texts from `knowledge_blocks`.
-
-    Raises:
-        ComposeError: a code block or comment that is never closed in the file would swallow the new blocks.
+    The file may be None, for a new one. `ComposeError` is raised where its open code block or comment would swallow
+    them.
     """
     document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
     if isinstance(document, Unreadable):
@@ -194,13 +167,10 @@ def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
             break
         target_length = sum(map(len, remaining_points)) / remaining
         line = [remaining_points.pop(0)]
-        while remaining_points and (
-            remaining == 1
-            or (
-                len(remaining_points) >= remaining
-                and sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
-            )
-        ):
+        while remaining_points:
+            fits = sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
+            if remaining > 1 and not (len(remaining_points) >= remaining and fits):
+                break
             line.append(remaining_points.pop(0))
         result.append(" ".join(line))
     return tuple(result)

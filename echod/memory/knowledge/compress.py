@@ -28,17 +28,11 @@ class CompressibleEntry:
 
 
 class CompressionResult(NamedTuple):
-    """A knowledge file after compression.
-
-    Attributes:
-        data: its bytes.
-        merged: indexes of the entries whose text was replaced by a block.
-        dropped: indexes of the entries whose text was removed without a replacement.
-    """
+    """A knowledge file after compression."""
 
     data: bytes
-    merged: tuple[int, ...]
-    dropped: tuple[int, ...]
+    merged: tuple[int, ...]  # indexes of the entries whose text was replaced by a block
+    dropped: tuple[int, ...]  # indexes of the entries whose text was removed without a replacement
 
 
 class _Item(NamedTuple):

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 from echod.memory.model import Entry
 
+# The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`).
 _MIN_STATEMENT_WORDS = 6
-"""The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`)."""
-
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
@@ -29,7 +28,6 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
-
 _ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -39,14 +37,12 @@ _FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
-
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
 _TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
 _IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
-
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
 _NAME = r"[\w.@~+$-]+"
@@ -79,10 +75,8 @@ def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
         # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
         return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
     selected = [part for part in parts if not part.is_statistics] or parts
-    selected = [
-        part for index, part in enumerate(selected) if not _introduces_list(part, selected[index + 1 : index + 2])
-    ]
-    return tuple(part.text for part in selected if part.text)
+    pairs = zip(selected, [*selected[1:], None], strict=True)
+    return tuple(part.text for part, after in pairs if part.text and not _introduces_list(part, after))
 
 
 @dataclass(slots=True)
@@ -145,8 +139,8 @@ def _add_line(line: str, parts: list[_LearningPart], *, is_statistics: bool) -> 
         parts.append(_LearningPart(is_item=False, is_statistics=is_statistics, lines=[line.strip().removeprefix("> ")]))
 
 
-def _introduces_list(part: _LearningPart, following: list[_LearningPart]) -> bool:
-    return not part.is_item and part.text.endswith(":") and bool(following) and following[0].is_item
+def _introduces_list(part: _LearningPart, following: _LearningPart | None) -> bool:
+    return not part.is_item and part.text.endswith(":") and following is not None and following.is_item
 
 
 def _dedent(lines: list[str]) -> str:
@@ -253,6 +247,4 @@ def _is_certain_reference(token: str) -> bool:
 
 def _source_reference(source: str | None) -> tuple[str, ...]:
     name = " ".join((source or "").split())
-    if _NO_REFERENCE.fullmatch(name):
-        return ()
-    return (name if "`" in name else f"`{name}`",)
+    return () if _NO_REFERENCE.fullmatch(name) else (name if "`" in name else f"`{name}`",)

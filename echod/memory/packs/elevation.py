@@ -22,7 +22,7 @@ from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalize_title
-from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable
+from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable, full_title
 from echod.memory.redact import redact_entry
 from echod.memory.text import without_full_stop
 
@@ -149,7 +149,7 @@ def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResul
 def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Finding:
     category = metadata_value(entry, "category")
     return Finding(
-        key=_content_fingerprint(block),
+        key=_fingerprint(block),
         title=entry.title,
         kind=entry.kind,
         heading_date=request.day,
@@ -161,26 +161,22 @@ def _build_finding(block: Block, entry: Entry, request: ElevationRequest) -> Fin
         verified=entry.verified or entry.heading_date or request.day,
         supersedes=None,
         fields=(*((("category", category),) if category else ()), ("domain", request.domain)),
-        text=block.text[entry.body.start : entry.body.end],
+        text=block.body,
     )
 
 
 def _find_existing(memory: Document, block: Block, finding: Finding) -> int | None:
     """Return the position of an entry with the same words, or with the same title from the same role and project."""
-    title = f"{finding.kind}: {finding.title}" if finding.kind else finding.title
-    new_id = (normalize_title(title), finding.source)
+    new_id = (normalize_title(full_title(finding.kind, finding.title)), finding.source)
     for position, existing in enumerate(memory.blocks):
-        if existing.entry is None:
+        if (entry := existing.entry) is None:
             continue
-        entry_id = (normalize_title(existing.entry.title), existing.entry.source)
-        if entry_id == new_id or _content_fingerprint(existing) == _content_fingerprint(block):
+        if (normalize_title(entry.title), entry.source) == new_id or _fingerprint(existing) == _fingerprint(block):
             return position
     return None
 
 
-def _content_fingerprint(block: Block) -> str:
+def _fingerprint(block: Block) -> str:
     """Return a digest of an entry's content, independent of case, blanks and bullets."""
-    entry = block.entry
-    body = block.text[entry.body.start : entry.body.end] if entry else block.text
-    words = "".join(body.casefold().split()).lstrip("-*+")
+    words = "".join((block.body if block.entry else block.text).casefold().split()).lstrip("-*+")
     return hashlib.sha256(words.encode()).hexdigest()

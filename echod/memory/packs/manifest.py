@@ -31,9 +31,8 @@ DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture
 MANIFEST_SIZE_LIMIT = 64 * 1024
 MANIFEST_SCHEMA = 1
 _SCHEMA_FIELDS = ("schema", "schema_version", "manifest_version")
-_KNOWN_FIELDS = (
-    "schema", "name", "version", "installed_at", "last_updated", "source_version", "domains", "sha256", "registry",
-    "checked_at",
+_MANIFEST_FIELDS = (
+    "name", "version", "installed_at", "last_updated", "source_version", "domains", "sha256", "registry", "checked_at",
 )  # fmt: skip
 
 _MAX_DATE_LENGTH = 64
@@ -56,28 +55,18 @@ def is_stack_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PackManifest:
-    """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated.
-
-    Attributes:
-        installed_at: when its present version was installed.
-        last_updated: when that version's text was last worked on.
-        source_version: the version in the registry that it came from.
-        sha256: digest of the pack's text as it was installed, before any edit.
-        registry: the directory that it came from.
-        checked_at: when the user last had it checked for something newer, and there was nothing.
-        extra_fields: fields that echod does not know, each with its value as JSON.
-    """
+    """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated."""
 
     name: str
     version: str
-    installed_at: str | None
-    last_updated: str | None
-    source_version: str
+    installed_at: str | None  # when its present version was installed
+    last_updated: str | None  # when that version's text was last worked on
+    source_version: str  # the version in the registry that it came from
     domains: tuple[str, ...] = ()
-    sha256: str | None = None
-    registry: str | None = None
-    checked_at: str | None = None
-    extra_fields: tuple[tuple[str, str], ...] = ()
+    sha256: str | None = None  # digest of the pack's text as it was installed, before any edit
+    registry: str | None = None  # the directory that it came from
+    checked_at: str | None = None  # when the user last had it checked for something newer, and there was nothing
+    extra_fields: tuple[tuple[str, str], ...] = ()  # fields that echod does not know, each with its value as JSON
 
     def is_same_install(self, other: PackManifest | None) -> bool:
         """Return whether both describe the same installation, whenever it was last checked."""
@@ -109,6 +98,7 @@ def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
         return InvalidManifest("it has no version")
     if name != stack:
         return InvalidManifest("it names a different pack than its file name")
+    known = {*_MANIFEST_FIELDS, "schema"}
     return PackManifest(
         name=stack,
         version=version.strip(),
@@ -119,26 +109,15 @@ def read_manifest(data: bytes, stack: str) -> PackManifest | InvalidManifest:
         sha256=_text_value(values, "sha256"),
         registry=_text_value(values, "registry"),
         checked_at=_text_value(values, "checked_at"),
-        extra_fields=tuple((key, json.dumps(value)) for key, value in values.items() if key not in _KNOWN_FIELDS),
+        extra_fields=tuple((key, json.dumps(value)) for key, value in values.items() if key not in known),
     )
 
 
 def compose_manifest(manifest: PackManifest) -> bytes:
     """Return the file's bytes, from which `read_manifest` gives the same manifest again."""
-    values: dict[str, Any] = {
-        "name": manifest.name,
-        "version": manifest.version,
-        "installed_at": manifest.installed_at,
-        "last_updated": manifest.last_updated,
-        "source_version": manifest.source_version,
-        "domains": list(manifest.domains),
-        "sha256": manifest.sha256,
-        "registry": manifest.registry,
-        "checked_at": manifest.checked_at,
-        "schema": MANIFEST_SCHEMA,
-    }
-    fields = {key: value for key, value in values.items() if value is not None}
-    extra = {key: json.loads(value) for key, value in manifest.extra_fields}
+    values = {field: getattr(manifest, field) for field in _MANIFEST_FIELDS} | {"schema": MANIFEST_SCHEMA}
+    fields = {field: value for field, value in values.items() if value is not None}
+    extra = {field: json.loads(value) for field, value in manifest.extra_fields}
     return f"{json.dumps({**fields, **extra}, ensure_ascii=False, indent=2)}\n".encode()
 
 
@@ -161,13 +140,9 @@ class PackAges(NamedTuple):
 
 
 def age_in_days(timestamp: str | None, now: datetime) -> int | None:
-    """Return the whole days from a date, or a moment in ISO 8601, until `now`.
+    """Return the whole days from a date or moment until `now`. Negative for the future, None for anything else.
 
-    Negative for the future, None for anything else.
-
-    Args:
-        timestamp: a date alone, or with a time: with Z, an offset or neither (then local), with fractions of a second.
-        now: an aware datetime; its zone is the local one.
+    A moment in ISO 8601 has Z, an offset or neither, then it is local. The zone of `now` is the local one.
     """
     text = (timestamp or "").strip()
     if not text or len(text) > _MAX_DATE_LENGTH:
@@ -225,23 +200,17 @@ def _parse_version(text: str) -> tuple[tuple[int, ...], _PreRelease] | None:
     if match is None:
         return None
     numbers = tuple(map(int, match[1].split(".")))
-    return numbers, tuple(map(_pre_release_part, match[2].split("."))) if match[2] else ()
-
-
-def _pre_release_part(text: str) -> tuple[int, int, str]:
-    """Return the sort key of one part of a preview: numbers by value and before words, words by their letters."""
-    return (0, int(text), "") if text.isdigit() else (1, 0, text)
+    parts = match[2].split(".") if match[2] else []
+    # The parts of a preview: numbers by value and before words, words by their letters.
+    return numbers, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
 
 
 class ManifestChange(NamedTuple):
-    """One change of a pack.
-
-    The manifest's text before and after, None for no manifest. `in_effect`: it was not undone.
-    """
+    """One change of a pack: the manifest's text before and after, None for no manifest."""
 
     before: str | None
     after: str | None
-    in_effect: bool
+    in_effect: bool  # it was not undone
 
 
 class ExpectedManifest(NamedTuple):
@@ -275,13 +244,8 @@ def expected_manifest(
 ) -> ExpectedManifest | None:
     """Return the manifest that a pack must have; None where the present one may stay.
 
-    A manifest that matches no step was written by another program, and stays.
-
-    Args:
-        stack: the pack's name.
-        changes: its known changes, the newest first.
-        present: the manifest's text; None: no manifest.
-        has_file: whether the pack's memory file exists.
+    A manifest that matches no step was written by another program, and stays. `changes` are the newest first, `present`
+    is None without a manifest, and `has_file` is whether the pack's memory file exists.
     """
     if not changes:
         return None
@@ -300,11 +264,7 @@ def expected_manifest(
 def _is_same_manifest(stack: str, one: str | None, other: str | None) -> bool:
     if one is None or other is None:
         return one is other
-    first, second = (_read_text(text, stack) for text in (one, other))
+    first, second = (read_manifest(text.encode(), stack) for text in (one, other))
     if isinstance(first, PackManifest):
         return isinstance(second, PackManifest) and first.is_same_install(second)
     return one == other
-
-
-def _read_text(text: str, stack: str) -> PackManifest | InvalidManifest:
-    return read_manifest(text.encode(), stack)

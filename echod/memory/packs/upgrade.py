@@ -19,30 +19,20 @@ from echod.memory.packs.elevation import is_from_pack
 
 
 class UpgradeResult(NamedTuple):
-    """The file with the new version.
-
-    Attributes:
-        data: its bytes.
-        edited: titles of entries that the user added or changed and that keep that state.
-        deleted: titles of entries that the user removed and that stay removed.
-        overridden: titles of entries of the new version that gave way to the user's edit of the same lines.
-    """
+    """The file with the new version."""
 
     data: bytes
-    edited: tuple[str, ...]
-    deleted: tuple[str, ...]
+    edited: tuple[str, ...]  # titles of entries that the user added or changed and that keep that state
+    deleted: tuple[str, ...]  # titles of entries that the user removed and that stay removed
+    # Titles of entries of the new version that gave way to the user's edit of the same lines.
     overridden: tuple[str, ...]
 
 
 def upgrade_pack(base: Document | None, current: Document, new: Document, stack: str) -> UpgradeResult | MergeFailure:
-    """Put `new` in the place of `base` in `current`.
+    """Put `new` in the place of `base`, the pack as it was installed, in `current`.
 
-    Args:
-        base: the pack as it was installed. None: unknown; then every entry that names the pack as its source counts as
-            unchanged, and everything else as the user's own.
-        current: the file as it is.
-        new: the pack's new version.
-        stack: the pack's name.
+    If the base is unknown (None), every entry that names the pack as its source counts as unchanged, and everything
+    else as the user's own.
     """
     if base is None:
         pack_blocks = tuple(block for block in current.blocks if is_from_pack(block.entry, stack))

@@ -13,12 +13,10 @@ For jobs and commands:
   `knowledge.with_blocks`. `archive` comes from `select_archive_file(year, sizes)`. `over_limit` becomes a review item;
   prune again tomorrow only if `over_limit.can_shrink_tomorrow`. Add `inscribed_archived` to today's count and pass it
   the next time as `Facts.inscribed_archived_today`.
-- `plan_compress(role, document, facts, policy, today) -> CompressPlan`: the document is the knowledge file; write
-  `knowledge`, archive `archived`.
-- `plan_promotion(role, document, facts, policy, today) -> PromotionPlan`: write `memory`; `blocked` are review items.
-- `build_explanation(role, document, id, facts, policy, today) -> Explanation | None`: for `explain ENTRY`; `--as-of` is
-  `today`.
-- `read_archive(data) -> Archive`: for `restore`; an entry's `text` is the text to restore.
+- `plan_compress`: the document is the knowledge file; write `knowledge`, archive `archived`.
+- `plan_promotion`: write `memory`; `blocked` are review items.
+- `build_explanation`: for `explain ENTRY`; `--as-of` is `today`.
+- `read_archive`: for `restore`; an entry's `text` is the text to restore.
 
 Ids of exact repeats can change when one of them is removed. `PrunePlan.id_changes` lists the changes, so that
 references and pins follow. `entry_matching.match_entries` alone cannot know which of two equal entries was removed.

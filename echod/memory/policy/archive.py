@@ -36,33 +36,19 @@ _HEADER = re.compile(rb"^<!-- echod:archived (\{[^\n]*\}) -->\r?\n", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class ArchivedEntry:
-    """An entry in the archive.
+    """An entry in the archive."""
 
-    Attributes:
-        id: its id when it was archived.
-        role: the role that it belonged to.
-        file: the file that it was in (`MEMORY.md`, `knowledge.md`).
-        rule: the name of the rule that removed it, possibly of another version of echod.
-        layer: its layer; None for an unknown one.
-        score: its score on that day; None where none was computed.
-        terms: the terms of the score.
-        day: the day on which it was archived.
-        text: its block, verbatim except for secrets.
-        redacted: a secret was removed.
-        job: the job that archived it; None until the text is written.
-    """
-
-    id: str
-    role: str
-    file: str
-    rule: str
-    layer: Layer | None
-    score: float | None
+    id: str  # its id when it was archived
+    role: str  # the role that it belonged to
+    file: str  # the file that it was in (`MEMORY.md`, `knowledge.md`)
+    rule: str  # the name of the rule that removed it, possibly of another version of echod
+    layer: Layer | None  # its layer; None for an unknown one
+    score: float | None  # its score on that day; None where none was computed
     terms: ScoreTerms | None
-    day: date
-    text: str
-    redacted: bool = False
-    job: int | None = None
+    day: date  # the day on which it was archived
+    text: str  # its block, verbatim except for secrets
+    redacted: bool = False  # a secret was removed
+    job: int | None = None  # the job that archived it; None until the text is written
 
 
 class DamagedArchiveEntry(NamedTuple):
@@ -109,7 +95,8 @@ def read_archive(data: bytes) -> Archive:
     position = 0
     while header := _HEADER.search(data, position):
         fields = _parse_header(header[1])
-        end = header.end() + _byte_length(fields)
+        length = fields.get("bytes")
+        end = header.end() + (max(0, length) if isinstance(length, int) else 0)
         body = data[header.end() : end]
         entry = _parse_entry(fields, body)
         if entry is None:
@@ -124,20 +111,17 @@ def read_archive(data: bytes) -> Archive:
 def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 0, *, stem: str = PRUNED_STEM) -> str:
     """Return the archive file that takes `added_bytes` more bytes this year, relative to the role.
 
-    Args:
-        year: the year.
-        sizes: bytes of the files in the role's archive by name; files of another stem are ignored.
-        added_bytes: the number of bytes to add. A single addition may be larger than the limit.
-        stem: the prefix of the file's name, `PRUNED_STEM` or `REMOVED_STEM`.
+    `sizes` are the bytes of the files in the role's archive by name; files of another stem are ignored. A single
+    addition may be larger than the limit.
     """
+    matches = (re.fullmatch(rf"{stem}-{year}-(\d+)\.md", name) for name in sizes)
+    numbers = [int(match[1]) for match in matches if match]
     number = 1
     while True:
         name = f"{stem}-{year}.md" if number == 1 else f"{stem}-{year}-{number}.md"
         size = sizes.get(name, 0)
         # A file with a higher number means that this one was full, even if it became smaller since.
-        later = any(
-            re.fullmatch(rf"{stem}-{year}-(\d+)\.md", other) and _file_number(other) > number for other in sizes
-        )
+        later = any(other > number for other in numbers)
         if not later and (size == 0 or size + added_bytes <= MAX_ARCHIVE_BYTES):
             return f"archive/{name}"
         number += 1
@@ -145,7 +129,6 @@ def select_archive_file(year: int, sizes: Mapping[str, int], added_bytes: int = 
 
 def _render_entry(entry: ArchivedEntry, job: int | None) -> bytes:
     text = entry.text.encode()
-    terms = entry.terms
     fields = {
         "id": entry.id,
         "role": entry.role,
@@ -155,9 +138,7 @@ def _render_entry(entry: ArchivedEntry, job: int | None) -> bytes:
         "rule": entry.rule,
         "layer": entry.layer.value if entry.layer else None,
         "score": entry.score,
-        "importance": terms.importance if terms else None,
-        "relevance": terms.relevance if terms else None,
-        "recency": terms.recency if terms else None,
+        **(entry.terms._asdict() if entry.terms else dict.fromkeys(ScoreTerms._fields)),
         "redacted": entry.redacted,
         "bytes": len(text),
         "sha256": hashlib.sha256(text).hexdigest(),
@@ -175,17 +156,12 @@ def _parse_header(header: bytes) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _byte_length(fields: Mapping[str, Any]) -> int:
-    length = fields.get("bytes")
-    return length if isinstance(length, int) and length >= 0 else 0
-
-
 def _parse_entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None:
     """Return the entry, if header and text are unchanged."""
     if fields.get("sha256") != hashlib.sha256(body).hexdigest() or fields.get("bytes") != len(body):
         return None
-    terms = [fields.get(name) for name in ("importance", "relevance", "recency")]
-    job, layer = fields.get("job"), fields.get("layer")
+    terms = [fields.get(name) for name in ScoreTerms._fields]
+    job, layer, score = fields.get("job"), fields.get("layer"), fields.get("score")
     try:
         return ArchivedEntry(
             id=str(fields["id"]),
@@ -193,7 +169,7 @@ def _parse_entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None
             file=str(fields["file"]),
             rule=str(fields["rule"]),
             layer=Layer(layer) if layer in set(Layer) else None,
-            score=_number_or_none(fields.get("score")),
+            score=float(score) if isinstance(score, int | float) else None,
             terms=None if None in terms else ScoreTerms(*(float(term) for term in terms if term is not None)),
             day=date.fromisoformat(fields["date"]),
             text=body.decode(),
@@ -202,12 +178,3 @@ def _parse_entry(fields: Mapping[str, Any], body: bytes) -> ArchivedEntry | None
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-
-
-def _number_or_none(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _file_number(name: str) -> int:
-    match = re.search(r"-(\d+)\.md$", name)
-    return int(match[1]) if match else 1

@@ -52,13 +52,9 @@ class ExpiryThreshold(NamedTuple):
 
 def expiry_threshold(layer: Layer | None, policy: PolicySettings) -> ExpiryThreshold | None:
     """Return the threshold of a layer; None where entries do not expire."""
-    if layer is Layer.OBSERVATIONS:
-        return ExpiryThreshold(policy.observations_days, None)
-    if layer is Layer.INSCRIBED:
-        return ExpiryThreshold(policy.inscribed_days, policy.inscribed_score)
-    if layer is Layer.TRACED:
-        return ExpiryThreshold(policy.traced_days, policy.traced_score)
-    return None
+    scores = {Layer.OBSERVATIONS: None, Layer.INSCRIBED: policy.inscribed_score, Layer.TRACED: policy.traced_score}
+    days = policy.max_age_days(layer) if layer else None
+    return ExpiryThreshold(days, scores[layer]) if layer and days is not None else None
 
 
 def expires_on(status: EntryStatus, policy: PolicySettings, today: date) -> date | None:
@@ -90,18 +86,17 @@ def _scores_below(status: EntryStatus, policy: PolicySettings, day: date, thresh
 
 def expired_at_any_size(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """Return the observations that expire regardless of the size of the file, in order of removal."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is Layer.OBSERVATIONS and _is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
+    return _expired((s for s in statuses if s.layer is Layer.OBSERVATIONS), policy)
 
 
 def expired_over_limit(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
     """Return the inscribed and traced entries that expire while the file is over its limit, in order of removal."""
-    expired_entries = (
-        s for s in statuses if s.is_removable and s.layer is not Layer.OBSERVATIONS and _is_expired(s, policy)
-    )
-    return tuple(sorted(expired_entries, key=lambda s: s.removal_order))
+    return _expired((s for s in statuses if s.layer is not Layer.OBSERVATIONS), policy)
+
+
+def _expired(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[EntryStatus, ...]:
+    expired = (s for s in statuses if s.is_removable and _is_expired(s, policy))
+    return tuple(sorted(expired, key=lambda s: s.removal_order))
 
 
 def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
@@ -128,16 +123,12 @@ def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tupl
     repeated = _older_duplicates(observations)
     repeated_indexes = {s.index for s in repeated}
     unrepeated = sorted((s for s in observations if s.index not in repeated_indexes), key=lambda s: s.removal_order)
+    compress, archive = PruneAction.COMPRESS, PruneAction.ARCHIVE
     lowest, middle, best = _split_traced([s for s in removable if s.layer is Layer.TRACED], policy)
     return (
         *(PruneCandidate(s, Rule.SAME_TITLE) for s in repeated),
         *(PruneCandidate(s, Rule.LOWEST_TRACED) for s in lowest),
-        *(
-            PruneCandidate(
-                s, Rule.MIDDLE_TRACED, PruneAction.COMPRESS if allowed_in_knowledge(s) else PruneAction.ARCHIVE
-            )
-            for s in middle
-        ),
+        *(PruneCandidate(s, Rule.MIDDLE_TRACED, compress if allowed_in_knowledge(s) else archive) for s in middle),
         *(PruneCandidate(s, Rule.NOISE_BUDGET) for s in (*unrepeated, *best)),
     )
 
@@ -153,9 +144,7 @@ def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
     return sorted(older, key=lambda s: s.removal_order)
 
 
-def _split_traced(
-    traced: list[EntryStatus], policy: PolicySettings
-) -> tuple[list[EntryStatus], list[EntryStatus], list[EntryStatus]]:
+def _split_traced(traced: list[EntryStatus], policy: PolicySettings) -> tuple[list[EntryStatus], ...]:
     """Return the lowest, the middle and the best of the traced entries, each from the lowest on."""
     ranked = sorted(traced, key=lambda s: s.removal_order)
     best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
@@ -179,18 +168,10 @@ def allowed_in_knowledge(status: EntryStatus) -> bool:
 
 def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
     """Return the inscribed entries that may be condensed, the longest first."""
-    long = (
-        s
-        for s in statuses
-        if s.is_removable
-        and s.layer is Layer.INSCRIBED
-        and s.content_lines > policy.condense_over_lines
-        and not is_condensed(s.block)
-    )
-    return tuple(
-        PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE)
-        for s in sorted(long, key=lambda s: (-s.content_lines, *s.removal_order))
-    )
+    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
+    long = [s for s in inscribed if s.content_lines > policy.condense_over_lines and not is_condensed(s.block)]
+    long.sort(key=lambda s: (-s.content_lines, *s.removal_order))
+    return tuple(PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE) for s in long)
 
 
 def inscribed_queue(statuses: Iterable[EntryStatus]) -> tuple[PruneCandidate, ...]:
@@ -206,23 +187,17 @@ def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, po
 
 
 def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
-    """Return the block condensed; None if that would save no line or not read back as the same entry.
+    """Return an entry condensed; None if that would save no line or not read back as the same entry.
 
-    Args:
-        block: an entry.
-        entry_id: its id, under which the archive has the full text.
-        archive: the archive file, relative to the role (`archive/pruned-2026.md`).
+    The archive file, relative to the role (`archive/pruned-2026.md`), has the full text under the entry's id.
     """
     entry = block.entry
     if entry is None or is_condensed(block):
         return None
     text = block.text
     newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    body_fields = [
-        text[_line_start(text, f.span.start) : f.span.end].rstrip()
-        for f in entry.fields
-        if f.span.start >= entry.body.start
-    ]
+    spans = [field.span for field in entry.fields if field.span.start >= entry.body.start]
+    body_fields = [text[text.rfind("\n", 0, span.start) + 1 : span.end].rstrip() for span in spans]
     leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
     pointer = f"- Full text: `{archive}`, entry {entry_id}."
     body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
@@ -230,10 +205,6 @@ def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
     if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
         return None
     return result
-
-
-def _line_start(text: str, position: int) -> int:
-    return text.rfind("\n", 0, position) + 1
 
 
 def _tail(text: str, entry: Entry, newline: str) -> str:

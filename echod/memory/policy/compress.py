@@ -21,27 +21,16 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class CompressPlan(NamedTuple):
-    """The compression of today.
-
-    Attributes:
-        role: the role.
-        knowledge: the new bytes of the knowledge file; None if unchanged.
-        archived: the entries for the archive, in file order.
-        lines_before: lines of the file now.
-        lines_after: lines of the new file.
-        tokens_before: the approximate number of tokens that an agent reads now.
-        tokens_after: the approximate number of tokens in the new file.
-        limit: the line limit. A file that is still over it contains protected text and waits for the user.
-    """
+    """The compression of today."""
 
     role: str
-    knowledge: bytes | None
-    archived: tuple[ArchivedEntry, ...]
-    lines_before: int
-    lines_after: int
-    tokens_before: int
-    tokens_after: int
-    limit: int
+    knowledge: bytes | None  # the new bytes of the knowledge file; None if unchanged
+    archived: tuple[ArchivedEntry, ...]  # the entries for the archive, in file order
+    lines_before: int  # lines of the file now
+    lines_after: int  # lines of the new file
+    tokens_before: int  # the approximate number of tokens that an agent reads now
+    tokens_after: int  # the approximate number of tokens in the new file
+    limit: int  # the line limit. A file that is still over it contains protected text and waits for the user
 
     @property
     def summary(self) -> str:
@@ -69,17 +58,10 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySet
         merged = set(result.merged)
         if _preserves_other_blocks(document, result.data, merged | set(result.dropped)):
             new_data = result.data
-            archived = [
-                to_archived_entry(
-                    statuses[index].block,
-                    statuses[index].id,
-                    role,
-                    Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE,
-                    today,
-                    file=KNOWLEDGE_FILE,
-                )
-                for index in sorted((*result.merged, *result.dropped))
-            ]
+            for index in sorted((*result.merged, *result.dropped)):
+                status, rule = statuses[index], Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE
+                entry = to_archived_entry(status.block, status.id, role, rule, today, file=KNOWLEDGE_FILE)
+                archived.append(entry)
     return CompressPlan(
         role=role,
         knowledge=new_data if archived else None,

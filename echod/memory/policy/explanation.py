@@ -27,47 +27,30 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 
 
 class RuleOutcome(NamedTuple):
-    """One rule and its effect on an entry.
-
-    Attributes:
-        name: the rule.
-        applies: it moves the entry today.
-        applies_on: the first day on which it could; None for a rule of pressure, and where it never will under present
-        conditions.
-        rank: for a rule of pressure, the position in its queue, from 1.
-        queue_length: the number of entries in that queue.
-        text: the rule with the entry's numbers, for the user.
-    """
+    """One rule and its effect on an entry."""
 
     name: Rule
-    applies: bool
+    applies: bool  # it moves the entry today
+    # The first day on which it could; None for a rule of pressure, and where it never will under present conditions.
     applies_on: date | None
-    rank: int | None
-    queue_length: int | None
-    text: str
+    rank: int | None  # for a rule of pressure, the position in its queue, from 1
+    queue_length: int | None  # the number of entries in that queue
+    text: str  # the rule with the entry's numbers, for the user
 
 
 class Explanation(NamedTuple):
-    """Everything that decides about an entry.
-
-    Attributes:
-        is_protected: only the user may touch it; then no rule is listed.
-        action: the action of prune today.
-        verified: the day from which its recency counts.
-        idle_days: days on which the project was alive since it was last verified, referenced or first seen.
-        references: the number of its references.
-    """
+    """Everything that decides about an entry."""
 
     id: str
     title: str
     layer: Layer | None
-    is_protected: bool
+    is_protected: bool  # only the user may touch it; then no rule is listed
     pinned_until: date | None
     score: float | None
     terms: ScoreTerms | None
-    action: PruneAction
-    verified: date
-    idle_days: int
+    action: PruneAction  # the action of prune today
+    verified: date  # the day from which its recency counts
+    idle_days: int  # days on which the project was alive since it was last verified, referenced or first seen
     references: int
     rules: tuple[RuleOutcome, ...]
 
@@ -94,12 +77,7 @@ def build_explanation(
         verified=status.verified,
         idle_days=status.idle_days,
         references=status.history.references,
-        rules=()
-        if status.is_protected
-        else (
-            *_rule_outcomes(status, statuses, plan, planned.rule, policy, today),
-            _superseded_outcome(status, statuses),
-        ),
+        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned.rule, policy, today),
     )
 
 
@@ -124,14 +102,13 @@ def _rule_outcomes(
         references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
         outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
-    return tuple(outcomes)
+    return (*outcomes, _superseded_outcome(status, statuses))
 
 
 def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:
     title = supersedes_key(status.entry.title)
-    superseding_titles = [
-        s.entry.title for s in statuses if s.index != status.index and supersedes_key(s.entry.supersedes) == title
-    ]
+    others = (s.entry for s in statuses if s.index != status.index)
+    superseding_titles = [entry.title for entry in others if supersedes_key(entry.supersedes) == title]
     text = "is archived when a finding replaces this title"
     if status.pinned_until is not None:
         text += ", once it is no longer pinned"
@@ -145,10 +122,8 @@ def _expiry_outcome(status: EntryStatus, applied: Rule | None, policy: PolicySet
     day = expires_on(status, policy, today)
     if status.pinned_until is not None and day is not None and day <= status.pinned_until:
         day = date.fromordinal(status.pinned_until.toordinal() + 1)
-    text = (
-        f"{status.idle_days} of {threshold.days if threshold else 0} days without a "
-        f"reference while the project was alive"
-    )
+    limit = threshold.days if threshold else 0
+    text = f"{status.idle_days} of {limit} days without a reference while the project was alive"
     if threshold is not None and threshold.score_below is not None:
         text += f"; a score below {threshold.score_below:g}; only while the file is over its limit"
     return RuleOutcome(Rule.EXPIRED, applied is Rule.EXPIRED, day, None, None, text)

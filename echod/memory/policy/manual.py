@@ -39,17 +39,11 @@ class Removal(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """A file with an entry restored from the archive.
-
-    Attributes:
-        document: the file.
-        id: the entry's id in it.
-        condensed_text: the condensed text that the entry replaced; None if there was none.
-    """
+    """A file with an entry restored from the archive."""
 
     document: Document
-    id: str
-    condensed_text: str | None
+    id: str  # the entry's id in it
+    condensed_text: str | None  # the condensed text that the entry replaced; None if there was none
 
 
 class ResetPlan(NamedTuple):
@@ -66,13 +60,7 @@ class ResetPlan(NamedTuple):
 def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> Document | EditRefusal:
     """Return the file with one entry in another layer, in its heading and its layer line as its form has them.
 
-    The same document is returned where the entry is in that layer already.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        entry_id: the entry's full id.
-        layer: the new layer.
+    The same document is returned where the entry is in that layer already. The id is a full one.
     """
     if (missing := _refuse_missing(role, document, [entry_id])) is not None:
         return missing
@@ -89,21 +77,12 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
 def remove_entries(
     role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
 ) -> Removal | EditRefusal:
-    """Return the file without these entries.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        ids_to_remove: full ids, each of an entry in the file.
-        rule: the reason for the removal in the archive.
-        day: the local day of the removal.
-    """
+    """Return the file without the entries with these full ids. The archive names the rule and the local day."""
     if (missing := _refuse_missing(role, document, ids_to_remove)) is not None:
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
-    after = _check_round_trip(
-        replace(document, blocks=tuple(block for block_id, block in pairs if block_id not in ids_to_remove))
-    )
+    remaining = tuple(block for block_id, block in pairs if block_id not in ids_to_remove)
+    after = _check_round_trip(replace(document, blocks=remaining))
     if isinstance(after, EditRefusal):
         return after
     archived = tuple(
@@ -115,13 +94,7 @@ def remove_entries(
 
 
 def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Restoration | EditRefusal:
-    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file that the entry was in.
-        archived: the archived entry.
-    """
+    """Return the file with an archived entry, verbatim, at its end or in the position of its condensed form."""
     restored_content = block_content(parse_block(archived.text))
     contents = block_contents(document)
     if restored_content in contents:
@@ -131,7 +104,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
     else:
         before = document.blocks[condensed_index].text
-        full = Block(_with_spacing_of(before, archived.text), None)
+        full = Block(archived.text.rstrip() + before[len(before.rstrip()) :], None)  # the blank lines below it stay
         blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
         after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
     contents[position : position + (condensed_index is not None)] = [restored_content]
@@ -142,15 +115,8 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
 
 def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
     """Return the position of the entry with that id, if it is condensed."""
-    for position, (block_id, block) in enumerate(zip(entry_ids(role, document), document.blocks, strict=True)):
-        if block_id == entry_id and is_condensed(block):
-            return position
-    return None
-
-
-def _with_spacing_of(condensed_text: str, text: str) -> str:
-    """Return the text followed by the blank lines of the condensed text."""
-    return text.rstrip() + condensed_text[len(condensed_text.rstrip()) :]
+    pairs = enumerate(zip(entry_ids(role, document), document.blocks, strict=True))
+    return next((i for i, (block_id, block) in pairs if block_id == entry_id and is_condensed(block)), None)
 
 
 def _parse_or_none(data: bytes) -> Document | None:
@@ -159,15 +125,7 @@ def _parse_or_none(data: bytes) -> Document | None:
 
 
 def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: str) -> ResetPlan | None:
-    """Empty a file; None if it has no blocks.
-
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the file.
-        new: the bytes of an empty file of its kind.
-        day: the local day.
-        file: the file's name.
-    """
+    """Empty a file: `new` are the bytes of an empty one of its kind. None if it has no blocks."""
     if not document.blocks:
         return None
     ids = entry_ids(role, document)
@@ -175,10 +133,10 @@ def plan_reset(role: str, document: Document, new: bytes, day: date, *, file: st
     pieces: list[tuple[Block, str | None]] = list(zip(document.blocks, ids, strict=True))
     if preamble.strip() and preamble.strip() != new.decode().strip():
         pieces.insert(0, (Block(preamble, None), None))
-    archived = tuple(
+    archived = (
         to_archived_entry(block, block_id or "", role, Rule.RESET, day, file=file) for block, block_id in pieces
     )
-    return ResetPlan(new, sum(block_id is not None for block_id in ids), archived)
+    return ResetPlan(new, sum(block_id is not None for block_id in ids), tuple(archived))
 
 
 def _refuse_missing(role: str, document: Document, requested_ids: Collection[str]) -> EditRefusal | None:

@@ -54,32 +54,18 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySe
     promotable = [s for s in entry_statuses(role, document, facts, policy, today) if is_promotable(s, policy)]
     reasons = {s.index: find_injection(s.block.text) for s in promotable}
     chosen = {s.index: s for s in promotable if reasons[s.index] is None}
-    after = replace(
-        document,
-        blocks=tuple(
-            with_layer(block, Layer.INSCRIBED) if index in chosen else block
-            for index, block in enumerate(document.blocks)
-        ),
-    )
+    blocks = enumerate(document.blocks)
+    new_blocks = tuple(with_layer(block, Layer.INSCRIBED) if index in chosen else block for index, block in blocks)
+    after = replace(document, blocks=new_blocks)
     if not round_trips(after):
         reasons |= dict.fromkeys(chosen, "the file would no longer read the same")
         chosen = {}
-    return PromotionPlan(
-        role,
-        after.render() if chosen else None,
-        tuple(PromotedEntry(s.id, s.entry.title, s.history.references) for s in chosen.values()),
-        tuple(
-            BlockedPromotion(s.id, s.entry.title, reason)
-            for s in promotable
-            if (reason := reasons[s.index]) is not None
-        ),
-    )
+    promoted = tuple(PromotedEntry(s.id, s.entry.title, s.history.references) for s in chosen.values())
+    blocked = tuple(BlockedPromotion(s.id, s.entry.title, why) for s in promotable if (why := reasons[s.index]))
+    return PromotionPlan(role, after.render() if chosen else None, promoted, blocked)
 
 
 def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
     """Return whether an entry is an observation with enough references, and not pinned."""
-    return (
-        status.layer is Layer.OBSERVATIONS
-        and status.pinned_until is None
-        and status.history.references >= policy.promote_references
-    )
+    is_referenced = status.history.references >= policy.promote_references
+    return is_referenced and status.layer is Layer.OBSERVATIONS and status.pinned_until is None

@@ -46,97 +46,66 @@ from echod.memory.policy.scoring import (
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
+# A learning removed for lack of room, not for its age, leaves its points in the knowledge file.
 _SUMMARIZED_RULES = frozenset({Rule.LONG, Rule.LOWEST_INSCRIBED})
-"""A learning removed for lack of room, not for its age, leaves its points in the knowledge file."""
+
+
+_Statuses = Sequence[EntryStatus]
 
 
 class EntryAction(NamedTuple):
-    """The action on one entry.
-
-    Attributes:
-        layer: None for an unknown one.
-        score: None for an unknown layer.
-        rule: None where the entry is unchanged.
-        is_protected: only the user may touch it, at any age.
-        pinned_until: the last day on which no rule touches it.
-    """
+    """The action on one entry."""
 
     id: str
     title: str
-    layer: Layer | None
-    score: float | None
+    layer: Layer | None  # None for an unknown one
+    score: float | None  # None for an unknown layer
     terms: ScoreTerms | None
-    rule: Rule | None
+    rule: Rule | None  # None where the entry is unchanged
     action: PruneAction
-    is_protected: bool
-    pinned_until: date | None
+    is_protected: bool  # only the user may touch it, at any age
+    pinned_until: date | None  # the last day on which no rule touches it
 
 
 class PrunePlan(NamedTuple):
-    """The actions of prune today. The dry run shows it, the job carries it out.
-
-    Attributes:
-        role: the role.
-        actions: every entry in file order.
-        memory: the new bytes of the memory file; None if unchanged.
-        archived: the entries for the archive, in file order.
-        archive: the archive file that condensed entries name, relative to the role.
-        knowledge: blocks to add to the knowledge file.
-        lines_before: lines of the file now.
-        lines_after: lines of the new file.
-        over_limit: why it is still over its limit; None if it is not.
-        inscribed_archived: entries removed by rule `lowest-inscribed`; they count against today's allowance.
-        id_changes: old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed.
-            Apply
-        all of it in one step, after the removed ids are processed.
-    """
+    """The actions of prune today. The dry run shows it, the job carries it out."""
 
     role: str
-    actions: tuple[EntryAction, ...]
-    memory: bytes | None
-    archived: tuple[ArchivedEntry, ...]
-    archive: str
-    knowledge: tuple[str, ...]
-    lines_before: int
-    lines_after: int
-    over_limit: OverLimit | None
-    inscribed_archived: int
+    actions: tuple[EntryAction, ...]  # every entry in file order
+    memory: bytes | None  # the new bytes of the memory file; None if unchanged
+    archived: tuple[ArchivedEntry, ...]  # the entries for the archive, in file order
+    archive: str  # the archive file that condensed entries name, relative to the role
+    knowledge: tuple[str, ...]  # blocks to add to the knowledge file
+    lines_before: int  # lines of the file now
+    lines_after: int  # lines of the new file
+    over_limit: OverLimit | None  # why it is still over its limit; None if it is not
+    inscribed_archived: int  # entries removed by rule `lowest-inscribed`; they count against today's allowance
+    # Old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed. Apply all of it
+    # in one step, after the removed ids are processed.
     id_changes: Mapping[str, str]
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
         counts = {action: sum(a.action is action for a in self.actions) for action in PruneAction}
-        parts = [
-            f"{count} {word}"
-            for action, word in (
-                (PruneAction.ARCHIVE, "archived"),
-                (PruneAction.COMPRESS, "compressed"),
-                (PruneAction.CONDENSE, "condensed"),
-            )
-            if (count := counts[action])
-        ]
+        words = {
+            PruneAction.ARCHIVE: "archived",
+            PruneAction.COMPRESS: "compressed",
+            PruneAction.CONDENSE: "condensed",
+        }
+        parts = [f"{counts[action]} {word}" for action, word in words.items() if counts[action]]
         return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
 class OverLimit(NamedTuple):
-    """The lines of a file that is over its limit, by the reason that keeps them.
-
-    Attributes:
-        lines: lines of the file.
-        limit: its limit.
-        protected: lines that only the user may remove: etched, notes, entries of an unknown layer, other text.
-        pinned: lines of pinned entries.
-        deferred: lines of entries that are due on another day.
-        not_removable: lines that no rule can remove, because the text around them would read differently.
-    """
+    """The lines of a file that is over its limit, by the reason that keeps them."""
 
     lines: int
     limit: int
-    protected: int
-    pinned: int
-    deferred: int
-    not_removable: int
+    protected: int  # lines that only the user may remove: etched, notes, entries of an unknown layer, other text
+    pinned: int  # lines of pinned entries
+    deferred: int  # lines of entries that are due on another day
+    not_removable: int  # lines that no rule can remove, because the text around them would read differently
 
     @property
     def can_shrink_tomorrow(self) -> bool:
@@ -161,13 +130,7 @@ def plan_prune(
 ) -> PrunePlan:
     """Plan what leaves a memory file today. The same arguments always make the same plan.
 
-    Args:
-        role: the role's name; part of the entries' ids.
-        document: the memory file.
-        facts: the known facts about its entries and the project.
-        policy: the numbers.
-        today: the local day.
-        archive: the archive file for the text, relative to the role (`select_archive_file` finds it).
+    `archive` is the archive file for the text, relative to the role (`select_archive_file` finds it).
     """
     archive = archive or select_archive_file(today.year, {})
     statuses = entry_statuses(role, document, facts, policy, today)
@@ -192,9 +155,7 @@ def _remove_expired(draft: _PruneDraft, statuses: Sequence[EntryStatus], policy:
         draft.remove(PruneCandidate(status, Rule.EXPIRED))
 
 
-def _reduce_to_limit(
-    draft: _PruneDraft, statuses: Sequence[EntryStatus], policy: PolicySettings, allowance: int
-) -> None:
+def _reduce_to_limit(draft: _PruneDraft, statuses: _Statuses, policy: PolicySettings, allowance: int) -> None:
     if not draft.is_over_limit():
         return
     noise = noise_queue(statuses, policy)
@@ -219,9 +180,7 @@ def _reduce_to_limit(
 class _PruneDraft:
     """A plan in progress: removes entries from a file, and counts its lines."""
 
-    def __init__(
-        self, document: Document, statuses: Sequence[EntryStatus], policy: PolicySettings, archive: str
-    ) -> None:
+    def __init__(self, document: Document, statuses: _Statuses, policy: PolicySettings, archive: str) -> None:
         self.removed: dict[int, PruneCandidate] = {}
         self.condensed: dict[int, Block] = {}
         self._document = document
@@ -231,13 +190,7 @@ class _PruneDraft:
         self._lines = count_document_lines(document)
         self._noise = sum(s.file_lines for s in statuses if s.layer in NOISE_LAYERS)
 
-    @property
-    def lines(self) -> int:
-        """Lines of the file at this point."""
-        return self._lines
-
     def is_over_limit(self) -> bool:
-        """Return whether the file is over its limit at this point."""
         return self._lines > self._limit
 
     def exceeds_noise_budget(self) -> bool:
@@ -245,11 +198,9 @@ class _PruneDraft:
         return self._noise > self._budget
 
     def contains(self, status: EntryStatus) -> bool:
-        """Return whether the entry is still in the file."""
         return status.index not in self.removed
 
     def remove(self, candidate: PruneCandidate) -> None:
-        """Remove an entry."""
         status = candidate.status
         self.removed[status.index] = candidate
         block = self.condensed.get(status.index)
@@ -279,7 +230,6 @@ class _PruneDraft:
         return (candidate for candidate in queue if self.contains(candidate.status))
 
     def document(self) -> Document:
-        """Return the file at this point."""
         blocks = enumerate(self._document.blocks)
         return Document(
             self._document.preamble,
@@ -287,7 +237,6 @@ class _PruneDraft:
         )
 
     def action_of(self, status: EntryStatus) -> PruneAction:
-        """Return the action on an entry."""
         candidate = self.removed.get(status.index)
         if candidate is not None:
             return candidate.action
@@ -311,13 +260,8 @@ def _build_plan(
         for s, a in changed
         if a.rule is not None
     )
-    summarized = [
-        s
-        for s, a in changed
-        if a.action is PruneAction.COMPRESS or a.rule in _SUMMARIZED_RULES or s.index in draft.condensed
-    ]
-    summarized = [s for s in summarized if allowed_in_knowledge(s)]
-    lines_after = count_document_lines(after)
+    compressed = {s.index for s, a in changed if a.action is PruneAction.COMPRESS or a.rule in _SUMMARIZED_RULES}
+    summarized = [s for s, _ in changed if s.index in compressed | draft.condensed.keys() and allowed_in_knowledge(s)]
     return PrunePlan(
         role=role,
         actions=actions,
@@ -326,7 +270,7 @@ def _build_plan(
         archive=archive,
         knowledge=knowledge_blocks([extract_material(s.block, s.entry, s.verified) for s in summarized]),
         lines_before=count_document_lines(document),
-        lines_after=lines_after,
+        lines_after=count_document_lines(after),
         over_limit=_measure_over_limit(document, after, statuses, draft.removed, policy),
         inscribed_archived=sum(a.rule is Rule.LOWEST_INSCRIBED for a in actions),
         id_changes=_id_changes(role, after, [s for s in statuses if draft.contains(s)]) if changed else {},
@@ -362,30 +306,16 @@ def _measure_over_limit(
     removed: Container[int],
     policy: PolicySettings,
 ) -> OverLimit | None:
-    """Return why `after` is over its limit; None if it is not.
-
-    Args:
-        document: the file before.
-        after: the new file.
-        statuses: every entry before.
-        removed: indexes of the entries that are no longer in the file.
-        policy: the numbers.
-    """
+    """Return why `after` is over its limit; None if it is not. `removed` are indexes of entries in `document`."""
     lines = count_document_lines(after)
     if lines <= policy.memory_line_limit:
         return None
     remaining = [index for index in range(len(document.blocks)) if index not in removed]
     lines_by_index = {index: count_lines(block.text) for index, block in zip(remaining, after.blocks, strict=True)}
-    remaining_statuses = [s for s in statuses if s.index in lines_by_index]
-    pinned = sum(
-        lines_by_index[s.index] for s in remaining_statuses if not s.is_protected and s.pinned_until is not None
-    )
-    not_removable = sum(
-        lines_by_index[s.index]
-        for s in remaining_statuses
-        if not s.is_protected and s.pinned_until is None and s.closes_open_block
-    )
-    deferred = sum(lines_by_index[s.index] for s in remaining_statuses if s.is_removable)
+    movable = [s for s in statuses if s.index in lines_by_index and not s.is_protected]
+    pinned = sum(lines_by_index[s.index] for s in movable if s.pinned_until is not None)
+    deferred = sum(lines_by_index[s.index] for s in movable if s.is_removable)
+    not_removable = sum(lines_by_index[s.index] for s in movable) - pinned - deferred
     return OverLimit(
         lines=lines,
         limit=policy.memory_line_limit,

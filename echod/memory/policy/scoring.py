@@ -34,38 +34,25 @@ _OPENING_MARKS = ("```", "~~~", "<")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The known history of one entry.
+    """The known history of one entry."""
 
-    Attributes:
-        first_seen: the day on which echod first saw it.
-        last_reference: the day on which it was last referenced.
-        references: the number of references, one for each session or workflow where that is known.
-        workflows: the number of referencing workflows, of those that `Facts.workflows_seen` counts.
-    """
-
-    first_seen: date | None = None
-    last_reference: date | None = None
-    references: int = 0
-    workflows: int = 0
+    first_seen: date | None = None  # the day on which echod first saw it
+    last_reference: date | None = None  # the day on which it was last referenced
+    references: int = 0  # the number of references, one for each session or workflow where that is known
+    workflows: int = 0  # the number of referencing workflows, of those that `Facts.workflows_seen` counts
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The known facts about a memory file's entries and its project.
+    """The known facts about a memory file's entries and its project."""
 
-    Attributes:
-        histories: entry id -> its history; a missing id was seen for the first time today.
-        workflows_seen: workflows seen in the project in the last `PolicySettings.relevance_days` days.
-        alive_days: local days on which a workflow was seen or memory changed.
-        pinned: entry id -> the last day on which no rule touches it.
-        inscribed_archived_today: inscribed entries of this file that rule `lowest-inscribed` archived today.
-    """
-
+    # Entry id -> its history; a missing id was seen for the first time today.
     histories: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}))
-    workflows_seen: int = 0
-    alive_days: frozenset[date] = frozenset()
+    workflows_seen: int = 0  # workflows seen in the project in the last `PolicySettings.relevance_days` days
+    alive_days: frozenset[date] = frozenset()  # local days on which a workflow was seen or memory changed
+    # Entry id -> the last day on which no rule touches it.
     pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
-    inscribed_archived_today: int = 0
+    inscribed_archived_today: int = 0  # inscribed entries of this file that rule `lowest-inscribed` archived today
 
 
 _UNKNOWN_HISTORY = History()
@@ -81,31 +68,21 @@ class ScoreTerms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntryStatus:
-    """An entry with all values that the rules use.
+    """An entry with all values that the rules use."""
 
-    Attributes:
-        index: its index among the blocks of the file.
-        terms: None for an unknown layer; then the score is None too.
-        idle_days: days on which the project was alive since the entry was last verified, referenced or first seen.
-        file_lines: the lines that it takes in the file.
-        content_lines: its lines without blank ones at its end.
-        pinned_until: the last day on which no rule touches it.
-        closes_open_block: the block above leaves a code block or comment open, and only this heading ends it.
-    """
-
-    index: int
+    index: int  # its index among the blocks of the file
     id: str
     block: Block
     entry: Entry
-    terms: ScoreTerms | None
+    terms: ScoreTerms | None  # None for an unknown layer; then the score is None too
     score: float | None
     verified: date
-    idle_days: int
+    idle_days: int  # days on which the project was alive since the entry was last verified, referenced or first seen
     history: History
-    file_lines: int
-    content_lines: int
-    pinned_until: date | None
-    closes_open_block: bool
+    file_lines: int  # the lines that it takes in the file
+    content_lines: int  # its lines without blank ones at its end
+    pinned_until: date | None  # the last day on which no rule touches it
+    closes_open_block: bool  # the block above leaves a code block or comment open, and only this heading ends it
 
     @property
     def layer(self) -> Layer | None:
@@ -126,12 +103,7 @@ class EntryStatus:
     def removal_order(self) -> tuple[float, float, date, int]:
         """The sort key: lower score first, then lower confidence, then older, then higher in the file."""
         confidence = self.entry.confidence
-        return (
-            self.score or 0.0,
-            DEFAULT_CONFIDENCE if confidence is None else confidence,
-            self.verified,
-            self.index,
-        )
+        return self.score or 0.0, DEFAULT_CONFIDENCE if confidence is None else confidence, self.verified, self.index
 
 
 def entry_statuses(
@@ -146,11 +118,8 @@ def entry_statuses(
             entry = block.entry
             history = facts.histories.get(entry_id, _UNKNOWN_HISTORY)
             verified = last_verified_on(entry, history, today)
-            terms = (
-                score_terms(entry.layer, verified, history, facts.workflows_seen, policy, today)
-                if entry.layer
-                else None
-            )
+            layer, seen = entry.layer, facts.workflows_seen
+            terms = score_terms(layer, verified, history, seen, policy, today) if layer else None
             pinned_until = facts.pinned.get(entry_id)
             statuses.append(
                 EntryStatus(

@@ -18,7 +18,6 @@ from echod.memory.redact.patterns import find_keyword_credentials, find_private_
 from echod.memory.redact.spans import Redaction, Secret, build_text_view, replace_spans
 
 _SECRET_FINDERS = (find_private_keys, find_tokens, find_url_credentials, find_keyword_credentials, find_named_secrets)
-
 # In practice one pass finds everything. More are needed only where a redaction uncovers a neighbor. The bound keeps the
 # work linear for a text that was made to uncover one secret in each pass.
 _MAX_PASSES = 8
@@ -72,8 +71,7 @@ def redact_bytes(data: bytes) -> bytes:
 def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
     """Return the e-mail addresses in an entry's evidence lines, or nothing where its learning is about e-mail.
 
-    Args:
-        entry: the text of a single entry. The rest of a file must not decide what this learning is about.
+    The text is a single entry, because the rest of a file must not decide what this learning is about.
     """
     evidence = list(_EVIDENCE.finditer(entry))
     if not any("@" in lines[0] for lines in evidence) or _ABOUT_EMAIL.search(_EVIDENCE.sub("", entry)):

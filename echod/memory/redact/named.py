@@ -94,9 +94,8 @@ def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret 
     name = classify_name(text[qualified_start:name_end])
     if name is None:
         return None
-    is_field = assignment is None or _is_field(
-        text, start if name.strength in _ANY_VALUE_STRENGTHS else qualified_start, assignment
-    )
+    field_start = start if name.strength in _ANY_VALUE_STRENGTHS else qualified_start
+    is_field = assignment is None or _is_field(text, field_start, assignment)
     return _secret_if_plausible(text, match, name, is_field=is_field and match.re is not _PROSE_VALUE)
 
 

@@ -32,19 +32,15 @@ from echod.memory.redact.spans import Secret, find_all, lower_same_length, witho
 
 _JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
 _WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
-
 _AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
 _MIN_URL_TOKEN_LENGTH = 16
-
 _MIN_TOKEN_LENGTH = 6
 _MIN_WORD_TOKEN_LENGTH = 16
 _TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
 _ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
 _RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
 _ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
-
 _HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
-
 # The lines of a key are separated by line breaks, and by what quoting adds: blanks, `>`, string quotes, `+`, `\`.
 _SPACING = r"[\s\"'\\>+,|]"
 _LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
@@ -58,9 +54,8 @@ _PRIVATE_KEY_BLOCK = re.compile(
     re.VERBOSE,
 )
 _KEY_LINE = re.compile(_LINE)
-
+# Characters of base64. The smallest private key (Ed25519, 48 bytes) has 64; fewer are a placeholder.
 _MIN_KEY_CHARACTERS = 56
-"""Characters of base64. The smallest private key (Ed25519, 48 bytes) has 64; fewer are a placeholder."""
 
 
 class TokenPattern(NamedTuple):

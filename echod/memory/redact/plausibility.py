@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _NAME_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
 _PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
 _KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
 
@@ -142,7 +141,6 @@ def _kind_of_key(last: str, qualifier: str, pieces: list[str]) -> str:
 
 
 _FILLER = re.compile(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
-
 _MASKED = re.compile(r"[xX]{6}|\*{3}|\.{3}")
 _MASK_RUN = re.compile(r"x{2,}|0{3,}")
 
@@ -191,18 +189,13 @@ _ALGORITHM_OR_VERSION = re.compile(
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
-
 _MAX_PLACEHOLDER_LENGTH = 64
-
+# Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
+# changes every four characters or more, in random text every two (measured on memory files and on generated tokens).
 _MAX_RANDOM_PIECE_LENGTH = 3.4
-"""Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
-changes every four characters or more, in random text every two (measured on memory files and on generated tokens)."""
-_MIN_RANDOM_NUMBERS = 3
-"""Words are followed by a number or two (`q1v2`), hardly ever by a third."""
+_MIN_RANDOM_NUMBERS = 3  # words are followed by a number or two (`q1v2`), hardly ever by a third
 _MIN_RANDOM_LENGTH = 8
-_MIN_RANDOM_RUN_LENGTH = 10
-"""A shorter random run without separators may as well be an abbreviation with a number."""
-
+_MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as well be an abbreviation with a number
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _MIN_SECRET_LENGTH = 8
@@ -256,26 +249,6 @@ def is_sentence(value: str) -> bool:
     return any(word.strip(".,;:!?").lower() in SENTENCE_WORDS for word in value.split())
 
 
-def is_digest(value: str) -> bool:
-    """Return whether a value has the prefix of a digest or a public key."""
-    return _DIGEST.match(value) is not None
-
-
-def is_uuid(value: str) -> bool:
-    """Return whether a value is a UUID."""
-    return _UUID.fullmatch(value) is not None
-
-
-def without_hex_numbers(value: str) -> str:
-    """Return a value without its UUIDs and hexadecimal numbers: the `tenant:` of `tenant:<uuid>`."""
-    return _HEX_INSIDE.sub("", _UUID_INSIDE.sub("", value))
-
-
-def without_uuids(value: str) -> str:
-    """Return a value without its UUIDs."""
-    return _UUID_INSIDE.sub("", value)
-
-
 def is_hex(value: str) -> bool:
     """Return whether a value is a hexadecimal number, as git's object names and checksums are."""
     return _HEX.fullmatch(value) is not None
@@ -307,12 +280,7 @@ def has_mixed_run(value: str, *, min_length: int) -> bool:
 
 
 def looks_random(value: str, *, min_length: int) -> bool:
-    """Return whether a run of letters and digits in a value looks random.
-
-    Args:
-        value: the value.
-        min_length: the least length of the whole value in characters.
-    """
+    """Return whether a run of letters and digits in a value of at least that length looks random."""
     if len(value) < min_length:
         return False
     min_run_length = min(_MIN_RANDOM_RUN_LENGTH, min_length)
@@ -350,7 +318,7 @@ def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool
 
 
 def _is_false_positive(value: str, context: ValueContext) -> bool:
-    if is_placeholder(value) or is_descriptive_word(value) or is_digest(value) or is_url_or_path(value):
+    if is_placeholder(value) or is_descriptive_word(value) or _DIGEST.match(value) or is_url_or_path(value):
         return True
     return context is not ValueContext.QUOTED and is_code(value)
 
@@ -372,17 +340,16 @@ def _is_password(value: str, strength: NameStrength, context: ValueContext) -> b
 def _is_token(value: str, strength: NameStrength, context: ValueContext) -> bool:
     if any(map(str.isspace, value)):
         return False
-    if is_uuid(value):
+    if _UUID.fullmatch(value):
         return strength is NameStrength.SECRET and context is not ValueContext.INLINE
     if strength is NameStrength.SECRET:
         return has_mixed_run(value, min_length=_MIN_SECRET_LENGTH) or looks_random(value, min_length=_MIN_SECRET_LENGTH)
     if is_hex(value):
-        return (
-            strength is NameStrength.TOKEN
-            and context is not ValueContext.INLINE
-            and len(value) >= _MIN_HEX_TOKEN_LENGTH
-        )
+        is_field = strength is NameStrength.TOKEN and context is not ValueContext.INLINE
+        return is_field and len(value) >= _MIN_HEX_TOKEN_LENGTH
     if not looks_random(value, min_length=_MIN_LENGTH[strength]):
         return False
-    rest = without_uuids(value) if strength is NameStrength.TOKEN else without_hex_numbers(value)
+    rest = _UUID_INSIDE.sub("", value)
+    if strength is NameStrength.KEY:
+        rest = _HEX_INSIDE.sub("", rest)  # the `tenant:` of `tenant:<uuid>`
     return looks_random(rest, min_length=_MIN_LENGTH[strength])

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from echod.memory.text import normalize_characters
 
-_DOTTED_I = "\u0130"
-"""The one character whose lower case is longer than itself."""
+_DOTTED_I = "\u0130"  # the one character whose lower case is longer than itself
 
 MASK = "\uffff"
 """Replaces a character that no rule may match or look through (a Unicode noncharacter)."""
@@ -48,11 +47,7 @@ def redaction_marker(kind: str) -> str:
 
 
 def replace_spans(text: str, spans: Iterable[Secret]) -> Redaction:
-    """Replace spans that do not overlap by their markers; all text outside of them is kept.
-
-    Raises:
-        ValueError: two spans overlap.
-    """
+    """Replace spans by their markers; all text outside of them is kept. Overlapping spans are a `ValueError`."""
     ordered = tuple(sorted(spans, key=lambda span: span.start))
     if any(left.end > right.start for left, right in pairwise(ordered)):
         raise ValueError("spans overlap")

@@ -34,14 +34,12 @@ _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.
 _PATH_RUN = re.compile(r"[\w.@~+/\\-]++")
 _MAX_PATH_LENGTH = 400  # characters; a longer run is not a file name
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
+# Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost.
 _TITLE_CACHE_SIZE = 2_048
-"""Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost."""
 _NOT_PATHS = frozenset({"e.g", "i.e", "etc."})
-
+# The most learnings that are compared with one. Where thousands differ in a number alone, more would take too long. A
+# duplicate that is missed then costs lines, and nothing else.
 _MAX_CANDIDATES = 128
-"""The most learnings that are compared with one. Where thousands differ in a number alone, more would take too long. A
-duplicate that is missed then costs lines, and nothing else."""
-
 _NO_WORD = ""
 _Posting = tuple[frozenset[str], str]
 
@@ -66,20 +64,12 @@ DEFAULT_THRESHOLDS = SimilarityThresholds()
 
 
 class Similarity(NamedTuple):
-    """How alike two learnings are, in numbers, and whether they are one.
+    """How alike two learnings are, in numbers, and whether they are one."""
 
-    Attributes:
-        title: shared part of the titles' words, 0..1.
-        body: shared part of the bodies' words, 0..1.
-        evidence_agrees: both name the same files, or neither names any.
-        contradiction: a difference that makes them two learnings; None without one, or if the titles or bodies differ
-            anyway.
-        duplicate: the conclusion.
-    """
-
-    title: float
-    body: float
-    evidence_agrees: bool
+    title: float  # shared part of the titles' words, 0..1
+    body: float  # shared part of the bodies' words, 0..1
+    evidence_agrees: bool  # both name the same files, or neither names any
+    # A difference that makes them two learnings; None without one, or if the titles or bodies differ anyway.
     contradiction: str | None
     duplicate: bool
 
@@ -139,8 +129,7 @@ def features_of(learning: Learning) -> LearningFeatures:
 
 def learning_of(block: Block, entry: Entry) -> Learning:
     """Return the learning of an entry in a memory file."""
-    title = f"{entry.kind}: {entry.title}" if entry.kind else entry.title
-    return Learning(title, block.text[entry.body.start : entry.body.end], entry.evidence, entry.layer)
+    return Learning(entry.full_title, block.body, entry.evidence, entry.layer)
 
 
 def compare_learnings(
@@ -217,11 +206,8 @@ class DuplicateFinder:
     def find(self, learning: LearningFeatures, excluded: Container[int] = ()) -> int | None:
         """Return the position of the learning that this one duplicates.
 
-        An exact duplicate has precedence, then the most similar one, then the first of equals.
-
-        Args:
-            learning: the new one.
-            excluded: positions that are not duplicates of it unless they are exactly equal.
+        An exact duplicate has precedence, then the most similar one, then the first of equals. `excluded` positions are
+        not duplicates of it unless they are exactly equal.
         """
         if exact := self._exact.get(learning.exact_key):
             return exact[0]
@@ -237,9 +223,8 @@ class DuplicateFinder:
 
     def _candidates(self, learning: LearningFeatures) -> Iterator[int]:
         words = learning.title_terms or {_NO_WORD}
-        postings = sorted(
-            (len(positions), word) for word in words if (positions := self._by_word.get((learning.files, word)))
-        )
+        found = ((word, self._by_word.get((learning.files, word))) for word in words)
+        postings = sorted((len(positions), word) for word, positions in found if positions)
         unknown_words = len(words) - len(postings)
         # Two titles that agree cannot differ in more of one's words than this.
         probes = len(words) - ceil(self._thresholds.title * len(words) - 1e-9) + 1 - unknown_words

@@ -84,16 +84,9 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "anti", "mis", "a")
 OPPOSITE_PREFIXES = (
-    ("en", "dis"),
-    ("en", "de"),
-    ("in", "de"),
-    ("in", "ex"),
-    ("im", "ex"),
-    ("up", "down"),
-    ("pre", "post"),
-    ("over", "under"),
-    ("inter", "intra"),
-)
+    ("en", "dis"), ("en", "de"), ("in", "de"), ("in", "ex"), ("im", "ex"), ("up", "down"), ("pre", "post"),
+    ("over", "under"), ("inter", "intra"),
+)  # fmt: skip
 
 DIRECTED_WORDS = frozenset(
     re.findall(
@@ -142,25 +135,15 @@ DirectedTriple = tuple[str, str, str]
 
 
 class Assertions(NamedTuple):
-    """The statements of a text that another text must share to be the same learning.
+    """The statements of a text that another text must share to be the same learning."""
 
-    Attributes:
-        numbers: every different number with its unit, in order of appearance.
-        negated: the words that follow a negation, and how often.
-        operators: operators and signs of negation, and how often.
-        stems: all words without endings.
-        directed: triples whose meaning changes when they are read backwards.
-        cooccurring: pairs of words in one clause.
-        slots: the words between each pair of neighbors.
-    """
-
-    numbers: tuple[str, ...]
-    negated: ItemCounts
-    operators: ItemCounts
-    stems: frozenset[str]
-    directed: frozenset[DirectedTriple]
-    cooccurring: frozenset[tuple[str, str]]
-    slots: Slots
+    numbers: tuple[str, ...]  # every different number with its unit, in order of appearance
+    negated: ItemCounts  # the words that follow a negation, and how often
+    operators: ItemCounts  # operators and signs of negation, and how often
+    stems: frozenset[str]  # all words without endings
+    directed: frozenset[DirectedTriple]  # triples whose meaning changes when they are read backwards
+    cooccurring: frozenset[tuple[str, str]]  # pairs of words in one clause
+    slots: Slots  # the words between each pair of neighbors
 
 
 def extract_assertions(title: str, body: str) -> Assertions:
@@ -169,15 +152,14 @@ def extract_assertions(title: str, body: str) -> Assertions:
     in_order = tokenize(folded)
     stems = [stem(word) for word in in_order]
     clauses = [tokenize(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
+    parts = chain.from_iterable(map(_split_at_conjunctions, clauses))
     return Assertions(
         numbers=tuple(dict.fromkeys(find_numbers(folded))),
         negated=_counted(_negated(in_order)),
         operators=_counted(_operators(folded)),
         stems=frozenset(stems),
         directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
-        cooccurring=frozenset(
-            chain.from_iterable(map(_cooccurring_pairs, chain.from_iterable(map(_split_at_conjunctions, clauses))))
-        ),
+        cooccurring=frozenset(chain.from_iterable(map(_cooccurring_pairs, parts))),
         slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
     )
 
@@ -227,8 +209,7 @@ def _cooccurring_pairs(part: Sequence[str]) -> Iterator[tuple[str, str]]:
 def collect_slots(texts: Sequence[Sequence[str]]) -> Slots:
     """Return what is between every two neighbors in these texts: a word, or a character of an unspaced script.
 
-    Args:
-        texts: their words in order; each text begins and ends on its own.
+    The texts are words in order; each begins and ends on its own.
     """
     slots: defaultdict[Slot, set[tuple[str, ...]]] = defaultdict(set)
     for text in texts:

@@ -19,79 +19,28 @@ _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+(?:'[^\W{_UNSPACED}]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _MIN_STEM_LENGTH = 3  # letters that a word keeps
-
 _LAST_SPACED_CODEPOINT = 0x0DFF
 
 _UNITS = {
     unit: names.split()[0]
     for names in (
-        "ns nanosecond nanoseconds",
-        "us \u03bcs microsecond microseconds",
-        "ms msec millisecond milliseconds",
-        "s sec secs second seconds",
-        "min mins minute minutes",
-        "h hr hrs hour hours",
-        "d day days",
-        "week weeks",
-        "month months",
-        "year years",
-        "b byte bytes",
-        "kb kilobyte kilobytes",
-        "kib kibibyte kibibytes",
-        "mb megabyte megabytes",
-        "mib mebibyte mebibytes",
-        "gb gigabyte gigabytes",
-        "gib gibibyte gibibytes",
-        "tb terabyte terabytes",
-        "tib tebibyte tebibytes",
-        "px pixel pixels",
-        "% percent",
-        "x times",
+        "ns nanosecond nanoseconds", "us \u03bcs microsecond microseconds", "ms msec millisecond milliseconds",
+        "s sec secs second seconds", "min mins minute minutes", "h hr hrs hour hours", "d day days", "week weeks",
+        "month months", "year years", "b byte bytes", "kb kilobyte kilobytes", "kib kibibyte kibibytes",
+        "mb megabyte megabytes", "mib mebibyte mebibytes", "gb gigabyte gigabytes", "gib gibibyte gibibytes",
+        "tb terabyte terabytes", "tib tebibyte tebibytes", "px pixel pixels", "% percent", "x times",
     )
     for unit in names.split()
-}
+}  # fmt: skip
 _NUMBER_WORDS = {
-    "zero": "0",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
-    "eleven": "11",
-    "twelve": "12",
-    "thirteen": "13",
-    "fourteen": "14",
-    "fifteen": "15",
-    "sixteen": "16",
-    "seventeen": "17",
-    "eighteen": "18",
-    "nineteen": "19",
-    "twenty": "20",
-    "thirty": "30",
-    "forty": "40",
-    "fifty": "50",
-    "sixty": "60",
-    "seventy": "70",
-    "eighty": "80",
-    "ninety": "90",
-    "dozen": "12",
-    "hundred": "100",
-    "thousand": "1000",
-    "million": "1000000",
-    "billion": "1000000000",
-    "trillion": "1000000000000",
-    "once": "1x",
-    "twice": "2x",
-    "thrice": "3x",
-    "double": "2x",
-    "triple": "3x",
-    "half": "1/2",
-    "quarter": "1/4",
-}
+    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "thirteen": "13", "fourteen": "14", "fifteen": "15",
+    "sixteen": "16", "seventeen": "17", "eighteen": "18", "nineteen": "19", "twenty": "20", "thirty": "30",
+    "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90", "dozen": "12",
+    "hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000",
+    "trillion": "1000000000000", "once": "1x", "twice": "2x", "thrice": "3x", "double": "2x", "triple": "3x",
+    "half": "1/2", "quarter": "1/4",
+}  # fmt: skip
 _EACH_WORDS = ("every", "each", "per")
 _UNIT = rf"(?:{'|'.join(sorted(_UNITS.keys() - {'%'}, key=len, reverse=True))})(?![^\W_])"
 # A following word that is not a unit is left out: it may be a number itself (`twenty-five`, `5 million`).
