@@ -36,22 +36,16 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """One commit.
-
-    Attributes:
-        job: the job it was made for; None for healing and late writes.
-        at: Unix seconds.
-        undone_by: the job that undid it; None if it was not undone.
-    """
+    """One commit."""
 
     store: Store
     role: Role
     seq: int
-    job: int | None
+    job: int | None  # the job it was made for; None for healing and late writes
     kind: str
     summary: str
-    at: float
-    undone_by: int | None
+    at: float  # Unix seconds
+    undone_by: int | None  # the job that undid it; None if it was not undone
 
 
 class MemoryCommit(NamedTuple):

@@ -48,32 +48,26 @@ _MAX_FINDINGS, _MAX_FINDINGS_BYTES = 600, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
-    """The content of a role, every file as of one moment.
-
-    Attributes:
-        memory: the memory file (`data` is None if there is none yet).
-        knowledge: the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`.
-        findings: findings files that can be read now, in name order; only some of them if they are very many.
-        unavailable_findings: findings files that cannot be read now, each with the reason; left for the next time.
-        consumed_keys: the ledger: findings that were consumed before.
-        restored_findings: digests of findings files whose consolidation was undone; not repeated automatically.
-        partially_consumed: digests of findings files that were consumed in part.
-    """
+    """The content of a role, every file as of one moment."""
 
     role: Role
-    memory: Snapshot
+    memory: Snapshot  # the memory file (`data` is None if there is none yet)
+    # the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`
     knowledge: Snapshot | None
     knowledge_problem: UnavailableFile | None
+    # findings files that can be read now, in name order; only some of them if they are very many
     findings: tuple[Snapshot, ...]
+    # findings files that cannot be read now, each with the reason; left for the next time
     unavailable_findings: tuple[UnavailableFile, ...]
-    consumed_keys: AbstractSet[str]
+    consumed_keys: AbstractSet[str]  # the ledger: findings that were consumed before
+    # digests of findings files whose consolidation was undone; not repeated automatically
     restored_findings: frozenset[str]
-    partially_consumed: frozenset[str]
+    partially_consumed: frozenset[str]  # digests of findings files that were consumed in part
 
 
 def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: float) -> RoleView:
     """Read the other files of a role beside its memory file. Read-only."""
-    role = context.directory.role
+    role = context.role
     unavailable: list[UnavailableFile] = []
     consumed_keys, restored = context.journal.consumed_keys(), context.journal.undo_index.restored_findings()
     findings: list[Snapshot] = []
@@ -105,8 +99,8 @@ def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: fl
 def _iter_findings(
     context: CommitContext, min_age_seconds: float, unavailable: list[UnavailableFile]
 ) -> Iterator[Snapshot]:
-    for name in iter_findings_files(context.directory.role):
-        status, path, now = context.directory.root.stat(name), context.directory.role.path / name, context.clock()
+    for name in iter_findings_files(context.role):
+        status, path, now = context.directory.root.stat(name), context.role.path / name, context.clock()
         if status is None:
             continue
         if status.st_size > MAX_FILE_BYTES:
@@ -120,7 +114,7 @@ def _iter_findings(
 
 
 def _read_if_available(context: CommitContext, name: str, unavailable: list[UnavailableFile]) -> Snapshot | None:
-    path = context.directory.role.path / name
+    path = context.role.path / name
     try:
         return context.read(context.directory.path_of(name))
     except FileUnavailableError as error:
@@ -152,7 +146,7 @@ class RoleSession:
     @property
     def role(self) -> Role:
         """The role that is held."""
-        return self.context.directory.role
+        return self.context.role
 
     def read(self, *, min_age_seconds: float = 0.0) -> RoleView:
         """Read the role. Findings files that were changed less than `min_age_seconds` ago count as busy.
@@ -271,7 +265,7 @@ class RoleSession:
         return current.data
 
     def _free_archive_path(self, preferred: PurePosixPath, used_paths: set[str]) -> str:
-        with as_store_error("open the directory of", self.context.directory.role.store.root / preferred):
+        with as_store_error("open the directory of", self.context.role.store.root / preferred):
             directory, _ = self.context.directory.resolve(preferred)
         number, name = 1, preferred
         while str(name) in used_paths or directory.stat(name.name) is not None:

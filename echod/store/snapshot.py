@@ -30,19 +30,13 @@ def content_digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A file's content at one moment. `data` is None if there was no file.
-
-    Attributes:
-        mtime_ns: modification time in nanoseconds; 0 if there was no file.
-        inode: inode number; 0 if there was no file.
-        writers: the kernel's answer about open writers while the file was read.
-    """
+    """A file's content at one moment. `data` is None if there was no file."""
 
     path: Path
     data: bytes | None
-    mtime_ns: int
-    inode: int
-    writers: OpenWriters
+    mtime_ns: int  # modification time in nanoseconds; 0 if there was no file
+    inode: int  # inode number; 0 if there was no file
+    writers: OpenWriters  # the kernel's answer about open writers while the file was read
 
     @property
     def digest(self) -> str | None:
@@ -56,18 +50,13 @@ class Snapshot:
 
 
 class UnavailableFile(NamedTuple):
-    """A file that cannot be read reliably now.
-
-    Attributes:
-        reason: a sentence for the user.
-        until: when the file becomes available if it is not changed again (Unix seconds); None if that is unknown.
-        permanent: whether waiting does not help because the user must fix it.
-    """
+    """A file that cannot be read reliably now."""
 
     path: Path
-    reason: str
+    reason: str  # a sentence for the user
+    # when the file becomes available if it is not changed again (Unix seconds); None if that is unknown
     until: float | None = None
-    permanent: bool = False
+    permanent: bool = False  # whether waiting does not help because the user must fix it
 
 
 class FileUnavailableError(BusyError):

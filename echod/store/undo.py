@@ -32,41 +32,26 @@ _APPEND_ONLY_DIRECTORIES = (f"{ARCHIVE}/", f"{QUARANTINE}/")
 
 
 class UndoResult(NamedTuple):
-    """One undone commit.
-
-    Attributes:
-        seq: number of the commit that undid it.
-        undone_seq: number of the undone commit.
-        restored_blocks: blocks that are in the memory file again (to be pinned).
-        redacted: whether the exact bytes were no longer available, so that redacted text was restored instead.
-    """
+    """One undone commit."""
 
     role: str
-    seq: int | None
-    undone_seq: int
-    restored_blocks: tuple[Block, ...]
-    redacted: bool
+    seq: int | None  # number of the commit that undid it
+    undone_seq: int  # number of the undone commit
+    restored_blocks: tuple[Block, ...]  # blocks that are in the memory file again (to be pinned)
+    redacted: bool  # whether the exact bytes were no longer available, so that redacted text was restored instead
 
 
 class UndoPreview(NamedTuple):
-    """The effect of undoing one commit now. Paths are relative to the store.
-
-    Attributes:
-        restored_files: findings files that would be restored.
-        removed_files: files created by the commit that would be removed; their text is kept in the archive.
-        restored_blocks: blocks that would be restored.
-        removed_blocks: blocks that would be removed; their text is kept in the archive.
-        exact: whether every file gets its former bytes; else it was changed since and is merged.
-        redacted: whether the exact bytes are no longer available, so that redacted text is restored instead.
-    """
+    """The effect of undoing one commit now. Paths are relative to the store."""
 
     undone_seq: int
-    restored_files: tuple[str, ...]
+    restored_files: tuple[str, ...]  # findings files that would be restored
+    # files created by the commit that would be removed; their text is kept in the archive
     removed_files: tuple[str, ...]
-    restored_blocks: tuple[Block, ...]
-    removed_blocks: tuple[Block, ...]
-    exact: bool
-    redacted: bool
+    restored_blocks: tuple[Block, ...]  # blocks that would be restored
+    removed_blocks: tuple[Block, ...]  # blocks that would be removed; their text is kept in the archive
+    exact: bool  # whether every file gets its former bytes; else it was changed since and is merged
+    redacted: bool  # whether the exact bytes are no longer available, so that redacted text is restored instead
 
 
 @dataclass(slots=True)
@@ -109,11 +94,7 @@ def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate:
             merge_late_writes_of(context, result.seq)
             record_deletion(context, plan)
             return UndoResult(
-                context.directory.role.name,
-                result.seq,
-                record.seq,
-                tuple(reverse.restored_blocks),
-                record.blobs_redacted,
+                context.role.name, result.seq, record.seq, tuple(reverse.restored_blocks), record.blobs_redacted
             )
     raise BusyError("Other programs keep writing the same files; try again in a moment.")
 
@@ -232,7 +213,7 @@ def _record_difference(
     old, new = ({block_content(b) for b in d.blocks} for d in (visible, after))
     reverse.removed_blocks += [b for b in visible.blocks if block_content(b) not in new]
     # Blocks that an archive contains already are archived too: every commit that removes a block also stores it.
-    ids = zip(entry_ids(context.directory.role.name, visible), visible.blocks, strict=True)
+    ids = zip(entry_ids(context.role.name, visible), visible.blocks, strict=True)
     removed = [(entry_id, block) for entry_id, block in ids if block_content(block) not in new]
     reverse.archived += archive_entries(context, removed, after, Rule.UNDONE, file)
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():

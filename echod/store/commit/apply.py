@@ -45,7 +45,7 @@ def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
     own_writes = (write for write in applied.writes if write.mtime_ns and not write.path.startswith(archives))
     context.journal.record_own_mtimes({write.path: write.mtime_ns for write in own_writes})
     if applied.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in applied.consumes):
-        touch_search_signal(context.directory.role.store)
+        touch_search_signal(context.role.store)
     context.trace(CommitStep.APPLIED)
     return applied
 
@@ -117,7 +117,7 @@ def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
 
 def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSError) -> None:
     """Roll back after a failing call while nothing is visible, else leave the record to recovery."""
-    path = context.directory.role.path
+    path = context.role.path
     is_visible = any(not file_steps.is_unpublished(*context.directory.resolve(w.path), w) for w in record.writes)
     is_visible = is_visible or any(context.directory.root.inode(c.claimed_name) is not None for c in record.consumes)
     if is_visible:

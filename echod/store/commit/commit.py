@@ -116,10 +116,10 @@ def _write_intent(context: CommitContext, record: CommitRecord) -> None:
     try:
         context.journal.save(record)
     except OSError as error:
-        with as_store_error("write the journal of", context.directory.role.path):
+        with as_store_error("write the journal of", context.role.path):
             context.journal.discard(record)
             remove_staged_files(context, record)
-        raise store_error("write the journal of", context.directory.role.path, error) from error
+        raise store_error("write the journal of", context.role.path, error) from error
     context.journal.clear_staging()
 
 

@@ -18,7 +18,7 @@ from echod.store.capabilities import CapabilityCache
 from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
-from echod.store.layout import MEMORY
+from echod.store.layout import MEMORY, Role
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
@@ -128,6 +128,11 @@ class CommitContext(NamedTuple):
     capabilities: CapabilityCache
 
     @property
+    def role(self) -> Role:
+        """The role that is read or changed."""
+        return self.directory.role
+
+    @property
     def memory_path(self) -> str:
         """The path of the role's memory file, relative to the store."""
         return self.directory.path_of(MEMORY)
@@ -139,7 +144,7 @@ class CommitContext(NamedTuple):
             FileUnavailableError: another program is writing it.
             StoreError: it cannot be read.
         """
-        with as_store_error("read", self.directory.role.store.root / path):
+        with as_store_error("read", self.role.store.root / path):
             directory, name = self.directory.resolve(path)
             snapshot = read_snapshot(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
         if isinstance(snapshot, Snapshot):

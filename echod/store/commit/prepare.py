@@ -31,7 +31,7 @@ def prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) -
         seq,
         plan.job,
         plan.kind,
-        context.directory.role.name,
+        context.role.name,
         plan.summary,
         context.next_timestamp(),
         head=head,
@@ -48,7 +48,7 @@ def prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) -
         for number, write in enumerate(plan.writes):
             staged = _stage_write(context, write, f"echod-{journal_id}-{seq:06d}-{number}")
             record = replace(record, writes=(*record.writes, staged))
-        with as_store_error("store the journal's copies of", context.directory.role.path):
+        with as_store_error("store the journal's copies of", context.role.path):
             texts: dict[str, bytes] = {}
             for path, text in (*plan.appends, *((c.archive, c.archived_text) for c in plan.consumes)):
                 texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo finds the written part
@@ -97,7 +97,7 @@ def _count_redaction_markers(texts: Iterable[bytes]) -> int:
 
 
 def _stage_write(context: CommitContext, write: PlannedWrite, suffix: str) -> WriteRecord:
-    path = context.directory.role.store.root / write.path
+    path = context.role.store.root / write.path
     with as_store_error("write beside", path):
         directory, name = context.directory.resolve(write.path)
         staged_name = f".{name}.{suffix}"

@@ -51,7 +51,7 @@ def recover_role(context: CommitContext) -> RecoveryReport:
         if record.state is RecordState.INTENT:
             context.trace(CommitStep.REDOING)
             redone.append(apply_record(context, record))
-            log.info("commit_redone", role=str(context.directory.role.path), seq=record.seq, kind=record.kind)
+            log.info("commit_redone", role=str(context.role.path), seq=record.seq, kind=record.kind)
     return RecoveryReport(tuple(redone), swept)
 
 

@@ -73,7 +73,7 @@ def archive_entries(
         rule: the reason, as the archive names it.
         file: the file's name.
     """
-    role, day = context.directory.role.name, local_date(context.clock())
+    role, day = context.role.name, local_date(context.clock())
     present_ids = set(entry_ids(role, after))
     return [
         block.text

@@ -77,12 +77,7 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
         result = commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths)
         if isinstance(result, CommitConflict):
             continue
-        log.info(
-            "memory_healed",
-            role=str(context.directory.role.path),
-            reason=plan.summary,
-            blocks=len(plan.restored_blocks),
-        )
+        log.info("memory_healed", role=str(context.role.path), reason=plan.summary, blocks=len(plan.restored_blocks))
     raise BusyError(f"{MEMORY} is overwritten again and again by another program.")
 
 
@@ -341,7 +336,7 @@ def _leave_to_user(
 
 
 def _identify_blocks(context: CommitContext, state: KnownDocument) -> Iterator[tuple[str | None, BlockKey, Block]]:
-    ids = entry_ids(context.directory.role.name, state.document)
+    ids = entry_ids(context.role.name, state.document)
     return ((entry_id, key, block) for entry_id, (key, block) in zip(ids, keyed_blocks(state.document), strict=True))
 
 
@@ -382,7 +377,7 @@ def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:
 
 
 def _tracked_file(context: CommitContext) -> TrackedFile | None:
-    return find_tracked_file(context.directory.role.store.project, context.directory.role.memory)
+    return find_tracked_file(context.role.store.project, context.role.memory)
 
 
 def _changed_by_git(tracked: TrackedFile | None, newest: KnownDocument, snapshot: Snapshot) -> bool:
@@ -402,11 +397,11 @@ def _notify_forgotten(context: CommitContext, blocks: Iterable[Block], text: str
 
 
 def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text: str) -> None:
-    role, titles = context.directory.role.name, tuple(redact(title).text for title in titles)
+    role, titles = context.role.name, tuple(redact(title).text for title in titles)
     add_notice(
         context.journal.root, Notice(context.clock(), kind, role, f"{_summarize_titles(titles)} {text}.", titles)
     )
-    log.info("notice_added", role=str(context.directory.role.path), kind=kind, blocks=len(titles))
+    log.info("notice_added", role=str(context.role.path), kind=kind, blocks=len(titles))
 
 
 def _summarize_titles(titles: tuple[str, ...]) -> str:

@@ -49,17 +49,11 @@ class _DisplacedFile(NamedTuple):
 
 
 class _LateWrite(NamedTuple):
-    """The present content of a displaced or claimed file.
+    """The present content of a displaced or claimed file."""
 
-    Attributes:
-        data: its content; None if the file does not exist.
-        is_final: whether no process can write to it, as far as can be known.
-        is_certain: whether the kernel confirmed that.
-    """
-
-    data: bytes | None
-    is_final: bool
-    is_certain: bool
+    data: bytes | None  # its content; None if the file does not exist
+    is_final: bool  # whether no process can write to it, as far as can be known
+    is_certain: bool  # whether the kernel confirmed that
 
     def is_merged(self, merged_digest: str) -> bool:
         """Return whether it contains nothing beyond the content with `merged_digest`, which is merged already."""
@@ -146,7 +140,7 @@ def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
 
 def _read_late_write(context: CommitContext, path: str, name: str) -> _LateWrite:
     """Read a displaced or claimed file, which is stored under `name` beside `path` (relative to the store)."""
-    with as_store_error("read the replaced file beside", context.directory.role.store.root / path):
+    with as_store_error("read the replaced file beside", context.role.store.root / path):
         directory, _ = context.directory.resolve(path)
         try:
             with directory.open(name, os.O_RDONLY) as fd, read_lease(fd) as writers:
@@ -177,7 +171,7 @@ def _can_close(context: CommitContext, record: CommitRecord) -> bool:
 def _close_record(context: CommitContext, record: CommitRecord) -> None:
     """Remove the displaced and claimed files, and move the record to the history."""
     context.trace(CommitStep.CLOSING)
-    with as_store_error("clean up in", context.directory.role.path):
+    with as_store_error("clean up in", context.role.path):
         for path, name, _ in _displaced_files(record):
             directory, _ = context.directory.resolve(path)
             directory.unlink(name)

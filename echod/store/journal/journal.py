@@ -54,31 +54,20 @@ _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
 class KnownState(NamedTuple):
-    """A content that the memory file really had.
-
-    Attributes:
-        digest: its digest.
-        since: when it became visible (Unix seconds, never going back).
-        head: git HEAD at that time; None if no repository tracks the file.
-    """
+    """A content that the memory file really had."""
 
     digest: str
-    since: float
-    head: str | None
+    since: float  # when it became visible (Unix seconds, never going back)
+    head: str | None  # git HEAD at that time; None if no repository tracks the file
 
 
 @dataclass
 class RoleJournal:
-    """The journal of one role.
-
-    Attributes:
-        root: its directory.
-        staged_files_swept: whether this process has looked for staged files left by a killed one.
-        quiescent_commits: open commits (number and time) whose files no process can write any more.
-    """
+    """The journal of one role."""
 
     root: Path
-    staged_files_swept: bool = False
+    staged_files_swept: bool = False  # whether this process has looked for staged files left by a killed one
+    # open commits (number and time) whose files no process can write any more
     quiescent_commits: set[tuple[int, float]] = field(default_factory=set)
     _cached_states: tuple[FileVersion, tuple[KnownState, ...]] | None = field(init=False, default=None)
 
