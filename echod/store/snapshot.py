@@ -19,7 +19,7 @@ from echod.memory.model import MAX_FILE_BYTES
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 
-_TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 """Errors that are no property of the file. It may be readable the next time."""
 
 
@@ -73,22 +73,10 @@ def too_large_file(path: Path) -> UnavailableFile:
     return UnavailableFile(path, reason, permanent=True)
 
 
-def unreadable_file(path: Path, reason: str, error: OSError) -> UnavailableFile:
-    """Return the `UnavailableFile` for a file that the operating system refused to read."""
-    return UnavailableFile(path, reason, permanent=error.errno not in _TRANSIENT_ERRNOS)
-
-
 def read_snapshot(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Snapshot | UnavailableFile:
     """Read a file of `directory` as of one moment.
 
-    Args:
-        directory: the directory of the file.
-        name: its name there.
-        now: Unix seconds, compared with the modification time if leases do not work.
-        settle_seconds: how long the file must have been unchanged if leases do not work.
-
-    Raises:
-        OSError: it cannot be opened or read, is a symbolic link or not a plain file.
+    If leases do not work, it must have been unchanged for `settle_seconds` at `now` (Unix seconds).
     """
     path = directory.path / name
     try:

@@ -100,13 +100,7 @@ def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate:
 
 
 def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
-    """Return the effect that `undo_record` would have now. Read-only, needs no lock.
-
-    Raises:
-        BusyError: not now.
-        RefusedError: a file cannot be read any more, or the two versions cannot be merged.
-        StoreError: the file system failed, or the journal lost the content to restore.
-    """
+    """Return the effect that `undo_record` would have now, or raise the same errors. Read-only, needs no lock."""
     reverse = _plan_reverse(context, record, lambda reader: reader.read(reader.memory_path))
     return UndoPreview(
         undone_seq=record.seq,
@@ -122,16 +116,12 @@ def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
 def _plan_reverse(
     context: CommitContext, record: CommitRecord, read_memory: Callable[[CommitContext], Snapshot]
 ) -> _ReversePlan:
-    reverse = _ReversePlan()
-    for consume in record.consumes:
-        reverse.writes.append(_restore_findings(context, record, consume))
+    reverse = _ReversePlan([_restore_findings(context, record, consume) for consume in record.consumes])
     for write in record.writes:
         if write.path.removeprefix(context.directory.path_of("")).startswith(_APPEND_ONLY_DIRECTORIES):
             continue
         current = read_memory(context) if write.path == context.memory_path else context.read(write.path)
-        if write.before_digest is None and (
-            current.digest == write.after_digest or not _has_foreign_blocks(context, write, current)
-        ):
+        if write.before_digest is None and not _has_foreign_blocks(context, write, current):
             _remove_created_file(reverse, record, write, current)
         else:
             _revert_file(context, reverse, write, current)
@@ -161,6 +151,8 @@ def _remove_created_file(reverse: _ReversePlan, record: CommitRecord, write: Wri
 
 def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Snapshot) -> bool:
     """Return whether a memory file that the commit created contains blocks that are not the commit's."""
+    if current.digest == write.after_digest:
+        return False
     visible, after = parse(current.text), parse(context.journal.blobs.get(write.after_digest))
     if write.path != context.memory_path or isinstance(visible, Unreadable) or isinstance(after, Unreadable):
         return False
@@ -168,16 +160,11 @@ def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Sna
     return any(block_content(block) not in own_contents for block in visible.blocks)
 
 
-def _header_only(context: CommitContext, write: WriteRecord) -> bytes:
-    """Return the header of the memory file that the commit created."""
-    after = parse(context.journal.blobs.get(write.after_digest))
-    return b"" if isinstance(after, Unreadable) else after.preamble.encode()
-
-
 def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteRecord, current: Snapshot) -> None:
-    target = (
-        _header_only(context, write) if write.before_digest is None else context.journal.blobs.get(write.before_digest)
-    )
+    target = context.journal.blobs.get(write.before_digest or write.after_digest)
+    if write.before_digest is None:  # only the header remains of a memory file that the commit created
+        created = parse(target)
+        target = b"" if isinstance(created, Unreadable) else created.preamble.encode()
     visible, before = parse(current.text), parse(target)
     if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
         raise _unreadable_error(write)

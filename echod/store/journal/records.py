@@ -110,9 +110,8 @@ class CommitRecord:
 
     def with_consume(self, changed: ConsumeRecord) -> CommitRecord:
         """Return this record with one consume (found by its claim) replaced."""
-        return replace(
-            self, consumes=tuple(changed if c.claimed_name == changed.claimed_name else c for c in self.consumes)
-        )
+        name = changed.claimed_name
+        return replace(self, consumes=tuple(changed if c.claimed_name == name else c for c in self.consumes))
 
     def encode(self) -> bytes:
         """Return the record as one line of JSON."""
@@ -120,11 +119,7 @@ class CommitRecord:
 
 
 def decode_record(data: bytes) -> CommitRecord:
-    """Return the record that `encode` wrote.
-
-    Raises:
-        RecordUnreadableError: it is damaged or of a newer version.
-    """
+    """Return the record that `encode` wrote. `RecordUnreadableError` if it is damaged or of a newer version."""
     try:
         raw: dict[str, Any] = json.loads(data)
         if raw["version"] != RECORD_VERSION:
@@ -154,11 +149,8 @@ def _decode_consume(
     *, before_digest: str, archived_digest: str, merged_digest: str, keys: list[str], **names: str
 ) -> ConsumeRecord:
     # Usually all three contents are equal. Sharing the string saves memory when very many records are loaded.
-    same = {before_digest: before_digest}
-    archived_digest, merged_digest = (
-        same.setdefault(archived_digest, archived_digest),
-        same.setdefault(merged_digest, merged_digest),
-    )
+    archived_digest = before_digest if archived_digest == before_digest else archived_digest
+    merged_digest = before_digest if merged_digest == before_digest else merged_digest
     return ConsumeRecord(
         before_digest=before_digest,
         archived_digest=archived_digest,
